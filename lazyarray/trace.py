@@ -1,0 +1,413 @@
+"""Events: what was copied between the sides, how long it took, and which line of the user's caused it.
+
+The code that copies calls ``token = begin(...)`` before and ``if token is not None: end(token)`` after. `begin` returns
+None at once when nobody listens. Who listens lies on one ContextVar stack (`trace` and `no_transfers` blocks) and in
+one process-wide tuple; inner and later ones decide over outer and earlier ones.
+"""
+from __future__ import annotations
+
+import linecache
+import sys
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from os import PathLike
+from threading import Lock, get_ident
+from time import perf_counter
+from types import FrameType
+from typing import Any, Literal, Self, get_args
+
+from lazyarray.errors import HostFallbackWarning, TransferError
+from lazyarray.options import Scope, current, without
+from lazyarray.reports import LineTotal, by_line, format_bytes, summary, table, write_chrome
+
+__all__ = ["Event", "LineTotal", "begin", "end", "no_transfers", "reset_warnings", "trace", "warn_fallback"]
+
+Kind = Literal["upload", "materialise", "fallback", "synchronise"]
+Level = Literal["allow", "log", "error"]
+
+# Top-level packages whose frames are not the user's: what happened there was asked for by whoever called them.
+SERVED = frozenset({
+    "lazyarray", "numpy", "cupy", "cupyx", "cupy_backends", "scipy", "skimage", "cucim", "sklearn", "cuml",
+    "pandas", "cudf", "xarray", "dask", "distributed", "torch", "torchvision", "jax", "tensorflow", "wrapt",
+    "numba", "numexpr", "sparse", "astropy", "pint", "matplotlib", "seaborn", "PIL", "imageio", "tifffile", "pywt",
+    "networkx", "statsmodels", "h5py", "zarr", "numcodecs", "netCDF4", "polars", "pyarrow", "array_api_compat",
+    "array_api_extra", "array_api_strict",
+})
+
+DIRECTIONS: dict[str, tuple[str, str]] = {
+    "upload": ("uploads", "host to device"),
+    "materialise": ("materialisations", "device to host"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One upload, materialisation, host fallback or synchronisation.
+
+    Attributes
+    ----------
+    kind : {"upload", "materialise", "fallback", "synchronise"}
+    name : str
+        The function that asked for it (a fallback's function), or "".
+    nbytes : int
+        Bytes that were copied; 0 for what copies nothing itself.
+    shape : tuple of int or None
+        Shape of the array that it was about.
+    dtype : numpy.dtype or None
+        Data type of that array.
+    reason : str
+        Why it happened.
+    filename, lineno, code : str, int, str
+        The line of the first stack frame outside lazyarray and the libraries that it serves.
+    thread : int
+        Identifier of the thread (`threading.get_ident`).
+    start : float
+        When it began, on the clock of `time.perf_counter`.
+    seconds : float
+        Time from begin to end, on the same clock.
+    """
+
+    kind: Kind
+    name: str
+    nbytes: int
+    shape: tuple[int, ...] | None
+    dtype: Any
+    reason: str
+    filename: str
+    lineno: int
+    code: str
+    thread: int
+    start: float
+    seconds: float
+
+
+class _Token:
+    """An event that has begun."""
+
+    __slots__ = ("fields", "recorders", "start")
+
+    def __init__(self, recorders: list[trace], fields: tuple[Any, ...]) -> None:
+        self.recorders = recorders
+        self.fields = fields
+        self.start = perf_counter()  # last of all, so that our own book-keeping does not count
+
+
+_listening: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("lazyarray.trace", default=())
+_process: tuple[tuple[Any, Any], ...] = ()
+_process_lock = Lock()
+
+
+def begin(
+    kind: Kind,
+    nbytes: int = 0,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+    reason: str = "",
+    name: str = "",
+) -> _Token | None:
+    """Announce an event before it happens; None when nobody wants to hear of it.
+
+    Raises
+    ------
+    TransferError
+        If `no_transfers` forbids it here. Nothing has been copied yet.
+    """
+    listening = _listening.get()
+    if not listening and not _process:
+        return None
+    return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name)
+
+
+def end(token: _Token) -> None:
+    """Record the event that `begin` announced, with the time since then."""
+    seconds = perf_counter() - token.start
+    event = Event(*token.fields, get_ident(), token.start, seconds)
+    for recorder in token.recorders:
+        recorder.events.append(event)
+
+
+def _begin(
+    listening: tuple[tuple[Any, Any], ...],
+    kind: Kind,
+    nbytes: int,
+    shape: tuple[int, ...] | None,
+    dtype: Any,
+    reason: str,
+    name: str,
+) -> _Token | None:
+    level: Level = "allow"
+    recorders: list[trace] = []
+    for listener, levels in listening:
+        if levels is not None:
+            level = levels.get(kind, level)
+        elif listener not in recorders:
+            recorders.append(listener)
+    if level == "allow" and not recorders:
+        return None
+    filename, lineno, code = _user_line()
+    if level != "allow":
+        text = _describe(kind, nbytes, shape, dtype, reason, f"{filename}:{lineno}", code)
+        if level == "error":
+            raise TransferError(text)
+        import logging  # seldom needed, and not a reason to make the import of lazyarray slower
+
+        logging.getLogger("lazyarray").warning(text)
+    if not recorders:
+        return None
+    return _Token(recorders, (kind, name, nbytes, shape, dtype, reason, filename, lineno, code))
+
+
+def _describe(
+    kind: Kind, nbytes: int, shape: tuple[int, ...] | None, dtype: Any, reason: str, place: str, code: str
+) -> str:
+    parameter, direction = DIRECTIONS[kind]
+    size = f"{nbytes} bytes" + (f" ({format_bytes(nbytes)})" if nbytes >= 1024 else "")
+    array = "an array" if shape is None else f"an array of shape {shape} and dtype {dtype}"
+    return (
+        f"{kind} of {array}: {size} from {direction}, at {place}"
+        + (f": {code}" if code else "")
+        + (f" [{reason}]" if reason else "")
+        + ". no_transfers() is in force here; if this copy is meant, put the line into"
+        + f" `with lazyarray.no_transfers({parameter}='allow'):`"
+    )
+
+
+def _user_frame() -> FrameType:
+    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray."""
+    frame: FrameType | None = sys._getframe(1)
+    outside: FrameType | None = None
+    while frame is not None:
+        root = frame.f_globals.get("__name__", "").partition(".")[0]
+        if root not in SERVED:
+            return frame
+        if outside is None and root != "lazyarray":
+            outside = frame
+        last = frame
+        frame = frame.f_back
+    return outside if outside is not None else last
+
+
+def _user_line() -> tuple[str, int, str]:
+    frame = _user_frame()
+    filename, lineno = frame.f_code.co_filename, frame.f_lineno
+    return filename, lineno, linecache.getline(filename, lineno, frame.f_globals).strip()
+
+
+_warned: set[str] = set()
+
+
+def warn_fallback(name: str, reason: str) -> None:
+    """Warn that `name` runs on the host for `reason`: once per name and process, at the user's line."""
+    if name in _warned or not current().warn_fallbacks:
+        return
+    frame = _user_frame()
+    warnings.warn_explicit(
+        f"{name} runs on the host: {reason}",
+        HostFallbackWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+    _warned.add(name)  # not before: under an "error" filter the line above raises, and must do so again
+
+
+def reset_warnings() -> None:
+    """Let every function warn of its host fallback once more (for tests)."""
+    _warned.clear()
+
+
+class trace(Scope):
+    """Collect the events of a ``with`` block or of a function's calls.
+
+    Parameters
+    ----------
+    process : bool
+        Also collect what other threads do meanwhile. Otherwise only this thread, and the asyncio tasks that it starts,
+        are heard.
+
+    Attributes
+    ----------
+    events : list of Event
+        In the order in which they ended. It grows over all blocks and calls of one trace.
+
+    Notes
+    -----
+    ``print(t)`` shows `table`. Nothing is copied, and no array is kept alive, by collecting.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> with lazyarray.trace() as t:
+    ...     x = lazyarray.asarray([1.0, 2.0, 3.0])
+    ...     y = (x * 2 + 1).tolist()
+    >>> len(t.uploads), len(t.materialisations), t.nbytes
+    (1, 1, 48)
+    """
+
+    _stack = _listening
+
+    def __init__(self, *, process: bool = False) -> None:
+        self.events: list[Event] = []
+        self._whole_process = process
+
+    def __enter__(self) -> Self:
+        if not self._whole_process:
+            return super().__enter__()
+        global _process
+        with _process_lock:
+            _process = (*_process, (self, None))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._whole_process:
+            return super().__exit__(*exc_info)
+        global _process
+        with _process_lock:
+            _process = without(_process, self)
+        return None
+
+    def of_kind(self, kind: Kind) -> list[Event]:
+        """The events of one kind."""
+        return [event for event in self.events if event.kind == kind]
+
+    @property
+    def uploads(self) -> list[Event]:
+        """The copies from the host to the device."""
+        return self.of_kind("upload")
+
+    @property
+    def materialisations(self) -> list[Event]:
+        """The copies from the device to the host."""
+        return self.of_kind("materialise")
+
+    @property
+    def fallbacks(self) -> list[Event]:
+        """The functions that ran on the host."""
+        return self.of_kind("fallback")
+
+    @property
+    def synchronisations(self) -> list[Event]:
+        """The waits for the device."""
+        return self.of_kind("synchronise")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes copied, both ways together."""
+        return sum(event.nbytes for event in self.events if event.kind in DIRECTIONS)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __repr__(self) -> str:
+        return f"<trace: {self.summary()}>"
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def summary(self) -> str:
+        """One line: how many events of each kind, and the bytes of the copies."""
+        return summary(self.events)
+
+    def table(self, limit: int = 60) -> str:
+        """A line of text for each event, with the totals below; of more than `limit` events, the first ones."""
+        return table(self.events, limit)
+
+    def by_line(self) -> list[LineTotal]:
+        """Totals of each line of the user's and kind, those with the most bytes first."""
+        return by_line(self.events)
+
+    def to_chrome(self, path: str | PathLike[str]) -> None:
+        """Write the events as Chrome-trace JSON, for ``chrome://tracing`` or https://ui.perfetto.dev.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write, UTF-8.
+        """
+        write_chrome(self.events, path)
+
+
+class no_transfers(Scope):
+    """Forbid copies between the sides, or log them, in a ``with`` block or a function.
+
+    `no_transfers.set` does so for the whole process. An inner block decides over an outer one, and any block over the
+    process-wide setting.
+
+    Parameters
+    ----------
+    level : {"error", "log", "allow"}, optional
+        What becomes of a copy, whichever its direction: `TransferError` before it happens, a line in the logger
+        ``lazyarray``, or nothing. Default "error", unless a direction is given.
+    uploads, materialisations : {"error", "log", "allow"}, optional
+        The same for one direction. A direction that neither this nor `level` names stays as it is around the block.
+
+    Raises
+    ------
+    ValueError
+        If a level is none of the three.
+
+    Examples
+    --------
+    >>> import lazyarray, numpy
+    >>> x = lazyarray.asarray([1.0, 2.0, 3.0])
+    >>> with lazyarray.no_transfers():
+    ...     y = x * 2                           # stays on the device
+    ...     numpy.asarray(y)
+    Traceback (most recent call last):
+      ...
+    lazyarray.errors.TransferError: materialise of an array of shape (3,) and dtype float64: 24 bytes from device to host, ...
+    >>> with lazyarray.no_transfers(uploads="error"):
+    ...     numpy.asarray(y)
+    array([2., 4., 6.])
+    """
+
+    _stack = _listening
+
+    def __init__(
+        self,
+        level: Level | None = None,
+        *,
+        uploads: Level | None = None,
+        materialisations: Level | None = None,
+    ) -> None:
+        if level is None and uploads is None and materialisations is None:
+            level = "error"
+        self._levels: dict[str, Level] = {}
+        for kind, chosen in (("upload", uploads or level), ("materialise", materialisations or level)):
+            if chosen is None:
+                continue
+            if chosen not in get_args(Level):
+                raise ValueError(f"a level is one of {get_args(Level)}, not {chosen!r}")
+            self._levels[kind] = chosen
+
+    def _value(self) -> dict[str, Level]:
+        return self._levels
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{DIRECTIONS[kind][0]}={level!r}" for kind, level in self._levels.items())
+        return f"no_transfers({levels})"
+
+    @staticmethod
+    def set(
+        level: Level | None = None,
+        *,
+        uploads: Level | None = None,
+        materialisations: Level | None = None,
+    ) -> None:
+        """Set the levels of the whole process; ``no_transfers.set("allow")`` lifts them."""
+        global _process
+        changes = no_transfers(level, uploads=uploads, materialisations=materialisations)._levels
+        with _process_lock:
+            before: dict[str, Level] = next((levels for listener, levels in _process if listener is no_transfers), {})
+            levels = before | changes
+            others = tuple(entry for entry in _process if entry[0] is not no_transfers)
+            _process = others if set(levels.values()) == {"allow"} else ((no_transfers, levels), *others)
