@@ -6,8 +6,6 @@ one process-wide tuple; inner and later ones decide over outer and earlier ones.
 """
 from __future__ import annotations
 
-import linecache
-import sys
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -15,9 +13,9 @@ from dataclasses import dataclass
 from os import PathLike
 from threading import Lock, get_ident
 from time import perf_counter
-from types import FrameType
 from typing import Any, Literal, Self, get_args
 
+from lazyarray.callers import user_frame, user_line
 from lazyarray.errors import HostFallbackWarning, TransferError
 from lazyarray.options import Scope, current, without
 from lazyarray.reports import LineTotal, by_line, format_bytes, summary, table, write_chrome
@@ -26,15 +24,6 @@ __all__ = ["Event", "LineTotal", "begin", "end", "no_transfers", "reset_warnings
 
 Kind = Literal["upload", "materialise", "fallback", "synchronise"]
 Level = Literal["allow", "log", "error"]
-
-# Top-level packages whose frames are not the user's: what happened there was asked for by whoever called them.
-SERVED = frozenset({
-    "lazyarray", "numpy", "cupy", "cupyx", "cupy_backends", "scipy", "skimage", "cucim", "sklearn", "cuml",
-    "pandas", "cudf", "xarray", "dask", "distributed", "torch", "torchvision", "jax", "tensorflow", "wrapt",
-    "numba", "numexpr", "sparse", "astropy", "pint", "matplotlib", "seaborn", "PIL", "imageio", "tifffile", "pywt",
-    "networkx", "statsmodels", "h5py", "zarr", "numcodecs", "netCDF4", "polars", "pyarrow", "array_api_compat",
-    "array_api_extra", "array_api_strict",
-})
 
 DIRECTIONS: dict[str, tuple[str, str]] = {
     "upload": ("uploads", "host to device"),
@@ -88,7 +77,7 @@ class _Token:
 
     __slots__ = ("fields", "recorders", "start")
 
-    def __init__(self, recorders: list[trace], fields: tuple[Any, ...]) -> None:
+    def __init__(self, recorders: list[trace], fields: dict[str, Any]) -> None:
         self.recorders = recorders
         self.fields = fields
         self.start = perf_counter()  # last of all, so that our own book-keeping does not count
@@ -123,7 +112,7 @@ def begin(
 def end(token: _Token) -> None:
     """Record the event that `begin` announced, with the time since then."""
     seconds = perf_counter() - token.start
-    event = Event(*token.fields, get_ident(), token.start, seconds)
+    event = Event(**token.fields, thread=get_ident(), start=token.start, seconds=seconds)
     for recorder in token.recorders:
         recorder.events.append(event)
 
@@ -146,7 +135,7 @@ def _begin(
             recorders.append(listener)
     if level == "allow" and not recorders:
         return None
-    filename, lineno, code = _user_line()
+    filename, lineno, code = user_line()
     if level != "allow":
         text = _describe(kind, nbytes, shape, dtype, reason, f"{filename}:{lineno}", code)
         if level == "error":
@@ -156,7 +145,8 @@ def _begin(
         logging.getLogger("lazyarray").warning(text)
     if not recorders:
         return None
-    return _Token(recorders, (kind, name, nbytes, shape, dtype, reason, filename, lineno, code))
+    fields = {"kind": kind, "name": name, "nbytes": nbytes, "shape": shape, "dtype": dtype, "reason": reason}
+    return _Token(recorders, fields | {"filename": filename, "lineno": lineno, "code": code})
 
 
 def _describe(
@@ -174,27 +164,6 @@ def _describe(
     )
 
 
-def _user_frame() -> FrameType:
-    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray."""
-    frame: FrameType | None = sys._getframe(1)
-    outside: FrameType | None = None
-    while frame is not None:
-        root = frame.f_globals.get("__name__", "").partition(".")[0]
-        if root not in SERVED:
-            return frame
-        if outside is None and root != "lazyarray":
-            outside = frame
-        last = frame
-        frame = frame.f_back
-    return outside if outside is not None else last
-
-
-def _user_line() -> tuple[str, int, str]:
-    frame = _user_frame()
-    filename, lineno = frame.f_code.co_filename, frame.f_lineno
-    return filename, lineno, linecache.getline(filename, lineno, frame.f_globals).strip()
-
-
 _warned: set[str] = set()
 
 
@@ -202,7 +171,7 @@ def warn_fallback(name: str, reason: str) -> None:
     """Warn that `name` runs on the host for `reason`: once per name and process, at the user's line."""
     if name in _warned or not current().warn_fallbacks:
         return
-    frame = _user_frame()
+    frame = user_frame()
     warnings.warn_explicit(
         f"{name} runs on the host: {reason}",
         HostFallbackWarning,
@@ -364,7 +333,7 @@ class no_transfers(Scope):
     ...     numpy.asarray(y)
     Traceback (most recent call last):
       ...
-    lazyarray.errors.TransferError: materialise of an array of shape (3,) and dtype float64: 24 bytes from device to host, ...
+    lazyarray.errors.TransferError: materialise of an array of shape (3,) and dtype float64: 24 bytes from device ...
     >>> with lazyarray.no_transfers(uploads="error"):
     ...     numpy.asarray(y)
     array([2., 4., 6.])
