@@ -1,1 +1,22 @@
-"""NumPy arrays that stay on the GPU until something needs them on the host."""
+"""NumPy arrays that stay on the GPU until something needs them on the host.
+
+`asarray` makes a lazy array, and every NumPy function takes it. `trace` shows what was copied and why, `no_transfers`
+forbids it, `options` holds the settings, and ``python -m lazyarray`` says which device was found.
+"""
+from __future__ import annotations
+
+from lazyarray.errors import DeviceUnavailableError, HostFallbackWarning, LazyArrayError, TransferError
+from lazyarray.options import options
+from lazyarray.trace import no_transfers, trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DeviceUnavailableError",
+    "HostFallbackWarning",
+    "LazyArrayError",
+    "TransferError",
+    "no_transfers",
+    "options",
+    "trace",
+]

@@ -1,0 +1,53 @@
+# make demo | test | lint | gpu-test | bench | nightly | clean
+#
+# Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
+# PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
+
+PYTHON ?= python3
+WORKERS ?= auto
+ARGS ?=
+
+ifdef READY
+  RUN := PYTHONPATH=. $(PYTHON)
+else
+  VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  RUN := $(VENV)/bin/python
+  DEMO_ENV := $(VENV)/demo.stamp
+  TEST_ENV := $(VENV)/test.stamp
+endif
+
+# Major CUDA version that the driver offers, and the extra that brings CuPy for it. Without a GPU both are empty.
+CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
+GPU_EXTRA = $(patsubst %,$(comma)cuda%,$(filter 12 13,$(CUDA)))
+comma := ,
+
+.PHONY: demo test lint gpu-test bench nightly clean
+
+demo: $(DEMO_ENV)
+	$(RUN) examples/demo.py $(ARGS)
+
+test: export LAZYARRAY_DEVICE ?= simulated
+test: $(TEST_ENV)
+	$(RUN) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
+
+lint: $(TEST_ENV)
+	$(RUN) -m pytest -q tests/test_lint.py
+
+# The whole test-suite on CUDA, with the CuPy that PYTHON already has. No network is needed.
+gpu-test:
+	$(MAKE) test READY=1 LAZYARRAY_DEVICE=cuda
+
+bench: $(TEST_ENV)
+	$(RUN) -m benchmarks $(ARGS)
+
+nightly: export LAZYARRAY_NIGHTLY := 1
+nightly: test
+
+clean:
+	rm -rf .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find lazyarray tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/%.stamp: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*$(GPU_EXTRA)]'
+	touch $@

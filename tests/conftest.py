@@ -1,0 +1,42 @@
+"""Settings of every test run: which device, how many examples, and a clean slate for each test."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+# Before lazyarray chooses a device: the tests mean the same on every machine unless a device is asked for.
+os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # the tests that need hypothesis skip themselves
+    pass
+else:
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    settings.register_profile("lazyarray", deadline=None, derandomize=True, suppress_health_check=slow)
+    settings.register_profile("nightly", deadline=None, max_examples=2000, suppress_health_check=slow)
+    settings.load_profile("nightly" if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else "lazyarray")
+
+
+@pytest.fixture(autouse=True)
+def _warn_again() -> Iterator[None]:
+    """Fallback warnings come once per process; a test must not depend on which tests ran before it."""
+    from lazyarray.trace import reset_warnings
+
+    reset_warnings()
+    yield
+
+
+@pytest.fixture
+def restored_defaults() -> Iterator[None]:
+    """For tests that change process-wide settings: they are put back."""
+    from dataclasses import asdict
+
+    import lazyarray
+
+    before = lazyarray.options.get()
+    yield
+    lazyarray.options.set(**asdict(before))
+    lazyarray.no_transfers.set("allow")
