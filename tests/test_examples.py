@@ -1,0 +1,46 @@
+"""Each example runs as it stands, in an empty folder."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def run(path, folder, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(path), *arguments]
+    found = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem != "demo"], ids=lambda path: path.stem)
+def test_an_example_runs(path, tmp_path):
+    assert run(path, tmp_path)
+
+
+def test_the_demo_copies_once_each_way(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("skimage")
+    text = run(ROOT / "examples" / "demo.py", tmp_path, "--chrome", "record.json")
+    assert "\n1 upload (" in text and ", 1 materialisation (" in text and "fallback" not in text
+    records = json.loads((tmp_path / "record.json").read_text())["traceEvents"]
+    copies = [record for record in records if record["cat"] in ("upload", "materialise")]
+    with Image.open(tmp_path / "demo.png") as picture:
+        size = (*reversed(picture.size), len(picture.getbands()))
+    assert [(copy["cat"], tuple(copy["args"]["shape"])) for copy in copies] == [("upload", size), ("materialise", size)]
+    assert [copy["args"]["bytes"] for copy in copies] == [size[0] * size[1] * size[2]] * 2
+
+
+def test_the_demo_has_help(tmp_path):
+    pytest.importorskip("skimage")
+    assert "--output" in run(ROOT / "examples" / "demo.py", tmp_path, "--help")

@@ -1,0 +1,188 @@
+"""The plan of the house: who may import whom, how long a file may be, what an import costs, where CuPy is named."""
+from __future__ import annotations
+
+import ast
+import configparser
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lazyarray
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "lazyarray"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# A module imports from its own floor and from those below, and no two modules import each other by any detour.
+FLOORS = [
+    {"errors", "options", "callers", "reports", "devices", "views", "ranges"},
+    {"mirror", "tracking", "transfer", "trace"},
+    {"storage"},
+    {"fusion", "placement"},
+    {"functions", "adapters", "ufuncs", "wrap", "dispatch", "display"},
+    {"methods", "array", "numpy"},
+    {"wrapping", "integrations"},
+    {"testing", "pytest_plugin", "__init__", "__main__"},
+]
+# Rooms that take several files are found by the name that the files begin with: adapters_linalg.py is adapters.
+FAMILIES = {"adapters", "functions", "methods", "mirror", "ufuncs", "numpy", "display", "dispatch", "array"}
+
+LONGEST = 400
+# Files that are tables of facts, not code to be read
+LONGER = {"devices/simulated_facts.py"}
+
+
+def parts(path):
+    """Dotted name within the package, as a list: ["devices", "cuda"]."""
+    names = list(path.relative_to(PACKAGE).with_suffix("").parts)
+    return names[:-1] if names[-1] == "__init__" and len(names) > 1 else names
+
+
+def room(name):
+    family = name.split("_")[0]
+    return family if family in FAMILIES else name
+
+
+def floor(name):
+    found = [number for number, rooms in enumerate(FLOORS) if room(name) in rooms]
+    assert found, f"{name} has no floor in tests/test_house.py yet"
+    return found[0]
+
+
+def typing_only(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def statements(node):
+    """All nodes below `node`, less those that only the type checker sees."""
+    for child in ast.iter_child_nodes(node):
+        if not typing_only(child):
+            yield child
+            yield from statements(child)
+
+
+def imported(path):
+    """Modules of lazyarray that a file imports, at its top or in a function, as dotted names within the package."""
+    here = list(path.relative_to(PACKAGE).parts[:-1])
+    for node in statements(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "lazyarray":
+                    yield alias.name.partition(".")[2] or "__init__"
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = here[: len(here) - node.level + 1] + (node.module.split(".") if node.module else [])
+            elif (node.module or "").split(".")[0] == "lazyarray":
+                base = node.module.split(".")[1:]
+            else:
+                continue
+            for alias in node.names:
+                target = [*base, alias.name]
+                is_module = PACKAGE.joinpath(*target).with_suffix(".py").exists() or PACKAGE.joinpath(*target).is_dir()
+                yield ".".join(target if is_module else base) or "__init__"
+
+
+GRAPH = {".".join(parts(path)): {name for name in imported(path) if name != ".".join(parts(path))} for path in FILES}
+
+
+@pytest.mark.parametrize("module", GRAPH)
+def test_imports_point_down(module):
+    wrong = [name for name in GRAPH[module] if floor(name.split(".")[0]) > floor(module.split(".")[0])]
+    assert not wrong, f"{module} imports from above: {wrong}"
+
+
+def test_no_cycle_of_imports():
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, "cycle: " + " -> ".join([*path[path.index(name) :], name])
+        if name in done:
+            return
+        path.append(name)
+        for other in sorted(GRAPH.get(name, ())):
+            visit(other)
+        done.add(path.pop())
+
+    for name in GRAPH:
+        visit(name)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_is_one_room(path):
+    if str(path.relative_to(PACKAGE)) not in LONGER:
+        lines = len(path.read_text().splitlines())
+        assert lines <= LONGEST, f"{lines} lines are two rooms"
+
+
+def test_only_cuda_imports_cupy():
+    pattern = re.compile(r"^\s*(import|from) cupy", re.MULTILINE)
+    found = {str(path.relative_to(PACKAGE)) for path in FILES if pattern.search(path.read_text())}
+    assert found <= {"devices/cuda.py"}
+
+
+def test_import_brings_no_heavy_library():
+    code = (
+        "import sys, lazyarray; "
+        "print(*sorted({name.split('.')[0] for name in sys.modules} & "
+        "{'cupy', 'torch', 'scipy', 'hypothesis', 'pytest', 'IPython', 'dask', 'pandas', 'skimage'}))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
+
+
+def test_import_costs_little_more_than_numpy():
+    code = (
+        "import time; t = time.process_time; import numpy; a = t(); import lazyarray; print(t() - a)"
+    )
+    command = [sys.executable, "-c", code]
+    costs = [
+        float(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout) for _ in range(7)
+    ]
+    assert min(costs) < 0.060, f"{min(costs) * 1e3:.0f} ms"
+
+
+class TestPublicFace:
+    def test_every_public_name_exists(self):
+        assert len(set(lazyarray.__all__)) == len(lazyarray.__all__)
+        for name in lazyarray.__all__:
+            assert getattr(lazyarray, name).__doc__, name
+
+    def test_public_names_are_annotated(self):
+        missing = []
+        for name in lazyarray.__all__:
+            thing = getattr(lazyarray, name)
+            if inspect.isfunction(thing):
+                missing += unannotated(name, thing)
+            elif inspect.isclass(thing):
+                for member, function in vars(thing).items():
+                    function = function.__func__ if isinstance(function, staticmethod | classmethod) else function
+                    if inspect.isfunction(function) and not member.startswith("_"):
+                        missing += unannotated(f"{name}.{member}", function)
+        assert not missing
+
+    def test_the_marker_of_typed_packages_is_shipped(self):
+        assert (PACKAGE / "py.typed").exists()
+        settings = configparser.ConfigParser(interpolation=None)
+        settings.read(ROOT / "setup.cfg")
+        assert settings["options.package_data"]["lazyarray"] == "py.typed"
+
+
+def unannotated(name, function):
+    signature = inspect.signature(function)
+    missing = [
+        f"{name}({parameter.name})"
+        for parameter in signature.parameters.values()
+        if parameter.annotation is inspect.Parameter.empty and parameter.name not in ("self", "cls")
+    ]
+    return missing + ([f"{name} -> ?"] if signature.return_annotation is inspect.Signature.empty else [])
+
+
+def test_the_version_stands_in_one_place():
+    files = [ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "Makefile", *FILES]
+    found = [path.name for path in files if f'"{lazyarray.__version__}"' in path.read_text()]
+    assert found == ["__init__.py"]
+    assert f"\n{lazyarray.__version__} " in (ROOT / "CHANGELOG.rst").read_text()
