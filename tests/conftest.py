@@ -20,6 +20,14 @@ else:
     settings.load_profile("nightly" if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else "lazyarray")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Where lazyarray is not installed but only on the path (`make gpu-test`), its entry point is missing."""
+    from lazyarray import pytest_plugin
+
+    if not config.pluginmanager.is_registered(pytest_plugin):
+        config.pluginmanager.register(pytest_plugin)
+
+
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
     """Fallback warnings come once per process; a test must not depend on which tests ran before it."""

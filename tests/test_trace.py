@@ -214,7 +214,8 @@ class TestGuards:
         with no_transfers(), pytest.raises(TransferError) as caught:
             copy("materialise", 1 << 20, (512, 256))
         text = str(caught.value)
-        parts = ["materialise", "(512, 256)", "float64", "1048576 bytes", "1.0 MiB", "device to host", __file__, "a test"]
+        parts = ["materialise", "(512, 256)", "float64", "1048576 bytes", "1.0 MiB", "device to host", "[a test]"]
+        parts.append(__file__)
         assert [part for part in parts if part not in text] == []
         assert "with lazyarray.no_transfers(materialisations='allow')" in text
 

@@ -1,0 +1,71 @@
+"""``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do if something is missing."""
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+import numpy as np
+
+import lazyarray
+from lazyarray import devices, tracking
+from lazyarray.reports import align
+
+# Large enough that the rate is the copy's own, small enough for any device
+RATE_BYTES = 64 << 20
+RATE_REPEATS = 3
+
+
+def versions() -> list[tuple[str, str]]:
+    """Name and version of lazyarray and of what it stands on; CuPy's wheels go by several names."""
+    cupy = sorted(
+        (name, distribution.version)
+        for distribution in metadata.distributions()
+        if (name := distribution.metadata["Name"] or "").startswith("cupy")
+    )
+    return [
+        ("lazyarray", lazyarray.__version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("wrapt", metadata.version("wrapt")),
+        *(cupy or [("CuPy", "not installed")]),
+        ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+    ]
+
+
+def device() -> list[tuple[str, str]]:
+    """Which device is used, why, and what to do for a better one."""
+    found = devices.why()
+    rows = [("device", f"{found.device} (CUDA: {found.state})"), ("why", found.reason)]
+    return rows + ([("what to do", found.advice)] if found.advice else [])
+
+
+def write_tracking() -> list[tuple[str, str]]:
+    """How writes through host aliases are found."""
+    why_not = tracking.why_no_pages()
+    if why_not is None:
+        return [("write tracking", "by pages: only what foreign code wrote is uploaded again")]
+    return [
+        ("write tracking", "none: all that foreign code may have written is uploaded again"),
+        ("why", why_not),
+    ]
+
+
+def rates() -> list[tuple[str, str]]:
+    """The best of a few copies each way, as the library itself records them."""
+    host = np.ones(RATE_BYTES, np.uint8)
+    with lazyarray.options(write_tracking="none"), lazyarray.no_transfers("allow"), lazyarray.trace() as record:
+        for _ in range(RATE_REPEATS):
+            np.asarray(lazyarray.asarray(host) + np.uint8(1))
+    return [
+        (name, f"{max(event.nbytes / max(event.seconds, 1e-9) for event in events) / 1e6:,.0f} MB/s")
+        for name, events in (("uploads", record.uploads), ("materialisations", record.materialisations))
+    ]
+
+
+def main() -> None:
+    for section in (versions, device, write_tracking, rates):
+        print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
