@@ -1,0 +1,104 @@
+"""Which device is current: chosen once, when it is first needed.
+
+``LAZYARRAY_DEVICE=cuda`` or ``=simulated`` decides; without it CUDA is used where it works, and the simulated device
+where it does not.  Importing this package imports neither.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..errors import DeviceUnavailableError
+from .base import Device, Diagnosis
+
+__all__ = ["Device", "Diagnosis", "after_fork", "current", "why"]
+
+CHOICES = ("cuda", "simulated")
+
+_lock = threading.RLock()
+_current: Device | None = None
+_why: Diagnosis | None = None
+
+
+def current() -> Device:
+    """The device of this process.
+
+    Returns
+    -------
+    Device
+        Always the same one.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If ``LAZYARRAY_DEVICE`` asks for a device that is not there, or that does not exist.
+
+    Examples
+    --------
+    >>> from lazyarray import devices
+    >>> devices.current() is devices.current()
+    True
+    """
+    return _current if _current is not None else _choose()
+
+
+def why() -> Diagnosis:
+    """Which device was chosen, what was found of CUDA, and what to do to use a GPU.
+
+    Never raises: where `current` would, the diagnosis says so.
+
+    Examples
+    --------
+    >>> from lazyarray import devices
+    >>> devices.why().device in ("cuda", "simulated", "none")
+    True
+    """
+    if _why is None:
+        try:
+            _choose()
+        except DeviceUnavailableError as error:
+            return _why or Diagnosis("none", "not asked", str(error), "Set LAZYARRAY_DEVICE to cuda or simulated.")
+    assert _why is not None
+    return _why
+
+
+def after_fork() -> None:
+    """Forget, in a forked child, the lock that another thread may have held."""
+    global _lock
+    _lock = threading.RLock()
+
+
+def _choose() -> Device:
+    global _current, _why
+    with _lock:
+        if _current is not None:
+            return _current
+        asked = os.environ.get("LAZYARRAY_DEVICE") or None
+        if asked is not None and asked not in CHOICES:
+            raise DeviceUnavailableError(f"LAZYARRAY_DEVICE is {asked!r}; it may be {' or '.join(CHOICES)}")
+        if asked == "simulated":
+            return _settle(_simulated(), Diagnosis("simulated", "not asked", "LAZYARRAY_DEVICE=simulated asks for it"))
+        from . import cuda
+
+        found = cuda.find()
+        if isinstance(found, Device):
+            reason = "LAZYARRAY_DEVICE=cuda asks for it" if asked else f"CUDA works: {cuda.describe()}"
+            return _settle(found, Diagnosis("cuda", "works", reason))
+        if asked == "cuda":
+            _why = Diagnosis("none", found.state, found.reason, found.advice)
+            raise DeviceUnavailableError(f"LAZYARRAY_DEVICE=cuda, but {found.reason}. {found.advice}")
+        return _settle(_simulated(), found)
+
+
+def _settle(device: Device, diagnosis: Diagnosis) -> Device:
+    global _current, _why
+    _why = diagnosis
+    _current = device
+    return device
+
+
+def _simulated() -> Device:
+    from .simulated import SimulatedDevice
+
+    return SimulatedDevice()

@@ -1,0 +1,150 @@
+"""What the library asks of a device.
+
+Every device offers these members; nothing else of it is used outside ``lazyarray.devices``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which device was chosen, and why.
+
+    Attributes
+    ----------
+    device : str
+        Name of the device that is used.
+    state : str
+        What was found of CUDA: "works", "missing", "broken", "no driver", "no gpu", "wrong driver" or "not asked".
+    reason : str
+        One sentence.
+    advice : str
+        What to do to use a GPU; empty if nothing is to be done.
+    """
+
+    device: str
+    state: str
+    reason: str
+    advice: str = ""
+
+
+class Device(ABC):
+    """Device memory, and a namespace of functions that compute in it.
+
+    Attributes
+    ----------
+    name : str
+        "cuda" or "simulated".
+    xp : module or namespace
+        Has NumPy's functions at NumPy's dotted paths, as far as the device has them.
+    array_type : type
+        The class of device arrays.
+    faults : tuple of type
+        Exceptions that mean that memory has run out or the device has failed.  Running NumPy on the host instead
+        would hide them.
+    count : int
+        How many devices there are.
+    """
+
+    name: str
+    xp: Any
+    array_type: type
+    faults: tuple[type[BaseException], ...]
+    count: int
+
+    @abstractmethod
+    def can_hold(self, dtype: np.dtype) -> bool:
+        """Whether arrays of this dtype can be on the device."""
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """A new C-contiguous array on the current device, its values undefined."""
+
+    @abstractmethod
+    def view(
+        self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, offset: int
+    ) -> Any:
+        """An array over the memory of `block`, which is 1-D of uint8.
+
+        `strides` (None for C-contiguous) and `offset` are in bytes, `offset` from the start of `block` to the first
+        element.
+        """
+
+    @abstractmethod
+    def block(self, d: Any) -> tuple[Any, int]:
+        """A 1-D uint8 array over just the bytes from the lowest to the highest of `d`, and `d`'s offset in it."""
+
+    @abstractmethod
+    def allocation(self, d: Any) -> tuple[int, int, int]:
+        """The memory allocation that `d` lies in: device number, address, bytes."""
+
+    @abstractmethod
+    def extent(self, d: Any) -> tuple[int, int]:
+        """The lowest address of `d`'s own bytes, and one past the highest; equal if it has none."""
+
+    @abstractmethod
+    def upload(self, source: np.ndarray, target: Any) -> None:
+        """Copy host to device.  Same shape and dtype, both C-contiguous.  `source` may be changed on return."""
+
+    @abstractmethod
+    def download(self, source: Any, target: np.ndarray) -> None:
+        """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
+
+    @abstractmethod
+    def stream(self) -> Any:
+        """The current stream: hashable, comparable, and kept alive by whoever holds what is returned."""
+
+    @abstractmethod
+    def new_stream(self) -> Any:
+        """A new stream on the current device that waits for no other; as a context it is the current one."""
+
+    @abstractmethod
+    def wait(self, stream: Any) -> None:
+        """Let later work on the current stream come after all work issued on `stream` so far."""
+
+    @abstractmethod
+    def order(self, earlier: Any, later: Any) -> None:
+        """Let later work on one stream come after all work issued on another so far.
+
+        Memory goes back to the stream on which it was allocated; before it does, this keeps that stream from using it
+        again while another one still reads it.
+        """
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Let the host wait for all work issued on the current stream."""
+
+    @abstractmethod
+    def device_of(self, d: Any) -> int:
+        """Number of the device on which `d` lies."""
+
+    @abstractmethod
+    def on(self, device_id: int) -> AbstractContextManager[Any]:
+        """A context in which this device is the current one of this thread."""
+
+    @abstractmethod
+    def lend(self, d: Any) -> tuple[Any, Any]:
+        """A second array on the memory of `d`, and a token to hold by weak reference.
+
+        The token dies with the last array or capsule that was derived from the lent array.  The memory lives at
+        least as long.
+        """
+
+    @abstractmethod
+    def from_foreign(self, obj: Any) -> Any | None:
+        """An array on the device memory of `obj`, which shares it, or None if `obj` has no device memory.
+
+        Takes device arrays, and what has ``__cupy_get_ndarray__``, ``__cuda_array_interface__`` or a ``__dlpack__``
+        on the device.
+        """
+
+    @abstractmethod
+    def usable(self) -> str | None:
+        """None, or why this process can't use the device."""

@@ -1,0 +1,316 @@
+"""The device that CuPy drives.  The only import of cupy is here, and only when a device is looked for.
+
+Facts about CuPy 14.2 that this file rests on: ``cupy.ndarray(shape, dtype, memptr=, strides=)`` looks at the memory
+it is given without checking it; ``MemoryPointer + offset`` refuses to move a null pointer; every array, ``MemoryPointer``
+and capsule made from an ``UnownedMemory`` keeps that object, and with it its owner, alive; streams compare by their
+pointers only, so the null streams of two devices are equal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from .base import Device, Diagnosis
+
+PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
+KINDS = frozenset("biufc")
+"""Kinds of dtype that functions on the device work with.  (CuPy stores structured ones too, but can do little else.)"""
+
+MAX_NDIM = 32
+"""CuPy's arrays have no more dimensions than this; NumPy's have up to 64."""
+
+ON_DEVICE = frozenset({2, 13})
+"""DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
+
+# cudaError_t values that tell why there is no device.
+_INSUFFICIENT_DRIVER, _NO_DEVICE = 35, 100
+
+_HERE: AbstractContextManager[Any] = nullcontext()
+_forked_in_use = False
+
+
+class _StreamOnDevice:
+    """A stream where its pointer alone does not say which one it is.
+
+    That is so with several devices, and for the per-thread default stream, which has one pointer in all threads.
+    """
+
+    __slots__ = ("device_id", "stream", "thread")
+
+    def __init__(self, stream: Any, device_id: int, thread: int) -> None:
+        self.stream = stream
+        self.device_id = device_id
+        self.thread = thread
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _StreamOnDevice)
+            and self.stream.ptr == other.stream.ptr
+            and self.device_id == other.device_id
+            and self.thread == other.thread
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.stream.ptr, self.device_id, self.thread))
+
+
+class _Token:
+    """Owner of a loan's memory: dies with the last array made from it, and keeps the lender's memory until then."""
+
+    __slots__ = ("__weakref__", "memory")
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+
+
+class CudaDevice(Device):
+    """The GPUs of this process, through CuPy."""
+
+    name = "cuda"
+
+    def __init__(self, cupy: Any, count: int) -> None:
+        self.xp = cupy
+        self.array_type = cupy.ndarray
+        self.count = count
+        self.faults = (
+            cupy.cuda.memory.OutOfMemoryError,
+            cupy.cuda.runtime.CUDARuntimeError,
+            cupy.cuda.driver.CUDADriverError,
+        )
+        self._ndarray = cupy.ndarray
+        self._runtime = cupy.cuda.runtime
+        self._unowned = cupy.cuda.UnownedMemory
+        self._pointer = cupy.cuda.MemoryPointer
+        self._current_stream = cupy.cuda.get_current_stream
+        self._per_thread = cupy.cuda.runtime.streamPerThread
+        self._holdable: dict[np.dtype, bool] = {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_note_fork)
+
+    # Arrays.
+
+    def can_hold(self, dtype: np.dtype) -> bool:
+        known = self._holdable.get(dtype)
+        if known is None:
+            known = self._holdable[dtype] = self._tries_to_hold(dtype)
+        return known
+
+    def _tries_to_hold(self, dtype: np.dtype) -> bool:
+        if not dtype.isnative or (dtype.kind not in KINDS and dtype.name != "bfloat16"):
+            return False
+        try:
+            self._ndarray((0,), dtype)
+        except ValueError:  # CuPy's word for a dtype that it has no C type for, such as long double.
+            return False
+        return True
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        return self._ndarray(shape, dtype)
+
+    def view(
+        self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, offset: int
+    ) -> Any:
+        data = block.data
+        return self._ndarray(shape, dtype, data + offset if offset and data.ptr else data, strides)
+
+    def block(self, d: Any) -> tuple[Any, int]:
+        low, high = self.extent(d)
+        data = d.data
+        offset = data.ptr - low if high > low else 0
+        return self._ndarray((high - low,), np.uint8, data - offset if offset else data), offset
+
+    def allocation(self, d: Any) -> tuple[int, int, int]:
+        memory = d.data.mem
+        return memory.device_id, memory.ptr, memory.size
+
+    def extent(self, d: Any) -> tuple[int, int]:
+        low = high = d.data.ptr
+        if not d.size:
+            return low, low
+        if d.flags.c_contiguous:
+            return low, low + d.nbytes
+        for length, stride in zip(d.shape, d.strides):
+            if stride < 0:
+                low += (length - 1) * stride
+            else:
+                high += (length - 1) * stride
+        return low, high + d.itemsize
+
+    def device_of(self, d: Any) -> int:
+        return d.data.device_id
+
+    def on(self, device_id: int) -> AbstractContextManager[Any]:
+        if self.count == 1 or device_id == self._runtime.getDevice():
+            return _HERE
+        return self.xp.cuda.Device(device_id)
+
+    # Copies.
+
+    def upload(self, source: np.ndarray, target: Any) -> None:
+        address = source.__array_interface__["data"][0]
+        with self.on(target.data.device_id):
+            stream = self._current_stream()
+            target.data.copy_from_host_async(address, source.nbytes, stream)
+            # From pageable memory the copy has been staged by now.  Page-locked memory is still being read.
+            if source.nbytes and self._runtime.pointerGetAttributes(address).type > 0:
+                stream.synchronize()
+
+    def download(self, source: Any, target: np.ndarray) -> None:
+        with self.on(source.data.device_id):
+            stream = self._current_stream()
+            source.data.copy_to_host_async(target.__array_interface__["data"][0], target.nbytes, stream)
+            stream.synchronize()
+
+    # Order.
+
+    def stream(self) -> Any:
+        stream = self._current_stream()
+        if self.count == 1 and stream.ptr != self._per_thread:
+            return stream
+        thread = threading.get_ident() if stream.ptr == self._per_thread else 0
+        return _StreamOnDevice(stream, self._runtime.getDevice(), thread)
+
+    def new_stream(self) -> Any:
+        return self.xp.cuda.Stream(non_blocking=True)
+
+    def wait(self, stream: Any) -> None:
+        self.order(stream, self.stream())
+
+    def order(self, earlier: Any, later: Any) -> None:
+        if earlier == later:
+            return
+        if not isinstance(earlier, _StreamOnDevice):
+            event = self.xp.cuda.Event(disable_timing=True)
+            earlier.record(event)
+        else:
+            # An event belongs to the device that was current when it was made.
+            with self.on(earlier.device_id):
+                if earlier.thread not in (0, threading.get_ident()):
+                    # No other thread can name this thread's default stream.
+                    self._runtime.deviceSynchronize()
+                    return
+                event = self.xp.cuda.Event(disable_timing=True)
+                earlier.stream.record(event)
+        if not isinstance(later, _StreamOnDevice):
+            later.wait_event(event)
+            return
+        with self.on(later.device_id):
+            later.stream.wait_event(event)
+
+    def synchronize(self) -> None:
+        self._current_stream().synchronize()
+
+    # Sharing.
+
+    def lend(self, d: Any) -> tuple[Any, Any]:
+        data = d.data
+        memory = data.mem
+        token = _Token(memory)
+        lent = self._unowned(memory.ptr, memory.size, token, memory.device_id)
+        pointer = self._pointer(lent, data.ptr - memory.ptr)
+        return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
+
+    def from_foreign(self, obj: Any) -> Any | None:
+        if isinstance(obj, self._ndarray):
+            return obj
+        if hasattr(obj, "__cupy_get_ndarray__") or hasattr(obj, "__cuda_array_interface__"):
+            return self.xp.asarray(obj)
+        place = getattr(obj, "__dlpack_device__", None)
+        if place is not None and place()[0] in ON_DEVICE:
+            return self.xp.from_dlpack(obj)
+        return None
+
+    def usable(self) -> str | None:
+        if _forked_in_use:
+            return "this process was forked from one that had already used CUDA; start it by spawning instead"
+        return None
+
+
+def _note_fork() -> None:
+    global _forked_in_use
+    _forked_in_use = True
+
+
+def find() -> CudaDevice | Diagnosis:
+    """The CUDA device, or what is in its way."""
+    if importlib.util.find_spec("cupy") is None:
+        return _missing("missing", "CuPy is not installed", f"To use a GPU, install {PACKAGES}.")
+    try:
+        import cupy
+    except Exception as error:  # A broken installation fails with whatever its parts raise, not only ImportError.
+        return _missing(
+            "broken",
+            f"CuPy is installed but does not import ({type(error).__name__}: {_first_line(error)})",
+            f"Uninstall every package whose name begins with cupy, then install one of {PACKAGES}.",
+        )
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # Any failure here means that there is no device to use.
+        return _no_device(cupy, error)
+    if not count:
+        return _missing("no gpu", "CuPy works but sees no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
+    try:
+        sum_of_four = int((cupy.arange(3) + 1)[:2].sum() + 1)
+        healthy = sum_of_four == 4
+        message = f"1 + 2 + 1 came out as {sum_of_four}"
+    except Exception as error:  # A missing compiler, library or header shows only in use, in many classes.
+        healthy, message = False, f"{type(error).__name__}: {_first_line(error)}"
+    if not healthy:
+        return _missing(
+            "broken",
+            f"CuPy sees {count} GPU(s) but can't compute ({message})",
+            "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
+            "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.",
+        )
+    return CudaDevice(cupy, count)
+
+
+def describe() -> str:
+    """Names of the GPU and versions, once there is a device."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    name = runtime.getDeviceProperties(0)["name"].decode()
+    return (
+        f"{name}, {runtime.getDeviceCount()} device(s), CuPy {cupy.__version__}, "
+        f"CUDA {_version(runtime.runtimeGetVersion())}, driver for CUDA {_version(runtime.driverGetVersion())}"
+    )
+
+
+def _no_device(cupy: Any, error: Exception) -> Diagnosis:
+    status = getattr(error, "status", None)
+    if status == _NO_DEVICE:
+        return _missing("no gpu", "the driver finds no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
+    if status == _INSUFFICIENT_DRIVER:
+        # CUDA says this both without any driver and with one that is too old for the runtime that CuPy brings.
+        driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
+        if not driver:
+            return _missing("no driver", "CuPy is installed but there is no NVIDIA driver", "Install the NVIDIA driver.")
+        return _missing(
+            "wrong driver",
+            f"the NVIDIA driver is for CUDA {_version(driver)}, CuPy for CUDA {_version(runtime)}",
+            f"Update the driver, or install the CuPy that fits it: {PACKAGES}.",
+        )
+    return _missing(
+        "broken",
+        f"CuPy is installed but CUDA does not start ({type(error).__name__}: {_first_line(error)})",
+        "Check nvidia-smi; a driver that was updated under a running system needs a restart.",
+    )
+
+
+def _missing(state: str, reason: str, advice: str) -> Diagnosis:
+    return Diagnosis("simulated", state, reason, advice)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "no message")
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"

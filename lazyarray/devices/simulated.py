@@ -1,0 +1,177 @@
+"""The device that is there without a GPU.
+
+It behaves as CuPy does where a program can tell: device arrays refuse to turn into NumPy arrays, only CuPy's
+functions exist and only with CuPy's parameters, reductions and integer indexes give 0-d arrays, index arrays wrap
+around, dtypes that CuPy can't hold are refused, and memory can run out.  What it computes, NumPy computes; so
+rounding and the warnings for floating point errors are NumPy's, where CuPy rounds its own way and never warns.
+
+Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_LIMIT`` (bytes of memory in each) and
+``LAZYARRAY_SIMULATED_DELAY=1`` (work that is not waited for shows as wrong values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from . import simulated_dlpack as dlpack
+from .base import Device
+from .simulated_array import SimulatedArray, fill_from_host
+from .simulated_functions import DeviceContext, namespace
+from .simulated_launch import as_device, can_hold, exports, flat_bytes, make
+from .simulated_memory import (
+    DeviceError,
+    Event,
+    Memory,
+    OutOfMemoryError,
+    Stream,
+    byte_bounds,
+    hardware,
+)
+
+_HERE: AbstractContextManager[Any] = nullcontext()
+
+
+class _Token:
+    """What a loan is recognised by."""
+
+    __slots__ = ("__weakref__", "memory")
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+
+class SimulatedDevice(Device):
+    """The simulated device of this process; its settings are those of the one simulated hardware."""
+
+    name = "simulated"
+    xp = namespace
+    array_type = SimulatedArray
+    faults = (OutOfMemoryError, DeviceError)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """How many devices there are."""
+        return hardware.count
+
+    def can_hold(self, dtype: np.dtype) -> bool:
+        return can_hold(dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> SimulatedArray:
+        if not hardware.plain:
+            hardware.check()
+        return SimulatedArray(shape, dtype)
+
+    def view(
+        self,
+        block: SimulatedArray,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...] | None,
+        offset: int,
+    ) -> SimulatedArray:
+        if 0 in shape:
+            return make(np.ndarray(shape, dtype, buffer=block._view), block._memory)
+        return make(np.ndarray(shape, dtype, block._view, offset, strides), block._memory)
+
+    def block(self, d: SimulatedArray) -> tuple[SimulatedArray, int]:
+        view, root = d._view, d._memory.root
+        low, high = byte_bounds(view)
+        if low == high:
+            return make(flat_bytes(root)[:0], d._memory), 0
+        start = low - byte_bounds(root)[0]
+        first = view.__array_interface__["data"][0]
+        return make(flat_bytes(root)[start : start + high - low], d._memory), first - low
+
+    def allocation(self, d: SimulatedArray) -> tuple[int, int, int]:
+        memory = d._memory
+        return memory.device, byte_bounds(memory.root)[0], memory.root.nbytes
+
+    def extent(self, d: SimulatedArray) -> tuple[int, int]:
+        return byte_bounds(d._view)
+
+    def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
+        fill_from_host(target, source)
+
+    def download(self, source: SimulatedArray, target: np.ndarray) -> None:
+        if hardware.plain:
+            target[...] = source._view
+        else:
+            source.get(out=target)
+
+    def stream(self) -> Stream:
+        return hardware.current_stream()
+
+    def new_stream(self) -> Stream:
+        return Stream(non_blocking=True)
+
+    def wait(self, stream: Stream) -> None:
+        self.order(stream, hardware.current_stream())
+
+    def order(self, earlier: Stream, later: Stream) -> None:
+        if earlier != later:
+            later.wait_event(earlier.record(Event(disable_timing=True)))
+
+    def synchronize(self) -> None:
+        hardware.current_stream().synchronize()
+
+    def device_of(self, d: SimulatedArray) -> int:
+        return d._memory.device
+
+    def on(self, device_id: int) -> AbstractContextManager[Any]:
+        if hardware.count == 1 or device_id == hardware.current_device():
+            return _HERE
+        return DeviceContext(device_id)
+
+    def lend(self, d: SimulatedArray) -> tuple[SimulatedArray, Any]:
+        memory = d._memory
+        token = _Token(memory)
+        return make(d._view, Memory(memory.root, memory.device, token)), token
+
+    def from_foreign(self, obj: Any) -> SimulatedArray | None:
+        if exports(obj):
+            return as_device(obj)
+        place = getattr(obj, "__dlpack_device__", None)
+        if place is not None and place()[0] == dlpack.CUDA:
+            return dlpack.take(obj)
+        return None
+
+    def usable(self) -> str | None:
+        if hardware.forked:
+            return "this process was forked from one that had already used the device; start it by spawning instead"
+        return None
+
+    # For tests.
+
+    @contextmanager
+    def limited(self, nbytes: int | None) -> Iterator[None]:
+        """A context in which memory allocated in it may not pass `nbytes` on each device."""
+        with _setting("limit", nbytes):
+            yield
+
+    @contextmanager
+    def delayed(self, delay: bool = True) -> Iterator[None]:
+        """A context in which a read that has not waited for the write yields wrong values."""
+        with _setting("delay", delay):
+            yield
+
+    @contextmanager
+    def with_count(self, count: int) -> Iterator[None]:
+        """A context in which there are this many devices."""
+        with _setting("count", count):
+            yield
+
+
+@contextmanager
+def _setting(name: str, value: Any) -> Iterator[None]:
+    before = getattr(hardware, name)
+    setattr(hardware, name, value)
+    hardware.settle()
+    try:
+        yield
+    finally:
+        setattr(hardware, name, before)
+        hardware.settle()

@@ -1,0 +1,424 @@
+"""The array of the simulated device.
+
+It has the members that ``cupy.ndarray`` has, by name and by parameter, and no others, and refuses to become a NumPy
+array unless asked to with ``get``.  What it computes, NumPy computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import simulated_dlpack as dlpack
+from . import simulated_indexing as indexing
+from .simulated_call import binder, parameters
+from .simulated_facts import METHODS
+from .simulated_launch import (
+    SCALARS,
+    SimulatedArrayBase,
+    array_class,
+    check_dtype,
+    exports,
+    launch,
+    make,
+    wrap_new,
+)
+from .simulated_memory import Stream, hardware, merge, note_write, poisoned, start_work, unseen
+
+
+class MemoryPointer:
+    """``array.data``: an address, and the memory that it points into."""
+
+    __slots__ = ("mem", "ptr")
+
+    def __init__(self, array: SimulatedArray) -> None:
+        self.mem = array._memory
+        start = self.mem.ptr
+        self.ptr = array._view.__array_interface__["data"][0] if array._view.size else start
+
+    @property
+    def device_id(self) -> int:
+        """Number of the device."""
+        return self.mem.device
+
+
+class SimulatedArray(SimulatedArrayBase):
+    """An array in simulated device memory.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype, default float64
+    memptr, strides, order
+        As for ``cupy.ndarray``; `memptr` must be None.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> SimulatedArray:
+        array = object.__new__(cls)
+        if args or kwargs:
+            array._allocate(*args, **kwargs)
+        return array
+
+    def _allocate(self, shape: Any, dtype: Any = float, order: str = "C") -> None:
+        dtype = np.dtype(dtype)
+        check_dtype(dtype)
+        self._view = np.empty(shape, dtype, order)
+        self._memory = hardware.allocate(self._view)
+
+    # What the array is.
+
+    dtype = property(lambda self: self._view.dtype)
+    ndim = property(lambda self: self._view.ndim)
+    size = property(lambda self: self._view.size)
+    itemsize = property(lambda self: self._view.itemsize)
+    nbytes = property(lambda self: self._view.nbytes)
+    strides = property(lambda self: self._view.strides)
+    flags = property(lambda self: self._view.flags)
+    data = property(MemoryPointer)
+    T = property(lambda self: make(self._view.T, self._memory))
+    mT = property(lambda self: make(self._view.mT, self._memory))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis; assigning one reshapes in place where no copy is needed."""
+        return self._view.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        view = self._view.view()
+        try:
+            view = view.reshape(shape, copy=False)
+        except TypeError:  # NumPy 2.0 has no copy= here, but its setter refuses to copy.
+            view.shape = shape
+        self._view = view
+
+    @property
+    def base(self) -> SimulatedArray | None:
+        """The array that owns the memory, or None if this one does."""
+        return None if self._view is self._memory.root else make(self._memory.root, self._memory)
+
+    @property
+    def device(self) -> int:
+        """Number of the device on which the array lies."""
+        return self._memory.device
+
+    @property
+    def flat(self) -> FlatIterator:
+        """The elements in C order."""
+        return FlatIterator(self)
+
+    @property
+    def real(self) -> SimulatedArray:
+        """The real parts: a view, or the array itself."""
+        return make(self._view.real, self._memory) if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        make(self._view.real, self._memory)[...] = value
+
+    @property
+    def imag(self) -> SimulatedArray:
+        """The imaginary parts: a view, or new zeros."""
+        return make(self._view.imag, self._memory) if self.dtype.kind == "c" else wrap_new(np.zeros_like(self._view))
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("cupy.ndarray does not have imaginary part to set")
+        make(self._view.imag, self._memory)[...] = value
+
+    # Between the sides, when asked to.
+
+    def get(
+        self, stream: Stream | None = None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True
+    ) -> np.ndarray:
+        """Copy to the host, waiting for the given or the current stream, and for no other."""
+        view = self._view
+        if not hardware.plain:
+            view = _seen_by(stream or hardware.current_stream(), self, wait=blocking)
+        if out is None:
+            return np.array(view, order=order)  # type: ignore[call-overload]
+        if not isinstance(out, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be obtained fromcupy.ndarray")
+        if out.dtype != self.dtype:
+            raise TypeError(f"{out.dtype} array cannot be obtained from {self.dtype} array")
+        if out.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
+        out[...] = view
+        return out
+
+    def set(self, arr: np.ndarray, stream: Stream | None = None) -> None:
+        """Copy from the host."""
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if arr.dtype != self.dtype:
+            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        if not self._view.flags.forc:
+            raise RuntimeError("Cannot set to non-contiguous array")
+        fill_from_host(self, arr, stream)
+
+    def item(self) -> Any:
+        """The value of an array of size one, as a Python scalar."""
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return self.get().item()
+
+    tolist = lambda self: self.get().tolist()  # noqa: E731
+    tobytes = lambda self, order="C": self.get().tobytes(order)  # noqa: E731
+    dumps = lambda self: self.get().dumps()  # noqa: E731
+    dump = lambda self, file: self.get().dump(file)  # noqa: E731
+    tofile = lambda self, fid, sep="", format="%s": self.get().tofile(fid, sep, format)  # noqa: E731
+    __int__ = lambda self: int(self.get())  # noqa: E731
+    __float__ = lambda self: float(self.get())  # noqa: E731
+    __complex__ = lambda self: complex(self.get())  # noqa: E731
+    __bytes__ = lambda self: bytes(self.get())  # noqa: E731
+    __repr__ = lambda self: repr(self.get())  # noqa: E731
+    __str__ = lambda self: str(self.get())  # noqa: E731
+    __format__ = lambda self, spec: format(self.get(), spec)  # noqa: E731
+    __reduce__ = lambda self: (_restore, (self.get(),))  # noqa: E731
+    __copy__ = lambda self: self.copy()  # noqa: E731
+    __deepcopy__ = lambda self, memo: self.copy()  # noqa: E731
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.get())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
+
+    # To other libraries, without a copy.
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        view = self._view
+        return {
+            "shape": view.shape,
+            "typestr": view.dtype.str,
+            "descr": view.dtype.descr,
+            "stream": hardware.current_stream().ptr or 1,
+            "version": 3,
+            "strides": None if view.flags.c_contiguous else view.strides,
+            "data": (self.data.ptr if view.size else 0, False),
+        }
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        if dl_device is not None and tuple(dl_device) == (dlpack.CPU, 0):
+            return self.get().__dlpack__(max_version=max_version)
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError("unsupported device requested.")
+        if copy:
+            raise BufferError("copy=True only supported for copy to CPU.")
+        return dlpack.export(self, max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self._memory.device
+
+    toDlpack = __dlpack__
+
+    # Items.
+
+    def __len__(self) -> int:
+        if not self._view.ndim:
+            raise TypeError("len() of unsized object")
+        return len(self._view)
+
+    def __iter__(self) -> Iterator[SimulatedArray]:
+        if not self._view.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self._view.shape[0]))
+
+    def __getitem__(self, index: Any) -> SimulatedArray:
+        return indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        indexing.put(self, index, value)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a scalar, or to the value of a 0-d array."""
+        if isinstance(value, SimulatedArray):
+            if value.shape != ():
+                raise ValueError("non-scalar cupy.ndarray cannot be used for fill")
+        else:
+            value = np.asarray(value, dtype=self.dtype)
+            if value.shape != ():
+                raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+            value = value[()]
+        launch(indexing.assign, (self, value), {}, (self,))
+
+    def put(self, indices: Any, values: Any, mode: str = "wrap") -> None:
+        """Set flat elements; indexes out of range wrap around unless `mode` says otherwise."""
+        indexing.put_flat(self, indices, values, mode)
+
+    def take(self, indices: Any, axis: int | None = None, out: Any = None) -> SimulatedArray:
+        """Elements along an axis; indexes out of range wrap around."""
+        return indexing.take(self, indices, axis, out)
+
+    # NumPy's protocols.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from .simulated_functions import namespace
+
+        outs = kwargs.get("out", ())
+        if outs:
+            if len(outs) != 1:
+                raise ValueError("The 'out' parameter must have exactly one array value")
+            kwargs["out"] = outs[0]
+        function = getattr(namespace, ufunc.__name__, None)
+        if function is not None and method != "__call__":
+            function = getattr(function, method, None)
+        if function is None:
+            return NotImplemented
+        for value in (*inputs, *outs):
+            if not (type(value) in SCALARS or isinstance(value, (SimulatedArray, np.ndarray)) or exports(value)):
+                return NotImplemented
+        return function(*inputs, **kwargs)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        from .simulated_functions import namespace
+
+        function: Any = namespace
+        for part in [*func.__module__.split(".")[1:], func.__name__]:
+            function = getattr(function, part, None)
+        if function is None or not all(issubclass(kind, (SimulatedArray, np.ndarray)) for kind in types):
+            return NotImplemented
+        return function(*args, **kwargs)
+
+
+array_class.append(SimulatedArray)
+
+
+class FlatIterator:
+    """``array.flat``."""
+
+    def __init__(self, array: SimulatedArray) -> None:
+        self.base = array
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __getitem__(self, index: Any) -> SimulatedArray:
+        return self.base.ravel()[index]  # type: ignore[attr-defined]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        launch(lambda a, i, v: a.flat.__setitem__(i, v), (self.base, index, value), {}, (self.base,))
+
+
+def fill_from_host(array: SimulatedArray, source: np.ndarray, stream: Stream | None = None) -> None:
+    """Copy host memory into a device array, in the order of a stream."""
+    array._view[...] = source
+    if not hardware.plain:
+        hardware.check()
+        stream = stream or hardware.current_stream()
+        tick = start_work(stream)
+        if hardware.delay and unseen(stream.clock, array._memory, True):
+            array._view[...] = poisoned(array._view)
+        note_write(array._memory, stream, tick)
+
+
+def _seen_by(stream: Stream, array: SimulatedArray, wait: bool) -> np.ndarray:
+    """What a copy to the host on `stream` finds."""
+    hardware.check()
+    start_work(stream)
+    late = hardware.delay and unseen(stream.clock, array._memory, False)
+    if wait:
+        merge(hardware.host_clock, stream.clock)
+    return poisoned(array._view) if late else array._view
+
+
+def _restore(values: np.ndarray) -> SimulatedArray:
+    return wrap_new(values)
+
+
+def _operator(name: str, swapped: bool = False, in_place: bool = False) -> Callable[[Any, Any], Any]:
+    ufunc = name
+    resolved: list[Any] = []
+
+    def apply(self: SimulatedArray, other: Any) -> Any:
+        if not resolved:
+            from .simulated_functions import namespace
+
+            resolved.append(getattr(namespace, ufunc))
+        if type(other) is not SimulatedArray and type(other) not in SCALARS:
+            protocol = getattr(other, "__array_ufunc__", SCALARS)
+            if protocol is None or (protocol is SCALARS and getattr(other, "__array_priority__", 0) > 100):
+                return NotImplemented
+            if not exports(other) and not isinstance(other, np.ndarray):
+                return getattr(np, ufunc)(*((other, self) if swapped else (self, other)))
+            if isinstance(other, np.ndarray) and other.ndim == 0 and ufunc in COMPARISONS:
+                other = other.item()
+        if in_place:
+            return resolved[0](self, other, self)
+        return resolved[0](other, self) if swapped else resolved[0](self, other)
+
+    return apply
+
+
+def _equality(name: str) -> Callable[[Any, Any], Any]:
+    compare = _operator(name)
+
+    def apply(self: SimulatedArray, other: Any) -> Any:
+        if other is None or type(other).__eq__ is object.__eq__:
+            return wrap_new(np.full(self.shape, name == "not_equal"))
+        return compare(self, other)
+
+    return apply
+
+
+def _unary(ufunc: str) -> Callable[[Any], Any]:
+    return lambda self: getattr(np, ufunc)(self)
+
+
+def _method(name: str, signature: str) -> Callable[..., Any]:
+    bind = binder(name, parameters(signature), getattr(np.ndarray, name))
+    in_place = name in ("sort", "partition")
+
+    def method(self: SimulatedArray, *args: Any, **kwargs: Any) -> Any:
+        function, args, kwargs = bind((self, *args), kwargs)
+        out = kwargs.get("out")
+        writes = (self,) if in_place else () if out is None else (out,)
+        return launch(function, args, kwargs, writes)
+
+    method.__name__ = name
+    return method
+
+
+COMPARISONS = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+BINARY = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "true_divide": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "power": "pow", "left_shift": "lshift", "right_shift": "rshift", "bitwise_and": "and",
+    "bitwise_or": "or", "bitwise_xor": "xor",
+}  # fmt: skip
+
+for _ufunc, _name in BINARY.items():
+    setattr(SimulatedArray, f"__{_name}__", _operator(_ufunc))
+    setattr(SimulatedArray, f"__r{_name}__", _operator(_ufunc, swapped=True))
+    setattr(SimulatedArray, f"__i{_name}__", _operator(_ufunc, in_place=True))
+for _ufunc, _name in COMPARISONS.items():
+    setattr(SimulatedArray, f"__{_name}__", _operator(_ufunc))
+for _ufunc, _name in {"equal": "eq", "not_equal": "ne"}.items():
+    setattr(SimulatedArray, f"__{_name}__", _equality(_ufunc))
+for _ufunc, _name in {"negative": "neg", "positive": "pos", "absolute": "abs", "invert": "invert"}.items():
+    setattr(SimulatedArray, f"__{_name}__", _unary(_ufunc))
+for _ufunc in ("matmul", "divmod"):
+    setattr(SimulatedArray, f"__{_ufunc}__", _operator(_ufunc))
+    setattr(SimulatedArray, f"__r{_ufunc}__", _operator(_ufunc, swapped=True))
+for _signature, _names in METHODS.items():
+    for _name in _names.split():
+        if _name not in vars(SimulatedArray) and hasattr(np.ndarray, _name):
+            setattr(SimulatedArray, _name, _method(_name, _signature))

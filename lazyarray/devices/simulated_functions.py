@@ -1,0 +1,370 @@
+"""The namespace of the simulated device: CuPy's functions, by name and by parameter, computed by NumPy.
+
+A function exists here where CuPy and NumPy both have it.  Names and parameters come from `simulated_facts`; what is
+told apart by hand is in the tables below.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import simulated_dlpack as dlpack
+from . import simulated_indexing as indexing
+from .simulated_array import SimulatedArray
+from .simulated_call import binder, parameters
+from .simulated_facts import FUNCTIONS, SHARED, UFUNCS
+from .simulated_launch import SCALARS, SimulatedArrayBase, as_device, check_dtype, exports, launch, wrap_new
+from .simulated_memory import DeviceError, Event, Stream, hardware
+
+UFUNC_METHODS = {name: (nin, nout, methods) for (nin, nout, methods), names in UFUNCS.items() for name in names.split()}
+SIGNATURES = {
+    f"{module}.{name}".lstrip("."): signature
+    for module, table in FUNCTIONS.items()
+    for signature, names in table.items()
+    for name in names.split()
+}
+
+WRITES = frozenset({
+    "copyto", "place", "put", "putmask", "fill_diagonal", "put_along_axis", "random.shuffle",
+})  # fmt: skip
+"""Functions that change their first argument.  Others change only ``out``."""
+
+FROM_HOST = frozenset({
+    "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "asfarray",
+    "result_type", "can_cast", "min_scalar_type", "common_type", "isscalar", "shape", "ndim", "size", "issubdtype",
+    "iscomplexobj", "isrealobj", "isfortran", "full", "full_like", "linspace", "logspace", "geomspace", "arange",
+    "interp", "select",
+})  # fmt: skip
+"""Functions that take host arrays too."""
+
+AS_ARRAYS = frozenset({"allclose", "array_equal", "array_equiv", "count_nonzero"})
+"""Functions that return a Python value in NumPy and a 0-d array in CuPy."""
+
+AS_TUPLES = frozenset({"linalg.eig", "linalg.eigh", "linalg.qr", "linalg.svd", "linalg.slogdet"})
+"""Functions that return a named tuple in NumPy and a plain one in CuPy."""
+
+TAKES_NO_ARRAYS = frozenset({
+    "empty", "zeros", "ones", "eye", "identity", "tri", "indices", "fromfunction", "frombuffer", "fromfile",
+    "fromiter", "fromstring", "loadtxt", "genfromtxt", "load", "bartlett", "blackman", "hamming", "hanning", "kaiser",
+    "diag_indices", "mask_indices", "tril_indices", "triu_indices", "broadcast_shapes", "base_repr", "binary_repr",
+    "fft.fftfreq", "fft.rfftfreq", "can_cast", "promote_types", "isdtype", "typename", "mintypecode", "unravel_index",
+    "ravel_multi_index", "iterable", "get_printoptions", "set_printoptions", "printoptions", "einsum", "r_", "c_",
+})  # fmt: skip
+"""Functions that work without an array among their arguments.  All others refuse lists and scalars in its place."""
+
+
+class SimulatedUfunc:
+    """A universal function of the device."""
+
+    def __init__(self, name: str, function: Any, nin: int, nout: int, methods: str) -> None:
+        self.__name__ = self.name = name
+        self.nin, self.nout, self.nargs = nin, nout, nin + nout
+        self._function = function
+        self._methods = methods.split()
+        self._is_ufunc = isinstance(function, np.ufunc)
+
+    def __repr__(self) -> str:
+        return f"<ufunc 'cupy_{self.name}'>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == self.nin and self.nout == 1 and hardware.plain:
+            # The usual call, without the generality of `launch`.
+            values = []
+            for arg in args:
+                kind = type(arg)
+                if kind is SimulatedArray:
+                    values.append(arg._view)
+                elif kind in SCALARS:
+                    values.append(arg)
+                else:
+                    break
+            else:
+                result = self._function(*values)
+                return wrap_new(result if type(result) is np.ndarray else np.asarray(result))
+        return self._general(args, kwargs)
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out, where = kwargs.pop("out", None), kwargs.pop("_where", None)
+        options = {key: kwargs.pop(key) for key in ("dtype", "casting") if kwargs.get(key) is not None}
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("dtype", "casting")}
+        if kwargs:
+            raise TypeError(f"Wrong arguments {kwargs}")
+        if not self.nin <= len(args) <= self.nargs:
+            raise TypeError(
+                f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
+                f"outputs), but given {len(args)}."
+            )
+        outs = args[self.nin :]
+        if out is not None:
+            if outs:
+                raise ValueError("Cannot specify 'out' as both a positional and keyword argument")
+            outs = out if isinstance(out, tuple) else (out,)
+            if len(outs) != self.nout:
+                raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
+        for value in (*args[: self.nin], *(() if where is None else (where,))):
+            _check_operand(value)
+        for value in outs:
+            if value is not None and not isinstance(value, SimulatedArrayBase) and not exports(value):
+                raise TypeError("Output arguments must be cupy.ndarray")
+        if "dtype" in options:
+            check_dtype(np.dtype(options["dtype"]))
+        outs = tuple(None if value is None else as_device(value) for value in outs)
+        writes = tuple(value for value in outs if value is not None)
+        if not self._is_ufunc:
+            return launch(_with_out(self._function), (*args[: self.nin],), {"out": writes}, writes)
+        if where is not None:
+            options["where"] = where
+        if writes:
+            options["out"] = outs
+        result = launch(self._function, args[: self.nin], options, writes)
+        if self.nout > 1 and writes:
+            result = tuple(given if given is not None else new for given, new in zip(outs, result))
+        return result
+
+    def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:
+        """The function of every pair of elements."""
+        A, B = namespace.array(A), namespace.array(B)
+        return self(A.reshape(A.shape + (1,) * B.ndim), B.reshape((1,) * A.ndim + B.shape), **kwargs)
+
+    def _require(self, method: str) -> None:
+        if method not in self._methods:
+            raise NotImplementedError(f"`cupy_{self.name}.{method}` is not supported yet")
+
+    def at(self, a: Any, indices: Any, b: Any = None) -> None:
+        """Unbuffered in-place work on the elements that `indices` name; out of range wraps around."""
+        self._require("at")
+        index, arrays = indexing.normalised(indices)
+        if arrays and a.dtype.name not in AT_DTYPES[self.name]:
+            raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")
+        if not isinstance(b, SimulatedArrayBase):
+            b = wrap_new(np.array(b, dtype=a.dtype))
+        function = self._function
+        launch(
+            lambda x, i, y: function.at(x, indexing.wrapped(x.shape, i), y.astype(x.dtype)), (a, index, b), {}, (a,)
+        )
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Reduce along axes."""
+        self._require("reduce")
+        return (array.sum if self.name == "add" else array.prod)(axis, dtype, out, keepdims)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Accumulate along an axis."""
+        self._require("accumulate")
+        return (array.cumsum if self.name == "add" else array.cumprod)(axis, dtype, out)
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Reduce over slices."""
+        self._require("reduceat")
+        if not isinstance(indices, SimulatedArrayBase):
+            indices = namespace.array(indices)
+        options = {"axis": axis, "dtype": dtype, "out": out}
+        return launch(self._function.reduceat, (array, indices), options, () if out is None else (out,))
+
+
+_ATOMIC = frozenset({"int32", "int64", "float32", "float64", "uint32", "uint64"})
+_BITS = frozenset({"int32", "int64", "uint32", "uint64"})
+AT_DTYPES = {
+    "add": _ATOMIC | {"float16"}, "subtract": frozenset({"int32", "uint32"}), "maximum": _ATOMIC, "minimum": _ATOMIC,
+    "bitwise_and": _BITS, "bitwise_or": _BITS, "bitwise_xor": _BITS,
+}  # fmt: skip
+"""Dtypes for which the device has atomic operations."""
+
+
+def _check_operand(value: Any) -> None:
+    if isinstance(value, SimulatedArrayBase) or type(value) in SCALARS or exports(value):
+        return
+    if isinstance(value, np.generic):
+        check_dtype(value.dtype)
+        return
+    raise TypeError(f"Unsupported type {type(value)}")
+
+
+def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy function that is a ufunc in CuPy, given an ``out``."""
+
+    def call(*args: Any, out: tuple[np.ndarray, ...]) -> Any:
+        result = function(*args)
+        if not out:
+            return result
+        np.copyto(out[0], result, casting="same_kind")
+        return out[0]
+
+    return call
+
+
+def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's function at `path`."""
+    name = path.rsplit(".", 1)[-1]
+    bind = binder(name, parameters(signature), numpy_function)
+    changed = path in WRITES
+    from_host = path in FROM_HOST
+    needs_array = not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        function, positional, options = bind(args, kwargs)
+        if from_host:
+            positional = tuple(_uploaded(value) for value in positional)
+            options = {key: _uploaded(value) for key, value in options.items()}
+        elif needs_array and not any(_has_array(value) for value in (*positional, *options.values())):
+            raise TypeError(f"Unsupported type {type(positional[0]) if positional else None}")
+        if options.get("out") is not None:
+            options["out"] = as_device(options["out"])
+            writes: tuple[Any, ...] = (options["out"],)
+        elif changed:
+            positional = (as_device(positional[0]), *positional[1:])
+            writes = positional[:1]
+        else:
+            writes = ()
+        result = launch(function, positional, options, writes)
+        if path in AS_ARRAYS and not isinstance(result, SimulatedArrayBase):
+            return wrap_new(np.asarray(result))
+        return tuple(result) if path in AS_TUPLES and isinstance(result, tuple) else result
+
+    functools.update_wrapper(call, numpy_function, updated=())
+    del call.__wrapped__  # Its parameters are not NumPy's.
+    return call
+
+
+def _uploaded(value: Any) -> Any:
+    return wrap_new(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def _has_array(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_has_array(item) for item in value)
+    return isinstance(value, SimulatedArrayBase) or exports(value)
+
+
+def _asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> np.ndarray:
+    if exports(a):
+        return as_device(a).get(stream, order, out, blocking)
+    return np.asarray(a, order=order)  # type: ignore[call-overload]
+
+
+def _get_array_module(*args: Any) -> Any:
+    return namespace if any(exports(arg) for arg in args) else np
+
+
+def _from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> Any:
+    return array.copy() if isinstance(array, SimulatedArrayBase) and copy else dlpack.take(array)
+
+
+class MemoryPool:
+    """The part of CuPy's memory pool that says how much is in use, and may be."""
+
+    def used_bytes(self) -> int:
+        """Bytes in use on the current device, of what was allocated since a limit was set."""
+        return hardware.used_bytes(hardware.current_device())
+
+    def get_limit(self) -> int:
+        """Bytes that each device has; 0 if it has no limit."""
+        return hardware.limit or 0
+
+    def set_limit(self, size: int | None = None) -> None:
+        """Let each device have this many bytes, of what is allocated from now on; 0 for no limit."""
+        hardware.limit = size or None
+        hardware.settle()
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Nothing is kept in reserve here."""
+
+
+_pool = MemoryPool()
+
+
+class Namespace:
+    """What ``xp`` and its submodules are.  A name is looked up once, then it is an attribute."""
+
+    def __init__(self, path: str = "", **members: Any) -> None:
+        self._path = path
+        self.__name__ = f"simulated.{path}".rstrip(".")
+        vars(self).update(members)
+
+    def __repr__(self) -> str:
+        return f"<namespace {self.__name__!r}>"
+
+    def __dir__(self) -> list[str]:
+        prefix = f"{self._path}." if self._path else ""
+        names = [*SIGNATURES, *UFUNC_METHODS] if not prefix else SIGNATURES
+        found = {name[len(prefix) :] for name in names if name.startswith(prefix)}
+        return sorted({*vars(self), *(name for name in found if "." not in name and hasattr(self, name))})
+
+    def __getattr__(self, name: str) -> Any:
+        path = f"{self._path}.{name}" if self._path else name
+        value = None if name.startswith("_") else self._find(path, name)
+        if value is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        setattr(self, name, value)
+        return value
+
+    def _find(self, path: str, name: str) -> Any:
+        if path in FUNCTIONS or any(module.startswith(path + ".") for module in FUNCTIONS):
+            return Namespace(path)
+        theirs: Any = np
+        for part in path.split("."):
+            theirs = getattr(theirs, part, None)
+        if theirs is None:
+            return None
+        if not self._path and name in UFUNC_METHODS:
+            return SimulatedUfunc(name, theirs, *UFUNC_METHODS[name])
+        if path in SIGNATURES:
+            return _function(path, SIGNATURES[path], theirs)
+        return theirs if not self._path and name in _SHARED else None
+
+
+_SHARED = frozenset(SHARED.split())
+
+
+class DeviceContext:
+    """``xp.cuda.Device``: as a context, makes a device the current one of this thread."""
+
+    def __init__(self, device: int | None = None) -> None:
+        self.id = hardware.current_device() if device is None else device
+        if not 0 <= self.id < hardware.count:
+            raise DeviceError("cudaErrorInvalidDevice: invalid device ordinal")
+        self._outer: list[int] = []
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __enter__(self) -> DeviceContext:
+        self._outer.append(hardware.current_device())
+        return self.use()
+
+    def __exit__(self, *exc_info: object) -> None:
+        hardware.local.device = self._outer.pop()
+
+    def use(self) -> DeviceContext:
+        """Make this the current device of this thread."""
+        hardware.local.device = self.id
+        return self
+
+    def synchronize(self) -> None:
+        """Let the host wait for all work on the device."""
+        for stream in hardware.streams_of(self.id):
+            stream.synchronize()
+
+
+cuda = Namespace(
+    "cuda",
+    Stream=Stream,
+    Event=Event,
+    Device=DeviceContext,
+    get_current_stream=lambda device_id=-1: hardware.current_stream(),
+    is_available=lambda: True,
+)
+namespace = Namespace(
+    ndarray=SimulatedArray,
+    cuda=cuda,
+    asnumpy=_asnumpy,
+    get_array_module=_get_array_module,
+    from_dlpack=_from_dlpack,
+    put=lambda a, ind, v, mode="wrap": indexing.put_flat(as_device(a), ind, v, mode),
+    take=lambda a, indices, axis=None, out=None: indexing.take(as_device(a), indices, axis, out),
+    get_default_memory_pool=lambda: _pool,
+)

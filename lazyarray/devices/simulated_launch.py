@@ -1,0 +1,226 @@
+"""How work is run on the simulated device: unwrap the arguments, let NumPy compute, wrap the results.
+
+Nothing crosses between the sides here: an `np.ndarray` among the arguments is refused, as CuPy refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .simulated_memory import Memory, hardware, note_read, note_write, poisoned, start_work, unseen
+
+HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
+"""The dtypes that CuPy can hold (`cupy._core._dtype.all_type_chars`), all of native byte order."""
+
+SCALARS = frozenset({int, float, bool, complex} | {dtype.type for dtype in HOLDABLE})
+"""Types of the scalars that CuPy takes beside arrays."""
+
+
+class SimulatedArrayBase:
+    """The two slots of a device array: NumPy's idea of the view, and the memory that it lies in."""
+
+    __slots__ = ("__weakref__", "_memory", "_view")
+    _view: np.ndarray
+    _memory: Memory
+
+
+array_class: list[type[SimulatedArrayBase]] = []
+"""The one class of device arrays; it enters itself here, because its methods launch work."""
+
+
+def can_hold(dtype: np.dtype) -> bool:
+    """Whether an array of this dtype can be on the device."""
+    return dtype in HOLDABLE or dtype.name == "bfloat16"
+
+
+def check_dtype(dtype: np.dtype) -> None:
+    """Raise ValueError, as CuPy does, for a dtype that the device can't hold."""
+    if not can_hold(dtype):
+        raise ValueError(f"Unsupported dtype {dtype}")
+
+
+def unwrap(value: Any, memories: list[Memory]) -> Any:
+    """`value` with NumPy arrays in place of device arrays, also inside lists, tuples and dicts.
+
+    Memory that is met is added to `memories`.
+    """
+    kind = type(value)
+    if kind in SCALARS or value is None or kind is str or kind is slice:
+        return value
+    if isinstance(value, SimulatedArrayBase):
+        memories.append(value._memory)
+        return value._view
+    if kind is list or kind is tuple:
+        return kind(unwrap(item, memories) for item in value)
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    if exports(value):
+        return unwrap(as_device(value), memories)
+    return value
+
+
+def exports(value: Any) -> bool:
+    """Whether CuPy's functions take this object as an array."""
+    return hasattr(value, "__cuda_array_interface__") or hasattr(value, "__cupy_get_ndarray__")
+
+
+def from_interface(value: Any) -> SimulatedArrayBase:
+    """A device array over the memory that an object with ``__cuda_array_interface__`` describes."""
+    interface = value.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    shape, strides, address = tuple(interface["shape"]), interface.get("strides"), interface["data"][0]
+    check_dtype(dtype)
+    if 0 in shape:
+        return wrap_new(np.empty(shape, dtype))
+    owner = hardware.memory_at(address)
+    view = np.ndarray(shape, dtype, buffer=flat_bytes(owner.root), offset=address - owner.ptr, strides=strides)
+    # As with CuPy's UnownedMemory, whoever exported the memory is kept alive.
+    return make(view, Memory(owner.root, owner.device, token=(value, owner)))
+
+
+def root_of(view: np.ndarray) -> np.ndarray:
+    """The array that owns the bytes of `view`."""
+    while isinstance(view.base, np.ndarray):
+        view = view.base
+    return view
+
+
+def flat_bytes(root: np.ndarray) -> np.ndarray:
+    """All bytes of an array that owns its memory, as 1-D uint8."""
+    if not root.flags.c_contiguous:
+        root = root.transpose(sorted(range(root.ndim), key=lambda axis: -root.strides[axis]))
+    return root.reshape(-1).view(np.uint8)
+
+
+def as_device(value: Any) -> Any:
+    """The device array that an object stands for."""
+    if isinstance(value, SimulatedArrayBase):
+        return value
+    shared = getattr(type(value), "__cupy_get_ndarray__", None)
+    return from_interface(value) if shared is None else shared(value)
+
+
+def make(view: np.ndarray, memory: Memory) -> Any:
+    """A device array of a view and the memory that it lies in."""
+    array = array_class[0].__new__(array_class[0])
+    array._view = view
+    array._memory = memory
+    return array
+
+
+def wrap_new(view: np.ndarray) -> Any:
+    """A device array of a fresh NumPy array, or of a view of one."""
+    array = array_class[0].__new__(array_class[0])
+    array._view = view
+    array._memory = hardware.allocate(view if view.base is None else root_of(view))
+    return array
+
+
+def wrap(value: Any, memories: Iterable[Memory]) -> Any:
+    """Device arrays in place of NumPy's arrays and scalars, in tuples and lists too."""
+    if isinstance(value, np.ndarray):
+        if value.dtype not in HOLDABLE:
+            check_dtype(value.dtype)
+        root = value if value.base is None else root_of(value)
+        for memory in memories:
+            if memory.root is root:
+                return make(value, memory)
+        return wrap_new(value)
+    if isinstance(value, np.generic):
+        return wrap(np.asarray(value), ())
+    if isinstance(value, (tuple, list)):
+        items = [wrap(item, memories) for item in value]
+        # A named tuple takes its fields one by one.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def launch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], writes: tuple[Any, ...]) -> Any:
+    """Run a NumPy function on the device memory of its arguments.
+
+    `writes` are the device arrays among the arguments that the function changes; one of them is what the function
+    returns if NumPy returns it.
+    """
+    memories: list[Memory] = []
+    host_args = [unwrap(arg, memories) for arg in args]
+    host_kwargs = {key: unwrap(value, memories) for key, value in kwargs.items()} if kwargs else kwargs
+    if hardware.plain:
+        value = function(*host_args, **host_kwargs)
+        for array in writes:
+            if value is array._view:
+                return array
+        return wrap(value, memories)
+    return _launch_checked(function, host_args, host_kwargs, memories, writes)
+
+
+def _launch_checked(
+    function: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+    memories: list[Memory],
+    writes: tuple[Any, ...],
+) -> Any:
+    """`launch`, minding devices, forks and waits."""
+    hardware.check()
+    check_devices(memories)
+    if not hardware.delay:
+        value = function(*args, **kwargs)
+        return next((array for array in writes if value is array._view), None) or wrap(value, memories)
+    stream = hardware.current_stream()
+    tick = start_work(stream)
+    written = [array._memory for array in writes]
+    late = [memory for memory in memories if memory not in written and unseen(stream.clock, memory, False)]
+    races = [array for array in writes if unseen(stream.clock, array._memory, True)]
+    value = None
+    if not writes:
+        value = function(*args, **kwargs)
+        if _is_view(value, memories):
+            # Only the way of looking at the memory has changed; nothing has been read.
+            return wrap(value, memories)
+    if late or writes:
+        roots = [memory.root for memory in late]
+        value = function(*_spoil(args, roots), **{key: _spoil(item, roots) for key, item in kwargs.items()})
+    for array in races:
+        array._view[...] = poisoned(array._view)
+    for memory in memories:
+        if memory not in written:
+            note_read(memory, stream, tick)
+    for memory in written:
+        note_write(memory, stream, tick)
+    for array in writes:
+        if value is array._view:
+            return array
+    result = wrap(value, memories)
+    for array in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(array, SimulatedArrayBase) and array._memory not in memories:
+            note_write(array._memory, stream, tick)
+    return result
+
+
+def check_devices(memories: Iterable[Memory]) -> None:
+    """Refuse memory of another device, as CuPy does where devices can't reach each other's memory."""
+    current = hardware.current_device()
+    for memory in memories:
+        if memory.device != current:
+            raise ValueError(
+                f"The device where the array resides ({memory.device}) is different from the current device "
+                f"({current}). Peer access is unavailable between these devices."
+            )
+
+
+def _is_view(value: Any, memories: list[Memory]) -> bool:
+    if isinstance(value, (tuple, list)):
+        return bool(value) and all(_is_view(item, memories) for item in value)
+    return isinstance(value, np.ndarray) and any(memory.root is root_of(value) for memory in memories)
+
+
+def _spoil(value: Any, roots: list[np.ndarray]) -> Any:
+    """`value` with poisoned copies in place of arrays that lie in one of `roots`."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_spoil(item, roots) for item in value)
+    if isinstance(value, np.ndarray) and any(root is root_of(value) for root in roots):
+        return poisoned(value)
+    return value
