@@ -15,7 +15,7 @@ __all__ = ["Options", "current", "options"]
 Tracking = Literal["auto", "pages", "none"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """All settings. Make changed ones with `options`.
 

@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike, getpid, path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from lazyarray.trace import Event
@@ -19,15 +18,14 @@ COPIES = ("upload", "materialise")
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")
 
 
-@dataclass(frozen=True, slots=True)
-class LineTotal:
+class LineTotal(NamedTuple):
     """What one line of the user's caused, of one kind: how often, how many bytes, how many seconds."""
 
     filename: str
     lineno: int
     code: str
     kind: str
-    count: int
+    events: int
     nbytes: int
     seconds: float
 

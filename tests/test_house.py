@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import configparser
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ FLOORS = [
     {"mirror", "tracking", "transfer", "trace"},
     {"storage"},
     {"fusion", "placement"},
-    {"functions", "adapters", "ufuncs", "wrap", "dispatch", "display"},
+    {"functions", "adapters", "ufuncs", "indexing", "wrap", "dispatch", "display"},
     {"methods", "array", "numpy"},
     {"wrapping", "integrations"},
     {"testing", "pytest_plugin", "__init__", "__main__"},
@@ -134,14 +135,17 @@ def test_import_brings_no_heavy_library():
     assert found.stdout.split() == []
 
 
-def test_import_costs_little_more_than_numpy():
-    code = (
-        "import time; t = time.process_time; import numpy; a = t(); import lazyarray; print(t() - a)"
-    )
-    command = [sys.executable, "-c", code]
-    costs = [
-        float(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout) for _ in range(7)
-    ]
+def test_import_costs_little_more_than_numpy(tmp_path):
+    code = "import time; t = time.process_time; import numpy; a = t(); import lazyarray; print(t() - a)"
+    # Compiled files are kept, as in any installation, whatever the environment of the tests says.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+    costs = []
+    for _ in range(8):
+        found = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        costs.append(float(found.stdout))
     assert min(costs) < 0.060, f"{min(costs) * 1e3:.0f} ms"
 
 

@@ -114,7 +114,7 @@ class TestLines:
             for _ in range(3):
                 end(begin("upload", 10))
             end(begin("materialise", 100))
-        totals = [(line.kind, line.count, line.nbytes) for line in t.by_line()]
+        totals = [(line.kind, line.events, line.nbytes) for line in t.by_line()]
         assert totals == [("materialise", 1, 100), ("upload", 3, 30)]
         assert t.by_line()[1].code == 'end(begin("upload", 10))'
 
