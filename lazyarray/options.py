@@ -5,13 +5,17 @@ has changed comes from the process-wide defaults.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
 __all__ = ["Options", "current", "options"]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 Tracking = Literal["auto", "pages", "none"]
 
 
@@ -66,6 +70,20 @@ class Scope(ContextDecorator):
 
     def _value(self) -> Any:
         return None
+
+    def __call__(self, func: _Function) -> _Function:
+        """Decorate a function: each of its calls is a block."""
+        if isgeneratorfunction(func) or isasyncgenfunction(func):
+            raise TypeError(f"{func.__qualname__} is a generator: its caller runs in between; use a with block in it")
+        if not iscoroutinefunction(func):
+            return super().__call__(func)
+
+        @wraps(func)
+        async def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return await func(*args, **kwargs)
+
+        return cast(_Function, inside)
 
     def __enter__(self) -> Self:
         self._stack.set((*self._stack.get(), (self, self._value())))

@@ -1,6 +1,7 @@
 """Settings: blocks, functions, the whole process; threads do not see each other's blocks."""
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import threading
 
@@ -37,6 +38,27 @@ def test_as_a_decorator():
 
     assert inside(0) == inside(3) == 7
     assert current().bulk_reads == 4
+
+
+def test_as_a_decorator_of_a_coroutine():
+    @options(bulk_reads=7)
+    async def inside():
+        await asyncio.sleep(0)
+        return current().bulk_reads
+
+    async def main():
+        inner, outer = await asyncio.gather(inside(), asyncio.sleep(0, current().bulk_reads))
+        return inner, outer, current().bulk_reads
+
+    assert asyncio.run(main()) == (7, 4, 4)
+
+
+def test_a_generator_is_refused():
+    def numbers():
+        yield current().bulk_reads
+
+    with pytest.raises(TypeError, match="with block"):
+        options(bulk_reads=7)(numbers)
 
 
 def test_process_wide(restored_defaults):
