@@ -5,7 +5,7 @@ more than one are sorted arrays, and all work on them is vectorised.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["Ranges"]
 class Ranges:
     """An immutable set of bytes, as ranges that neither overlap nor touch, in ascending order.
 
-    Make one with `span`, `of_view` or `of_mask`; combine them with ``|``, ``&`` and ``-``.
+    Make one with `span`, `of_view`, `of_mask` or `of_pairs`; combine them with ``|``, ``&``, ``-`` and `union`.
     Iteration gives ``(start, stop)`` pairs of Python integers, ``len`` their number.
 
     Attributes
@@ -129,6 +129,22 @@ class Ranges:
             return EMPTY
         pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
         return _merged(pairs[:, 0], np.maximum.accumulate(pairs[:, 1]))
+
+    @classmethod
+    def union(cls, sets: Iterable[Ranges]) -> Ranges:
+        """The bytes that are in any of the sets, at one go."""
+        spans: set[tuple[int, int]] = set()
+        rows = []
+        for ranges in sets:
+            if ranges._starts is None:
+                spans.add((ranges.start, ranges.stop))
+            else:
+                rows.append(np.stack([ranges._starts, ranges._stops], axis=1))
+        if len(spans) <= 1 and not rows:
+            return cls(*spans.pop()) if spans else EMPTY
+        if spans:
+            rows.append(np.array(list(spans), np.int64))
+        return cls.of_pairs(np.concatenate(rows))
 
     # -- asking --------------------------------------------------------------------------
 

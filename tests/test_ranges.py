@@ -57,6 +57,11 @@ def test_set_algebra(a, b):
     check(b, y)
 
 
+@given(st.lists(range_sets, max_size=5))
+def test_union_of_many(sets):
+    check(Ranges.union(sets), set().union(*map(members, sets)))
+
+
 @given(range_sets, range_sets, range_sets)
 def test_laws_of_sets(a, b, c):
     assert a & (b | c) == (a & b) | (a & c)

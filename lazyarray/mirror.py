@@ -1,0 +1,341 @@
+"""Host memory of a storage: what of it is current, who holds it, and what they wrote.
+
+A `Mirror` is memory that foreign code may hold parts of. It lends **aliases** (NumPy
+arrays over its memory) and says later which bytes were written through them. The caller,
+a storage, holds its own lock around each call; aliases die whenever the garbage
+collector pleases.
+
+An alias's ``base`` is its **owner**, a ``pickle.PickleBuffer``: the smallest thing that
+lends its memory and can be weakly referenced. NumPy, which shortens chains of bases, stops
+at an object that is no array, so every view, memoryview or buffer made of an alias
+keeps the owner alive, and the owner keeps the memory. (A memoryview in its place would be
+skipped by NumPy, and an ndarray over an ndarray too.)
+"""
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from pickle import PickleBuffer
+
+import numpy as np
+
+from .errors import LazyArrayError
+from .ranges import EMPTY, Ranges
+from .tracking import PAGE, Nothing, Pages, Snapshot, kernel, why_no_pages
+
+__all__ = ["Mirror"]
+
+#: From this size on writes are found by pages. Below it, a copy of all of it costs less than a mapping of its own.
+PAGES_FROM = 64 << 10
+#: From this size on huge pages are asked for.
+HUGE_FROM = 4 << 20
+#: An alias in more ranges than this is taken to cover the smallest gaps between them.
+_MOST_RANGES = 1 << 14
+
+#: Aliases that died are counted by the next `collect`, or as soon as there are this many.
+_MOST_DEAD = 64
+
+_u1 = np.dtype(np.uint8)
+_ndarray = np.ndarray
+_NOTHING = Nothing()
+
+
+class _Alias(weakref.ref):
+    """The owner of an alias, and which bytes the alias covers."""
+
+    __slots__ = ("ranges", "writeable")
+
+
+class Mirror:
+    """Host memory of `nbytes` bytes, allocated when it is first needed. Make one with `reserve`.
+
+    Attributes
+    ----------
+    nbytes : int
+    valid : Ranges
+        Bytes that are current.
+    lent : bool
+        False when no alias is alive, and none has died since the last `collect`.
+    """
+
+    __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_tracker", "_aliases", "_dead", "_bury",
+                 "_live", "_late", "_found", "_pinned", "__weakref__")
+
+    def __init__(self, nbytes: int, tracking: str):
+        self.nbytes = nbytes
+        self.valid = EMPTY
+        self.lent = False
+        self._tracking = tracking
+        self._memory: np.ndarray | None = None
+        self._tracker: Nothing | Snapshot | Pages | None = None
+        self._aliases: dict[int, _Alias] | None = None
+        self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
+        self._late = EMPTY                  # the same of those that died since the last collect
+        self._found = EMPTY                 # written, found before it was asked for
+        self._pinned = EMPTY
+
+    @classmethod
+    def reserve(cls, nbytes: int, tracking: str = "auto") -> Mirror:
+        """A mirror of `nbytes` bytes, none of them valid.
+
+        Parameters
+        ----------
+        tracking : {"auto", "pages", "none"}
+            How writes through aliases are found. "auto": by comparison with a copy below
+            64 KiB, by the kernel above, if it can; "pages": by the kernel at any size;
+            "none": all that a writable alias covers counts as written.
+
+        Raises
+        ------
+        LazyArrayError
+            "pages", and the kernel can't.
+        """
+        if tracking == "pages" and (reason := why_no_pages()) is not None:
+            raise LazyArrayError(f"write_tracking='pages' is not possible here: {reason}")
+        return cls(nbytes, tracking)
+
+    # -- memory --------------------------------------------------------------------------
+
+    @property
+    def bytes(self) -> np.ndarray:
+        """All of the memory as uint8. Not an alias: whoever writes it does so inside `filling`."""
+        if self._memory is None:
+            self._memory = self._allocate()
+        return self._memory
+
+    def _allocate(self) -> np.ndarray:
+        by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
+        if by_pages and kernel() is not None:
+            try:
+                memory = mmap.mmap(-1, max(self.nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                if self.nbytes >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
+                    memory.madvise(mmap.MADV_HUGEPAGE)
+                return np.frombuffer(memory, _u1, self.nbytes)
+            except OSError:
+                pass    # out of mappings, perhaps, or no huge pages built in; if out of memory, NumPy says so
+        self._tracker = _NOTHING if by_pages or self._tracking == "none" else None
+        return np.empty(self.nbytes, _u1)
+
+    @property
+    def full(self) -> bool:
+        """Whether every byte is valid."""
+        valid = self.valid
+        return valid.stop - valid.start == self.nbytes and len(valid) <= 1
+
+    def invalidate(self, ranges: Ranges) -> None:
+        """These bytes are no longer current: the device has newer ones."""
+        self.valid = self.valid - ranges
+
+    def view(self, shape, dtype, strides, offset: int, writeable: bool = False) -> np.ndarray:
+        """A private array over the memory, for ourselves: no alias, so it must not reach foreign code.
+
+        Writes through it belong inside `filling`.
+        """
+        array = _ndarray(shape, dtype, self.bytes, offset, strides)
+        if not writeable:
+            array.setflags(False)
+        return array
+
+    def filling(self, ranges: Ranges) -> _Filling:
+        """Context in which we write `ranges` ourselves; its value is `bytes`.
+
+        Afterwards they are valid, and do not count as written by an alias. What aliases wrote
+        there before is forgotten. If the block raises, the bytes are as valid as they were.
+        """
+        return _Filling(self, ranges)
+
+    # -- aliases -------------------------------------------------------------------------
+
+    def lend(self, shape, dtype, strides, offset: int, writeable: bool = True) -> np.ndarray:
+        """An array over the memory for foreign code; an alias until all that was made of it is gone.
+
+        Its bytes must be valid. Writes through it are named by `collect`. One that is not
+        writable can't be made so.
+        """
+        memory = self.bytes
+        if not writeable:
+            memory = memory.view()
+            memory.setflags(False)
+        owner = PickleBuffer(memory)
+        array = _ndarray(shape, dtype, owner, offset, strides)
+        ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
+        if self._aliases is None:
+            # By identity: weak references hash as what they refer to, whose address is soon used again.
+            self._aliases = {}
+            self._dead: list[_Alias] = []
+            # Called by the garbage collector, in any thread, with or without the caller's lock:
+            # it may do no more than this.
+            self._bury = self._dead.append
+        alias = _Alias(owner, self._bury)
+        alias.ranges = ranges
+        alias.writeable = writeable
+        if len(self._dead) > _MOST_DEAD:
+            self._count_dead()
+        tracker = self._watch(ranges)
+        self._aliases[id(alias)] = alias
+        live = self._live
+        if live is not None and (writeable or tracker.sees_all):
+            self._live = live | ranges
+        self.lent = True
+        return array
+
+    def pin(self, ranges: Ranges | None = None) -> None:
+        """A raw host pointer to `ranges` (all of it by default) was handed out.
+
+        They count as a writable alias for as long as the mirror lives, and the memory lives
+        as long as the mirror.
+        """
+        self.bytes  # a pointer implies memory
+        ranges = Ranges.span(0, self.nbytes) if ranges is None else ranges
+        self._watch(ranges)
+        self._pinned = self._pinned | ranges
+        self.lent = True
+
+    def aliased(self) -> Ranges:
+        """Bytes that live aliases cover, writable or not: what a device write has to refresh."""
+        if not self.lent:
+            return EMPTY
+        self._count_dead()
+        if self._tracker is not _NOTHING:
+            return self._writable()     # every alias counts there
+        return Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
+
+    def collect(self, exact: bool = False) -> Ranges:
+        """Valid bytes that were written through aliases since the last call.
+
+        Bytes that were not written may be among them, if an alias covers them: up to a page
+        around each write where the kernel tracks, all of the alias where nothing does, and
+        without `exact` small gaps elsewhere.
+        """
+        if not self.lent:
+            return EMPTY
+        self._count_dead()
+        tracker = self._working_tracker()
+        candidates = self._writable() | self._late
+        written = self._found
+        if candidates:
+            try:
+                written = written | tracker.written(candidates, exact)
+            except OSError:
+                self._tracker = _NOTHING
+                written = candidates
+        self._found = self._late = EMPTY
+        if not (self._aliases or self._pinned):
+            tracker.rest()
+            self.lent = False
+        return written & self.valid
+
+    def track_exactly(self) -> None:
+        """From now on find writes to the byte, at the price of a copy of what is lent.
+
+        For when the device may write other bytes of a page that an alias writes, unknown to us.
+        Where tracking is off it stays off.
+        """
+        tracker = self._working_tracker()
+        if not isinstance(tracker, Pages):
+            return
+        if self.lent:
+            self._count_dead()
+            candidates = self._writable() | self._late
+            exact = Snapshot(self.bytes)
+            # Watched before looked: what is written in between is then found by one or the other.
+            exact.watch(candidates)
+            try:
+                self._found = self._found | tracker.written(candidates, False)
+            except OSError:
+                self._found = candidates
+            self._tracker = exact
+        else:
+            self._tracker = Snapshot(self.bytes)
+
+    # -- how -----------------------------------------------------------------------------
+
+    def _working_tracker(self) -> Nothing | Snapshot | Pages:
+        tracker = self._tracker
+        if tracker is None:
+            memory = self.bytes     # may settle the tracker
+            tracker = self._tracker
+            if tracker is None:
+                tracker = Snapshot(memory)
+                if memory.base is not None:     # a mapping of its own
+                    found = kernel()
+                    try:
+                        tracker = Pages(memory, found) if found is not None else _NOTHING
+                    except OSError:
+                        tracker = _NOTHING
+                self._tracker = tracker
+        elif tracker.pid is not None and tracker.pid != os.getpid():
+            # A forked child: its memory is not what the parent's kernel objects speak of.
+            self._tracker = tracker = _NOTHING
+            self._live = None
+        return tracker
+
+    def _watch(self, ranges: Ranges) -> Nothing | Snapshot | Pages:
+        tracker = self._working_tracker()
+        if ranges:
+            try:
+                tracker.watch(ranges)
+            except OSError:
+                self._tracker = tracker = _NOTHING
+                self._live = None
+        return tracker
+
+    def _count_dead(self) -> None:
+        dead = self._dead if self._aliases is not None else None
+        sees_all = self._tracker is not _NOTHING
+        while dead:
+            alias = dead.pop()
+            self._aliases.pop(id(alias), None)
+            if alias.writeable or sees_all:
+                self._late = self._late | alias.ranges
+            self._live = None
+
+    def _held(self) -> list[_Alias]:
+        # A copy, made at once: the collector may run finalisers that lend again, in this thread.
+        return list(self._aliases.values()) if self._aliases else []
+
+    def _writable(self) -> Ranges:
+        """What may be written by those that hold an alias or a pointer now."""
+        if self._live is None:
+            sees_all = self._tracker is not _NOTHING
+            self._live = Ranges.union([alias.ranges for alias in self._held() if alias.writeable or sees_all])
+        return self._live | self._pinned
+
+
+class _Filling:
+    """`Mirror.filling`: a class, because a generator would double its cost."""
+
+    __slots__ = ("_mirror", "_ranges")
+
+    def __init__(self, mirror: Mirror, ranges: Ranges):
+        self._mirror = mirror
+        self._ranges = ranges
+
+    def __enter__(self) -> np.ndarray:
+        mirror = self._mirror
+        if mirror._tracker is not None:
+            self._tell("before_fill")
+        return mirror.bytes
+
+    def __exit__(self, kind, error, traceback) -> None:
+        mirror = self._mirror
+        if mirror._tracker is not None:
+            self._tell("after_fill")
+        if kind is None:
+            mirror.valid = mirror.valid | self._ranges
+
+    def _tell(self, what: str) -> None:
+        mirror, ranges = self._mirror, self._ranges
+        others = EMPTY
+        if mirror.lent:
+            mirror._count_dead()
+            others = mirror._writable() | mirror._late
+        tracker = mirror._working_tracker()
+        try:
+            found = getattr(tracker, what)(ranges, others)
+        except OSError:
+            mirror._tracker = _NOTHING
+            mirror._live = None
+            found = others
+        mirror._found = (mirror._found | found) - ranges

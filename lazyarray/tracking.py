@@ -1,0 +1,326 @@
+"""Which bytes did foreign code write? Three ways to find out, one interface.
+
+==========  ==========================================================================
+`Pages`     the kernel marks written pages: exact to a page, costs next to nothing.
+            userfaultfd in asynchronous write-protect mode marks, PAGEMAP_SCAN on
+            ``/proc/self/pagemap`` names and re-arms (Linux 6.7; no privilege needed).
+            See ioctl_userfaultfd(2) and Documentation/admin-guide/mm/pagemap.rst.
+`Snapshot`  a copy is kept and compared: exact to a byte, costs memory and two passes,
+            so it is for small memory, and where pages are too coarse.
+`Nothing`   nobody knows: whatever a writable alias covers may have been written.
+==========  ==========================================================================
+
+A tracker watches ranges of one piece of memory on behalf of `lazyarray.mirror`, whose
+caller holds a lock. Foreign code takes no lock, and may write at any instant.
+"""
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+import sys
+
+import numpy as np
+
+from .ranges import EMPTY, Ranges
+
+__all__ = ["Kernel", "Nothing", "Pages", "Snapshot", "kernel", "why_no_pages"]
+
+PAGE = mmap.PAGESIZE
+
+# System call numbers of userfaultfd; on these machines ioctl numbers are encoded alike.
+_SYSCALL = {"x86_64": 323, "aarch64": 282, "riscv64": 282, "loongarch64": 282}
+
+_USER_MODE_ONLY = 1
+_UFFDIO_API, _UFFDIO_REGISTER, _UFFDIO_WRITEPROTECT = 0xC018AA3F, 0xC020AA00, 0xC018AA06
+_WP_UNPOPULATED, _WP_ASYNC = 1 << 13, 1 << 15
+_REGISTER_MODE_WP = 1 << 1
+_PAGEMAP_SCAN = 0xC0606610
+_SCAN_WP_MATCHING, _SCAN_CHECK_WPASYNC, _PAGE_IS_WRITTEN = 1, 2, 1 << 1
+
+
+class Kernel:
+    """The kernel's page tracking, opened for this process. Addresses are multiples of a page.
+
+    Raises
+    ------
+    OSError
+        From every method, if the kernel or a sandbox refuses; from making one, also if the
+        platform or the kernel has no such thing.
+    """
+
+    __slots__ = ("pid", "_uffd", "_pagemap", "_ioctl")
+
+    def __init__(self) -> None:
+        self._uffd = self._pagemap = -1
+        self.pid = os.getpid()
+        number = _SYSCALL.get(platform.machine()) if sys.maxsize > 1 << 32 else None
+        if sys.platform != "linux" or number is None:
+            raise OSError(f"no page tracking on {sys.platform} {platform.machine()}")
+        from fcntl import ioctl     # not there on every platform
+        self._ioctl = ioctl
+        self._uffd = ctypes.CDLL(None, use_errno=True).syscall(
+            ctypes.c_long(number), ctypes.c_int(_USER_MODE_ONLY | os.O_CLOEXEC))
+        if self._uffd < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, f"userfaultfd: {os.strerror(code)}")
+        ioctl(self._uffd, _UFFDIO_API, bytearray(struct.pack("QQQ", 0xAA, _WP_ASYNC | _WP_UNPOPULATED, 0)))
+        self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self, close=os.close) -> None:     # bound here: at exit, `os` may be gone first
+        for descriptor in (self._uffd, self._pagemap):
+            if descriptor >= 0:
+                close(descriptor)
+
+    def register(self, start: int, stop: int) -> None:
+        """Make anonymous memory fit for `protect`. Unmapping it undoes this."""
+        self._ioctl(self._uffd, _UFFDIO_REGISTER,
+                    bytearray(struct.pack("QQQQ", start, stop - start, _REGISTER_MODE_WP, 0)))
+
+    def protect(self, start: int, stop: int, on: bool = True) -> None:
+        """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""
+        self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
+
+    def written(self, start: int, stop: int) -> list[np.ndarray]:
+        """Arrays of (start, stop, ...) rows: the marked or never armed pages, which are armed again."""
+        found = []
+        while start < stop:
+            # Memory of this call alone: the call runs without the interpreter's lock.
+            rows = np.empty((256, 3), np.int64)
+            request = bytearray(struct.pack(
+                "12Q", 96, _SCAN_WP_MATCHING | _SCAN_CHECK_WPASYNC, start, stop, 0, rows.ctypes.data, len(rows), 0,
+                0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN))
+            count = self._ioctl(self._pagemap, _PAGEMAP_SCAN, request)
+            if count:
+                found.append(rows[:count])
+            start = struct.unpack_from("Q", request, 32)[0]
+        return found
+
+
+def self_test(kernel: Kernel) -> None:
+    """Raise OSError unless user's and kernel's writes are found, each once, and reads are not."""
+    size = 8 * PAGE
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    array = np.frombuffer(memory, np.uint8)
+    start = array.ctypes.data
+    array[:4 * PAGE] = 1        # the other pages are not there yet
+    kernel.register(start, start + size)
+    kernel.protect(start, start + size)
+    array.sum()
+    array[PAGE] = 2
+    array[6 * PAGE:6 * PAGE + 2] = 3
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        zero.readinto(memoryview(memory)[3 * PAGE:3 * PAGE + 9])
+    for expected in ([1, 3, 6], []):
+        rows = [(int(row[0]) - start, int(row[1]) - start)
+                for rows in kernel.written(start, start + size) for row in rows]
+        if rows != [(page * PAGE, (page + 1) * PAGE) for page in expected]:
+            raise OSError(f"page tracking found {rows} in its self-test")
+    kernel.protect(start, start + size, False)
+    array[0] = 4
+
+
+#: What was found, by process: a child shares no page tracking with its parent.
+_found: dict[int, Kernel | str] = {}
+
+
+def _kernel_or_reason() -> Kernel | str:
+    pid = os.getpid()
+    if pid not in _found:
+        found: Kernel | str
+        try:
+            found = Kernel()
+            self_test(found)
+        except (OSError, ImportError) as error:
+            found = str(error)
+        # Two threads may get here at once; all must end up with the same one.
+        _found.setdefault(pid, found)
+        for other in [key for key in _found if key != pid]:
+            _found.pop(other, None)
+    return _found[pid]
+
+
+def kernel() -> Kernel | None:
+    """The page tracking of this process if it passes its self-test (run once), else None."""
+    found = _kernel_or_reason()
+    return found if isinstance(found, Kernel) else None
+
+
+def why_no_pages() -> str | None:
+    """Why the kernel's page tracking is not used in this process; None if it is.
+
+    Examples
+    --------
+    >>> why_no_pages() is None or isinstance(why_no_pages(), str)
+    True
+    """
+    found = _kernel_or_reason()
+    return found if isinstance(found, str) else None
+
+
+class Nothing:
+    """Write tracking where there is none: all that may have been written counts as written."""
+
+    __slots__ = ()
+
+    #: Whether writes through aliases that were handed out read-only are found as well.
+    sees_all = False
+    #: The process it works in; None if in any.
+    pid = None
+
+    def watch(self, ranges: Ranges) -> None:
+        """From now on find writes to `ranges`; what is watched already stays as it is."""
+
+    def written(self, ranges: Ranges, exact: bool) -> Ranges:
+        """Bytes of `ranges` (watched ones) written since the last call, or since watched.
+
+        Without `exact`, bytes that were not written may be among them.
+        """
+        return ranges
+
+    def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        """We are about to write `ranges` ourselves. `others`: watched bytes that count.
+
+        Returns bytes of `others` that are known to be written: the next `written` may not
+        name them again.
+        """
+        return EMPTY
+
+    def after_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        """We have written them: our writes are not to be found. Returns as `before_fill`."""
+        return EMPTY
+
+    def rest(self) -> None:
+        """Nobody holds an alias now: give back what can be."""
+
+
+class Snapshot:
+    """Write tracking by comparison with a copy."""
+
+    __slots__ = ("_memory", "_start", "_copy")
+
+    sees_all = True
+    pid = None
+
+    def __init__(self, memory: np.ndarray):
+        self._memory = memory
+        self._start = 0
+        self._copy = b""       # of one range: bytes compare at the speed of memcmp
+
+    def watch(self, ranges: Ranges) -> None:
+        start, stop = self._start, self._start + len(self._copy)
+        if self._copy:
+            if start <= ranges.start and ranges.stop <= stop:
+                return
+            low, high = min(start, ranges.start), max(stop, ranges.stop)
+            old, new = self._copy, self._memory[low:high].tobytes()
+            self._copy = new[:start - low] + old + new[stop - low:]
+            self._start = low
+        else:
+            self._start = ranges.start
+            self._copy = self._memory[ranges.start:ranges.stop].tobytes()
+
+    def written(self, ranges: Ranges, exact: bool) -> Ranges:
+        start, old = self._start, self._copy
+        # One look at the memory: what is written later differs from `new`, and is found next time.
+        new = self._memory[start:start + len(old)].tobytes()
+        if new == old:
+            return EMPTY
+        self._copy = new
+        differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
+        found = Ranges.of_mask(differs, start)
+        # A written float may differ in every other byte; so many small ranges cost more than bytes.
+        return (found if exact else found.coalesced(64)) & ranges
+
+    def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        return EMPTY
+
+    def after_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        start = self._start
+        filled = ranges & Ranges.span(start, start + len(self._copy))
+        if filled:
+            copy = bytearray(self._copy)
+            for low, high in filled:
+                copy[low - start:high - start] = self._memory[low:high].tobytes()
+            self._copy = bytes(copy)
+        return EMPTY
+
+    def rest(self) -> None:
+        self._copy = b""
+
+
+class Pages:
+    """Write tracking by the kernel, on memory from `mmap`."""
+
+    __slots__ = ("_memory", "_kernel", "_base", "_armed", "_filling")
+
+    sees_all = True
+
+    def __init__(self, memory: np.ndarray, kernel: Kernel):
+        self._memory = memory
+        self._kernel = kernel
+        self._base = memory.ctypes.data
+        self._armed = EMPTY     # pages whose marks mean something
+        self._filling: tuple[Ranges, list[tuple[int, int, bytes]]] = EMPTY, []
+        # Not earlier than needed: registered memory gets no huge pages from the kernel later on.
+        kernel.register(self._base, self._base + -(-memory.nbytes // PAGE) * PAGE)
+
+    @property
+    def pid(self) -> int:
+        return self._kernel.pid
+
+    def _protect(self, pages: Ranges, on: bool) -> None:
+        for start, stop in pages:
+            self._kernel.protect(self._base + start, self._base + stop, on)
+
+    def _scan(self, pages: Ranges) -> Ranges:
+        rows = []
+        for start, stop in pages:
+            rows += self._kernel.written(self._base + start, self._base + stop)
+        if not rows:
+            return EMPTY
+        return Ranges.of_pairs(np.concatenate(rows)[:, :2] - self._base)
+
+    def watch(self, ranges: Ranges) -> None:
+        pages = ranges.rounded(PAGE)
+        if not self._armed.covers(pages):
+            self._protect(pages - self._armed, True)
+            self._armed = self._armed | pages
+
+    def written(self, ranges: Ranges, exact: bool) -> Ranges:
+        return self._scan(ranges.rounded(PAGE) & self._armed) & ranges
+
+    def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        pages = ranges.rounded(PAGE) & self._armed
+        self._filling = pages, []
+        if not pages:
+            return EMPTY
+        found = EMPTY
+        # On a page that is filled in part, foreign code may be writing the rest right now. Marks
+        # made during the filling are lost, so such bytes are compared.
+        beside = (pages & others) - ranges
+        if beside:
+            copies = [(start, stop, self._memory[start:stop].tobytes()) for start, stop in beside]
+            found = self._scan(pages) & beside
+            self._filling = pages, copies
+        # Else each page would fault on our first write, and huge pages be split.
+        self._protect(pages, False)
+        return found
+
+    def after_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
+        pages, copies = self._filling
+        self._filling = EMPTY, []
+        if not others:
+            self._armed = self._armed - pages
+            return EMPTY
+        self._protect(pages, True)
+        found = EMPTY
+        for start, stop, copy in copies:
+            if self._memory[start:stop].tobytes() != copy:
+                found = found | Ranges.span(start, stop)
+        return found
+
+    def rest(self) -> None:
+        """Marks cost nothing: the pages stay armed until we fill them."""
