@@ -90,6 +90,18 @@ class Device(ABC):
         """The lowest address of `d`'s own bytes, and one past the highest; equal if it has none."""
 
     @abstractmethod
+    def first(self, d: Any) -> int:
+        """The address of the first element of `d`."""
+
+    @abstractmethod
+    def contiguous(self, d: Any) -> Any:
+        """`d` itself if it is C-contiguous, else a C-contiguous copy."""
+
+    @abstractmethod
+    def assign(self, target: Any, value: Any) -> None:
+        """Set all elements of a device array from a device array that broadcasts to it, or from a scalar."""
+
+    @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:
         """Copy host to device.  Same shape and dtype, both C-contiguous.  `source` may be changed on return."""
 

@@ -22,9 +22,6 @@ PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 
 KINDS = frozenset("biufc")
 """Kinds of dtype that functions on the device work with.  (CuPy stores structured ones too, but can do little else.)"""
 
-MAX_NDIM = 32
-"""CuPy's arrays have no more dimensions than this; NumPy's have up to 64."""
-
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
 
@@ -141,6 +138,15 @@ class CudaDevice(Device):
             else:
                 high += (length - 1) * stride
         return low, high + d.itemsize
+
+    def first(self, d: Any) -> int:
+        return d.data.ptr
+
+    def contiguous(self, d: Any) -> Any:
+        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
+
+    def assign(self, target: Any, value: Any) -> None:
+        target[...] = value
 
     def device_of(self, d: Any) -> int:
         return d.data.device_id

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import simulated_dlpack as dlpack
+from . import simulated_members  # noqa: F401 - gives the array its operators
 from .base import Device
 from .simulated_array import SimulatedArray, fill_from_host
 from .simulated_functions import DeviceContext, namespace
@@ -92,6 +93,15 @@ class SimulatedDevice(Device):
 
     def extent(self, d: SimulatedArray) -> tuple[int, int]:
         return byte_bounds(d._view)
+
+    def first(self, d: SimulatedArray) -> int:
+        return d._view.__array_interface__["data"][0]
+
+    def contiguous(self, d: SimulatedArray) -> SimulatedArray:
+        return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
+
+    def assign(self, target: SimulatedArray, value: Any) -> None:
+        target[...] = value
 
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)

@@ -13,19 +13,21 @@ import numpy as np
 
 from . import simulated_dlpack as dlpack
 from . import simulated_indexing as indexing
-from .simulated_call import binder, parameters
-from .simulated_facts import METHODS
 from .simulated_launch import (
     SCALARS,
     SimulatedArrayBase,
-    array_class,
     check_dtype,
     exports,
     launch,
     make,
+    parts,
     wrap_new,
 )
 from .simulated_memory import Stream, hardware, merge, note_write, poisoned, start_work, unseen
+
+
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+"""Ufuncs that take 0-d host arrays as scalars."""
 
 
 class MemoryPointer:
@@ -45,14 +47,9 @@ class MemoryPointer:
 
 
 class SimulatedArray(SimulatedArrayBase):
-    """An array in simulated device memory.
+    """An uninitialised array in simulated device memory, with a shape, a dtype (float64) and an order ("C").
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-    dtype : dtype, default float64
-    memptr, strides, order
-        As for ``cupy.ndarray``; `memptr` must be None.
+    `simulated_members` adds the operators and the methods that need nothing of their own.
     """
 
     __slots__ = ()
@@ -171,21 +168,14 @@ class SimulatedArray(SimulatedArrayBase):
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return self.get().item()
 
-    tolist = lambda self: self.get().tolist()  # noqa: E731
-    tobytes = lambda self, order="C": self.get().tobytes(order)  # noqa: E731
-    dumps = lambda self: self.get().dumps()  # noqa: E731
-    dump = lambda self, file: self.get().dump(file)  # noqa: E731
-    tofile = lambda self, fid, sep="", format="%s": self.get().tofile(fid, sep, format)  # noqa: E731
-    __int__ = lambda self: int(self.get())  # noqa: E731
-    __float__ = lambda self: float(self.get())  # noqa: E731
-    __complex__ = lambda self: complex(self.get())  # noqa: E731
-    __bytes__ = lambda self: bytes(self.get())  # noqa: E731
-    __repr__ = lambda self: repr(self.get())  # noqa: E731
-    __str__ = lambda self: str(self.get())  # noqa: E731
-    __format__ = lambda self, spec: format(self.get(), spec)  # noqa: E731
-    __reduce__ = lambda self: (_restore, (self.get(),))  # noqa: E731
-    __copy__ = lambda self: self.copy()  # noqa: E731
-    __deepcopy__ = lambda self, memo: self.copy()  # noqa: E731
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap_new, (self.get(),)
+
+    def __copy__(self) -> SimulatedArray:
+        return self.copy()  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: Any) -> SimulatedArray:
+        return self.copy()  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
         if self.size == 0:
@@ -272,27 +262,25 @@ class SimulatedArray(SimulatedArrayBase):
     # NumPy's protocols.
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from .simulated_functions import namespace
-
         outs = kwargs.get("out", ())
         if outs:
             if len(outs) != 1:
                 raise ValueError("The 'out' parameter must have exactly one array value")
             kwargs["out"] = outs[0]
-        function = getattr(namespace, ufunc.__name__, None)
+        function = getattr(parts.namespace, ufunc.__name__, None)
         if function is not None and method != "__call__":
             function = getattr(function, method, None)
         if function is None:
             return NotImplemented
+        if ufunc.__name__ in COMPARISONS:
+            inputs = tuple(v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in inputs)
         for value in (*inputs, *outs):
             if not (type(value) in SCALARS or isinstance(value, (SimulatedArray, np.ndarray)) or exports(value)):
                 return NotImplemented
         return function(*inputs, **kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        from .simulated_functions import namespace
-
-        function: Any = namespace
+        function: Any = parts.namespace
         for part in [*func.__module__.split(".")[1:], func.__name__]:
             function = getattr(function, part, None)
         if function is None or not all(issubclass(kind, (SimulatedArray, np.ndarray)) for kind in types):
@@ -300,7 +288,7 @@ class SimulatedArray(SimulatedArrayBase):
         return function(*args, **kwargs)
 
 
-array_class.append(SimulatedArray)
+parts.array = SimulatedArray
 
 
 class FlatIterator:
@@ -339,86 +327,3 @@ def _seen_by(stream: Stream, array: SimulatedArray, wait: bool) -> np.ndarray:
     if wait:
         merge(hardware.host_clock, stream.clock)
     return poisoned(array._view) if late else array._view
-
-
-def _restore(values: np.ndarray) -> SimulatedArray:
-    return wrap_new(values)
-
-
-def _operator(name: str, swapped: bool = False, in_place: bool = False) -> Callable[[Any, Any], Any]:
-    ufunc = name
-    resolved: list[Any] = []
-
-    def apply(self: SimulatedArray, other: Any) -> Any:
-        if not resolved:
-            from .simulated_functions import namespace
-
-            resolved.append(getattr(namespace, ufunc))
-        if type(other) is not SimulatedArray and type(other) not in SCALARS:
-            protocol = getattr(other, "__array_ufunc__", SCALARS)
-            if protocol is None or (protocol is SCALARS and getattr(other, "__array_priority__", 0) > 100):
-                return NotImplemented
-            if not exports(other) and not isinstance(other, np.ndarray):
-                return getattr(np, ufunc)(*((other, self) if swapped else (self, other)))
-            if isinstance(other, np.ndarray) and other.ndim == 0 and ufunc in COMPARISONS:
-                other = other.item()
-        if in_place:
-            return resolved[0](self, other, self)
-        return resolved[0](other, self) if swapped else resolved[0](self, other)
-
-    return apply
-
-
-def _equality(name: str) -> Callable[[Any, Any], Any]:
-    compare = _operator(name)
-
-    def apply(self: SimulatedArray, other: Any) -> Any:
-        if other is None or type(other).__eq__ is object.__eq__:
-            return wrap_new(np.full(self.shape, name == "not_equal"))
-        return compare(self, other)
-
-    return apply
-
-
-def _unary(ufunc: str) -> Callable[[Any], Any]:
-    return lambda self: getattr(np, ufunc)(self)
-
-
-def _method(name: str, signature: str) -> Callable[..., Any]:
-    bind = binder(name, parameters(signature), getattr(np.ndarray, name))
-    in_place = name in ("sort", "partition")
-
-    def method(self: SimulatedArray, *args: Any, **kwargs: Any) -> Any:
-        function, args, kwargs = bind((self, *args), kwargs)
-        out = kwargs.get("out")
-        writes = (self,) if in_place else () if out is None else (out,)
-        return launch(function, args, kwargs, writes)
-
-    method.__name__ = name
-    return method
-
-
-COMPARISONS = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
-BINARY = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "true_divide": "truediv", "floor_divide": "floordiv",
-    "remainder": "mod", "power": "pow", "left_shift": "lshift", "right_shift": "rshift", "bitwise_and": "and",
-    "bitwise_or": "or", "bitwise_xor": "xor",
-}  # fmt: skip
-
-for _ufunc, _name in BINARY.items():
-    setattr(SimulatedArray, f"__{_name}__", _operator(_ufunc))
-    setattr(SimulatedArray, f"__r{_name}__", _operator(_ufunc, swapped=True))
-    setattr(SimulatedArray, f"__i{_name}__", _operator(_ufunc, in_place=True))
-for _ufunc, _name in COMPARISONS.items():
-    setattr(SimulatedArray, f"__{_name}__", _operator(_ufunc))
-for _ufunc, _name in {"equal": "eq", "not_equal": "ne"}.items():
-    setattr(SimulatedArray, f"__{_name}__", _equality(_ufunc))
-for _ufunc, _name in {"negative": "neg", "positive": "pos", "absolute": "abs", "invert": "invert"}.items():
-    setattr(SimulatedArray, f"__{_name}__", _unary(_ufunc))
-for _ufunc in ("matmul", "divmod"):
-    setattr(SimulatedArray, f"__{_ufunc}__", _operator(_ufunc))
-    setattr(SimulatedArray, f"__r{_ufunc}__", _operator(_ufunc, swapped=True))
-for _signature, _names in METHODS.items():
-    for _name in _names.split():
-        if _name not in vars(SimulatedArray) and hasattr(np.ndarray, _name):
-            setattr(SimulatedArray, _name, _method(_name, _signature))

@@ -13,6 +13,10 @@ IGNORED = frozenset({"blocking", "stream"})
 """Parameters that only mean something to a device that works while the host goes on."""
 
 
+REFUSED = {"astype": ("casting", "subok")}
+"""Parameters that a function has but takes no value for."""
+
+
 @lru_cache(maxsize=None)
 def parameters(signature: str) -> Parameters:
     """Positional names, all names, whether there is a ``*args``, and a ``**kwargs``, of a signature's text."""
@@ -36,9 +40,6 @@ def binder(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
     """A function that checks a call against CuPy's parameters and returns the call of NumPy's function."""
     positional, names, var_positional, var_keyword = wanted
-    is_method = isinstance(function, type(list.append))
-    if is_method:
-        positional = ("self", *positional)
     theirs = numpy_parameters(function)
     keep = len(positional)
     renamed: dict[str, str] = {}
@@ -59,6 +60,11 @@ def binder(
     def bind(
         args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        refused = REFUSED.get(name)
+        if refused and kwargs and any(kwargs.get(key) is not None for key in refused):
+            raise TypeError(f"{name}() does not support {' and '.join(refused)} yet")
+        if kwargs.get("kind") not in (None, "stable"):
+            raise ValueError("kind can only be None or 'stable'")
         if len(args) > len(positional) and not var_positional:
             raise TypeError(f"{name}() takes {len(positional)} positional arguments but {len(args)} were given")
         if kwargs and not var_keyword and not names.issuperset(kwargs):
@@ -68,7 +74,11 @@ def binder(
             kwargs = {**dict(zip(positional[keep:], args[keep:])), **kwargs}
             args = args[:keep]
         if known is not None and kwargs and not known.issuperset(kwargs):
-            kwargs = {renamed.get(key, key): value for key, value in kwargs.items() if key not in IGNORED}
+            kwargs = {
+                renamed.get(key, key): value
+                for key, value in kwargs.items()
+                if key in known or key in renamed or (key not in IGNORED and value is not None)
+            }
         return function, args, kwargs
 
     return bind

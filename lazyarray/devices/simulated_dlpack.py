@@ -44,6 +44,7 @@ def export(array: Any, max_version: tuple[int, int] | None) -> Any:
     """A capsule over the array's memory, which says that it is on a CUDA device."""
     held = array._view.view(_Held)
     held.memory = array._memory
+    array._memory.ptr  # From now on its address can be found again.
     capsule = held.__dlpack__() if max_version is None else _versioned(held, max_version)
     set_device(capsule, CUDA, array._memory.device)
     return capsule
@@ -79,16 +80,7 @@ def take(exporter: Any) -> Any:
     view = np.from_dlpack(_OnHost(capsule))
     if not view.size:
         return wrap_new(np.empty(view.shape, view.dtype))
-    low, high = byte_bounds(view)
-    for start, memory in list(hardware.handed_out.items()):
-        if start <= low and high <= start + memory.size:
-            root = memory.root
-            inside = np.ndarray(
-                view.shape, view.dtype, buffer=flat_bytes(root), offset=_start(view) - start, strides=view.strides
-            )
-            return make(inside, Memory(root, memory.device, token=(view, memory)))
-    raise BufferError("the capsule's memory is not of the simulated device")
-
-
-def _start(view: np.ndarray) -> int:
-    return view.__array_interface__["data"][0]
+    owner = hardware.memory_at(*byte_bounds(view))
+    offset = view.__array_interface__["data"][0] - byte_bounds(owner.root)[0]
+    inside = np.ndarray(view.shape, view.dtype, flat_bytes(owner.root), offset, view.strides)
+    return make(inside, Memory(owner.root, owner.device, token=(view, owner)))

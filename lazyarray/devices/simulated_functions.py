@@ -17,8 +17,9 @@ from . import simulated_indexing as indexing
 from .simulated_array import SimulatedArray
 from .simulated_call import binder, parameters
 from .simulated_facts import FUNCTIONS, SHARED, UFUNCS
-from .simulated_launch import SCALARS, SimulatedArrayBase, as_device, check_dtype, exports, launch, wrap_new
+from .simulated_launch import SimulatedArrayBase, as_device, exports, launch, parts, wrap_new
 from .simulated_memory import DeviceError, Event, Stream, hardware
+from .simulated_ufuncs import SimulatedUfunc
 
 UFUNC_METHODS = {name: (nin, nout, methods) for (nin, nout, methods), names in UFUNCS.items() for name in names.split()}
 SIGNATURES = {
@@ -57,146 +58,6 @@ TAKES_NO_ARRAYS = frozenset({
 """Functions that work without an array among their arguments.  All others refuse lists and scalars in its place."""
 
 
-class SimulatedUfunc:
-    """A universal function of the device."""
-
-    def __init__(self, name: str, function: Any, nin: int, nout: int, methods: str) -> None:
-        self.__name__ = self.name = name
-        self.nin, self.nout, self.nargs = nin, nout, nin + nout
-        self._function = function
-        self._methods = methods.split()
-        self._is_ufunc = isinstance(function, np.ufunc)
-
-    def __repr__(self) -> str:
-        return f"<ufunc 'cupy_{self.name}'>"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and len(args) == self.nin and self.nout == 1 and hardware.plain:
-            # The usual call, without the generality of `launch`.
-            values = []
-            for arg in args:
-                kind = type(arg)
-                if kind is SimulatedArray:
-                    values.append(arg._view)
-                elif kind in SCALARS:
-                    values.append(arg)
-                else:
-                    break
-            else:
-                result = self._function(*values)
-                return wrap_new(result if type(result) is np.ndarray else np.asarray(result))
-        return self._general(args, kwargs)
-
-    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        out, where = kwargs.pop("out", None), kwargs.pop("_where", None)
-        options = {key: kwargs.pop(key) for key in ("dtype", "casting") if kwargs.get(key) is not None}
-        kwargs = {key: value for key, value in kwargs.items() if key not in ("dtype", "casting")}
-        if kwargs:
-            raise TypeError(f"Wrong arguments {kwargs}")
-        if not self.nin <= len(args) <= self.nargs:
-            raise TypeError(
-                f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
-                f"outputs), but given {len(args)}."
-            )
-        outs = args[self.nin :]
-        if out is not None:
-            if outs:
-                raise ValueError("Cannot specify 'out' as both a positional and keyword argument")
-            outs = out if isinstance(out, tuple) else (out,)
-            if len(outs) != self.nout:
-                raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
-        for value in (*args[: self.nin], *(() if where is None else (where,))):
-            _check_operand(value)
-        for value in outs:
-            if value is not None and not isinstance(value, SimulatedArrayBase) and not exports(value):
-                raise TypeError("Output arguments must be cupy.ndarray")
-        if "dtype" in options:
-            check_dtype(np.dtype(options["dtype"]))
-        outs = tuple(None if value is None else as_device(value) for value in outs)
-        writes = tuple(value for value in outs if value is not None)
-        if not self._is_ufunc:
-            return launch(_with_out(self._function), (*args[: self.nin],), {"out": writes}, writes)
-        if where is not None:
-            options["where"] = where
-        if writes:
-            options["out"] = outs
-        result = launch(self._function, args[: self.nin], options, writes)
-        if self.nout > 1 and writes:
-            result = tuple(given if given is not None else new for given, new in zip(outs, result))
-        return result
-
-    def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:
-        """The function of every pair of elements."""
-        A, B = namespace.array(A), namespace.array(B)
-        return self(A.reshape(A.shape + (1,) * B.ndim), B.reshape((1,) * A.ndim + B.shape), **kwargs)
-
-    def _require(self, method: str) -> None:
-        if method not in self._methods:
-            raise NotImplementedError(f"`cupy_{self.name}.{method}` is not supported yet")
-
-    def at(self, a: Any, indices: Any, b: Any = None) -> None:
-        """Unbuffered in-place work on the elements that `indices` name; out of range wraps around."""
-        self._require("at")
-        index, arrays = indexing.normalised(indices)
-        if arrays and a.dtype.name not in AT_DTYPES[self.name]:
-            raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")
-        if not isinstance(b, SimulatedArrayBase):
-            b = wrap_new(np.array(b, dtype=a.dtype))
-        function = self._function
-        launch(
-            lambda x, i, y: function.at(x, indexing.wrapped(x.shape, i), y.astype(x.dtype)), (a, index, b), {}, (a,)
-        )
-
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Reduce along axes."""
-        self._require("reduce")
-        return (array.sum if self.name == "add" else array.prod)(axis, dtype, out, keepdims)
-
-    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Accumulate along an axis."""
-        self._require("accumulate")
-        return (array.cumsum if self.name == "add" else array.cumprod)(axis, dtype, out)
-
-    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Reduce over slices."""
-        self._require("reduceat")
-        if not isinstance(indices, SimulatedArrayBase):
-            indices = namespace.array(indices)
-        options = {"axis": axis, "dtype": dtype, "out": out}
-        return launch(self._function.reduceat, (array, indices), options, () if out is None else (out,))
-
-
-_ATOMIC = frozenset({"int32", "int64", "float32", "float64", "uint32", "uint64"})
-_BITS = frozenset({"int32", "int64", "uint32", "uint64"})
-AT_DTYPES = {
-    "add": _ATOMIC | {"float16"}, "subtract": frozenset({"int32", "uint32"}), "maximum": _ATOMIC, "minimum": _ATOMIC,
-    "bitwise_and": _BITS, "bitwise_or": _BITS, "bitwise_xor": _BITS,
-}  # fmt: skip
-"""Dtypes for which the device has atomic operations."""
-
-
-def _check_operand(value: Any) -> None:
-    if isinstance(value, SimulatedArrayBase) or type(value) in SCALARS or exports(value):
-        return
-    if isinstance(value, np.generic):
-        check_dtype(value.dtype)
-        return
-    raise TypeError(f"Unsupported type {type(value)}")
-
-
-def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function that is a ufunc in CuPy, given an ``out``."""
-
-    def call(*args: Any, out: tuple[np.ndarray, ...]) -> Any:
-        result = function(*args)
-        if not out:
-            return result
-        np.copyto(out[0], result, casting="same_kind")
-        return out[0]
-
-    return call
-
-
 def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> Callable[..., Any]:
     """CuPy's function at `path`."""
     name = path.rsplit(".", 1)[-1]
@@ -231,7 +92,7 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
 
 
 def _uploaded(value: Any) -> Any:
-    return wrap_new(value.copy()) if isinstance(value, np.ndarray) else value
+    return wrap_new(value.copy()) if isinstance(value, np.ndarray) and not exports(value) else value
 
 
 def _has_array(value: Any) -> bool:
@@ -368,3 +229,4 @@ namespace = Namespace(
     take=lambda a, indices, axis=None, out=None: indexing.take(as_device(a), indices, axis, out),
     get_default_memory_pool=lambda: _pool,
 )
+parts.namespace = namespace

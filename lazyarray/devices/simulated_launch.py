@@ -27,8 +27,14 @@ class SimulatedArrayBase:
     _memory: Memory
 
 
-array_class: list[type[SimulatedArrayBase]] = []
-"""The one class of device arrays; it enters itself here, because its methods launch work."""
+class Parts:
+    """What launching work needs of the modules that are built on it; they enter it themselves."""
+
+    array: type[SimulatedArrayBase]
+    namespace: Any
+
+
+parts = Parts()
 
 
 def can_hold(dtype: np.dtype) -> bool:
@@ -55,10 +61,10 @@ def unwrap(value: Any, memories: list[Memory]) -> Any:
         return value._view
     if kind is list or kind is tuple:
         return kind(unwrap(item, memories) for item in value)
-    if isinstance(value, np.ndarray):
-        raise TypeError(f"Unsupported type {type(value)}")
     if exports(value):
         return unwrap(as_device(value), memories)
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {kind}")
     return value
 
 
@@ -75,7 +81,7 @@ def from_interface(value: Any) -> SimulatedArrayBase:
     check_dtype(dtype)
     if 0 in shape:
         return wrap_new(np.empty(shape, dtype))
-    owner = hardware.memory_at(address)
+    owner = hardware.memory_at(address, address + 1)
     view = np.ndarray(shape, dtype, buffer=flat_bytes(owner.root), offset=address - owner.ptr, strides=strides)
     # As with CuPy's UnownedMemory, whoever exported the memory is kept alive.
     return make(view, Memory(owner.root, owner.device, token=(value, owner)))
@@ -105,7 +111,7 @@ def as_device(value: Any) -> Any:
 
 def make(view: np.ndarray, memory: Memory) -> Any:
     """A device array of a view and the memory that it lies in."""
-    array = array_class[0].__new__(array_class[0])
+    array = parts.array.__new__(parts.array)
     array._view = view
     array._memory = memory
     return array
@@ -113,7 +119,7 @@ def make(view: np.ndarray, memory: Memory) -> Any:
 
 def wrap_new(view: np.ndarray) -> Any:
     """A device array of a fresh NumPy array, or of a view of one."""
-    array = array_class[0].__new__(array_class[0])
+    array = parts.array.__new__(parts.array)
     array._view = view
     array._memory = hardware.allocate(view if view.base is None else root_of(view))
     return array
@@ -168,7 +174,10 @@ def _launch_checked(
     check_devices(memories)
     if not hardware.delay:
         value = function(*args, **kwargs)
-        return next((array for array in writes if value is array._view), None) or wrap(value, memories)
+        for array in writes:
+            if value is array._view:
+                return array
+        return wrap(value, memories)
     stream = hardware.current_stream()
     tick = start_work(stream)
     written = [array._memory for array in writes]

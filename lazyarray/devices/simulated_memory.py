@@ -53,7 +53,7 @@ class Memory:
     def ptr(self) -> int:
         """Address of the first byte; from now on arrays can be made of raw addresses in this memory."""
         address = byte_bounds(self.root)[0]
-        hardware.handed_out[address] = self
+        hardware.handed_out[address, id(self)] = self
         return address
 
     @property
@@ -184,7 +184,7 @@ class Hardware:
         self.host_clock: dict[Any, int] = {}
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.live: dict[int, tuple[int, int]] = {}
-        self.handed_out: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+        self.handed_out: weakref.WeakValueDictionary[tuple[int, int], Memory] = weakref.WeakValueDictionary()
         self.settle()
 
     def settle(self) -> None:
@@ -235,10 +235,10 @@ class Hardware:
             raise OutOfMemoryError(size, total, self.limit)
         self.live[id(memory)] = memory.device, size
 
-    def memory_at(self, address: int) -> Memory:
-        """The memory in which a handed-out address lies."""
-        for start, memory in list(self.handed_out.items()):
-            if start <= address < start + max(memory.size, 1):
+    def memory_at(self, low: int, high: int) -> Memory:
+        """The memory in which a range of handed-out addresses lies."""
+        for (start, _), memory in list(self.handed_out.items()):
+            if start <= low and high <= start + memory.size:
                 return memory
         raise DeviceError("cudaErrorInvalidValue: invalid argument")
 
