@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -66,9 +67,16 @@ class Case:
         return tuple(name for name in self.code.co_names if name in KNOWN)
 
     @property
+    def writes_out(self) -> bool:
+        """Whether an operand is there to be overwritten."""
+        named = any(name[:1] == "o" or name[:2] == "ho" for name in self.names)
+        return named or "out" in self.label or (self.func is None and bool(re.search(r"[-+*/%@&|^<>]=", self.label)))
+
+    @property
     def hosted(self) -> int:
         """How many operands are plain host data, each of which may be uploaded once."""
-        return self.label.count("[") + sum(
+        made = len(re.findall(r"\b(?:a|out)\(", self.label)) if self.func is None else 0
+        return made + self.label.count("[") + sum(
             name in HOSTED or name in HOST_UNTYPED or name == "h" or (name[:1] == "l" and name[1:] in TYPED)
             for name in self.names
         )
@@ -125,7 +133,7 @@ def _run(case: Case, operands: Operands, watch: Any = None) -> Any:
         args, kwargs = eval(case.code, NAMES, operands)
         with watch or warnings.catch_warnings():
             return case.func(*args, **kwargs)
-    except Exception as error:  # whatever NumPy raises is the expected result
+    except Exception as error:  # noqa: BLE001  whatever NumPy raises is the expected result
         return _Error(error)
 
 
@@ -142,7 +150,8 @@ def close(want: np.ndarray, got: np.ndarray, kind: str) -> bool:
         if want.dtype.kind in "mM":
             return bool(np.array_equal(want, got, equal_nan=True))
         if want.dtype.kind == "O":
-            return all(difference(a, b, kind, exact_type=True) is None for a, b in zip(want.flat, got.flat, strict=True))
+            pairs = zip(want.flat, got.flat, strict=True)
+            return all(difference(one, other, kind) is None for one, other in pairs)
         return bool((want == got).all())
     same = (want == got) | ((want != want) & (got != got))
     if same.all():
@@ -184,7 +193,7 @@ def _array_difference(want: np.ndarray, got: Any, kind: str) -> str | None:
     return None
 
 
-def difference(want: Any, got: Any, kind: str = "exact", exact_type: bool = False) -> str | None:
+def difference(want: Any, got: Any, kind: str = "exact") -> str | None:
     """How two results differ, or None."""
     if isinstance(want, np.ndarray):
         return _array_difference(want, got, kind)
@@ -203,7 +212,7 @@ def difference(want: Any, got: Any, kind: str = "exact", exact_type: bool = Fals
             return f"type: {type(got).__name__} where NumPy gives {type(want).__name__}"
         if len(got) != len(want):
             return f"length: {len(got)} where NumPy gives {len(want)}"
-        parts = (difference(a, b, kind, exact_type) for a, b in zip(want, got, strict=True))
+        parts = (difference(a, b, kind) for a, b in zip(want, got, strict=True))
         return next((part for part in parts if part), None)
     if isinstance(want, dict):
         if type(got) is not type(want) or list(got) != list(want):
@@ -320,7 +329,8 @@ def examine(case: Case, code: str, layout: str, library: Library, on_device: boo
                 f"error: {type(got.error).__name__} ({_show(got.error)}) where NumPy raises "
                 f"{type(want.error).__name__} ({_show(want.error)})"
             )
-        return _side_effects(wanted.made, gotten.made, kind)
+        # What an error leaves in out= is nobody's promise: NumPy stops where it was.
+        return _side_effects(wanted.made, gotten.made, "unset" if case.writes_out else kind)
     problem = (case.compare(want, got, tuple(wanted.made)) if case.compare else None) or difference(
         want, got, "unset" if case.compare else kind
     )
@@ -392,3 +402,11 @@ def report(found: list[Failure], limit: int = 12) -> str:
     if len(found) > limit:
         lines.append(f"... and {len(found) - limit} more")
     return "\n".join(lines)
+
+
+def raises(case: Case, code: str, layout: str) -> type[BaseException] | None:
+    """The type of the error that NumPy itself raises."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        value = _run(case, Operands(np.asarray, code, layout))
+    return type(value.error) if isinstance(value, _Error) else None

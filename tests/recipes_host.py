@@ -12,8 +12,14 @@ import numpy.polynomial.polynomial as npp
 _STRING = "words\n raw\n text\n x\n lx\n"
 
 HOST: dict[Callable, str] = {
-    np.busday_count: "days, days[::-1]\n days, np.datetime64('2011-08-01')\n x, x\n days, days, weekmask='1111100', holidays=['2011-07-04']\n '2011-07', days\n days, days, out=out((3,), 'i8')",
-    np.busday_offset: "days, 1, roll='forward'\n days, [0, 1, 2], 'backward'\n x, 1\n days, 2\n days, 1, 'forward', '1111111'",
+    np.busday_count: (
+        "days, days[::-1]\ndays, np.datetime64('2011-08-01')\nx, x\n"
+        "days, days, weekmask='1111100', holidays=['2011-07-04']\n'2011-07', days\n"
+        "days, days, out=out((3,), 'i8')"
+    ),
+    np.busday_offset: (
+        "days, 1, roll='forward'\ndays, [0, 1, 2], 'backward'\nx, 1\ndays, 2\ndays, 1, 'forward', '1111111'"
+    ),
     np.is_busday: "days\n x\n days, holidays=['2011-07-01']\n days, '1111111'",
     np.datetime_as_string: "days\n x\n days, 'D'\n days, unit='h', timezone='UTC'\n days, 'fs', 'naive', 'safe'",
     np.strings.multiply: "words, wi\n raw, 2\n text, 3\n words, -1\n x, 2",
@@ -32,7 +38,9 @@ HOST: dict[Callable, str] = {
     np.strings.decode: "raw\n raw, 'ascii'\n x",
     np.strings.partition: "words, ' '\n raw, b' '\n text, ' '\n x, 'a'",
     np.strings.rpartition: "words, ' '\n raw, b' '\n text, ' '\n x, 'a'",
-    np.strings.replace: "words, 'b', 'cc'\n raw, b'b', b''\n words, 'b', 'xyz', count=wi\n text, 'b', 'q'\n x, 'a', 'b'",
+    np.strings.replace: (
+        "words, 'b', 'cc'\nraw, b'b', b''\nwords, 'b', 'xyz', count=wi\ntext, 'b', 'q'\nx, 'a', 'b'"
+    ),
     np.strings.translate: "words, str.maketrans('ab', 'xy')\n words, 'x' * 256, 'c'\n x, 'x' * 256",
     np.char.join: "'-', words\n words, words\n b'-', raw\n x, x",
     np.char.split: "words\n words, ' '\n raw, b' ', 1\n x",
@@ -45,18 +53,29 @@ HOST: dict[Callable, str] = {
     np.save: "BytesIO(), x\n BytesIO(), lx\n BytesIO(), x, allow_pickle=False\n BytesIO(), s",
     np.savez: "BytesIO(), x\n BytesIO(), x, b=y\n BytesIO(), x, allow_pickle=False",
     np.savez_compressed: "BytesIO(), x\n BytesIO(), q=v, r=s",
-    np.savetxt: "BytesIO(), x\n BytesIO(), v, fmt='%.3f'\n StringIO(), x, delimiter=',', header='a'\n BytesIO(), t\n BytesIO(), s",
+    np.savetxt: (
+        "BytesIO(), x\nBytesIO(), v, fmt='%.3f'\nStringIO(), x, delimiter=',', header='a'\nBytesIO(), t\n"
+        "BytesIO(), s"
+    ),
     np.loadtxt: "StringIO('1 2\\n3 4'), like=x\n StringIO('1,2'), 'f4', delimiter=',', like=x\n StringIO('a'), like=x",
     np.genfromtxt: "StringIO('1 2\\n3 4'), like=x\n StringIO('1,'), delimiter=',', filling_values=7, like=x",
-    np.fromfile: "NumbersFile(), 'u1', like=x\n NumbersFile(), dtype='i2', count=2, offset=2, like=x\n '/nonexistent/file', like=x",
+    np.fromfile: (
+        "NumbersFile(), 'u1', like=x\nNumbersFile(), dtype='i2', count=2, offset=2, like=x\n"
+        "'/nonexistent/file', like=x"
+    ),
     npp.polyval2d: "x, y, k\n s, s, m\n hx, y, lm\n v, row, m",
     npp.polygrid2d: "v, w, k\n s, s, m\n hv, w, lm",
-    rf.append_fields: "rec, 'z', a([7, 8, 9])\n rec, ['z', 'y'], [a([1, 2, 3]), h([4, 5, 6])], usemask=False\n v, 'z', w",
+    rf.append_fields: (
+        "rec, 'z', a([7, 8, 9])\nrec, ['z', 'y'], [a([1, 2, 3]), h([4, 5, 6])], usemask=False\nv, 'z', w"
+    ),
     rf.apply_along_fields: "np.mean, same\n np.sum, rec\n np.sum, x",
     rf.assign_fields_by_name: "rec, rec2\n same, rec, zero_unassigned=False\n x, y",
     rf.drop_fields: "rec, 'a'\n rec, ['a', 'b']\n rec, 'q', usemask=False\n rec, 'a', asrecarray=True\n x, 'a'",
     rf.find_duplicates: "np.ma.asarray(h([(1, 2.), (1, 2.), (2, 3.)], [('a', 'i8'), ('b', 'f8')])), 'a'\n rec, 'a'\n x",
-    rf.join_by: "'a', rec, rec2, usemask=False\n 'a', rec, rec2, 'outer', defaults={'c': 9}, usemask=False\n 'a', rec, rec2, jointype='leftouter'\n 'q', rec, rec2",
+    rf.join_by: (
+        "'a', rec, rec2, usemask=False\n'a', rec, rec2, 'outer', defaults={'c': 9}, usemask=False\n"
+        "'a', rec, rec2, jointype='leftouter'\n'q', rec, rec2"
+    ),
     rf.merge_arrays: "(rec, rec2)\n (rec, rec2), flatten=True, usemask=False\n (v, row)\n x",
     rf.rec_append_fields: "rec, 'z', a([7, 8, 9])\n rec, 'a', a([1, 2, 3])",
     rf.rec_drop_fields: "rec, 'a'\n rec, 'q'",
@@ -67,14 +86,20 @@ HOST: dict[Callable, str] = {
     rf.require_fields: "rec, [('b', 'f4'), ('z', 'u1')]\n rec, [('a', 'i8')]\n x, [('a', 'i8')]",
     rf.stack_arrays: "(rec, rec2), usemask=False\n (rec, rec), asrecarray=True\n rec\n (x, y)",
     rf.structured_to_unstructured: "same\n rec, dtype='f4'\n rec[['b']], copy=True\n x",
-    rf.unstructured_to_structured: "k[:, :2], np.dtype('f8,f8')\n k, names=['p', 'q', 'r'], align=True\n k, np.dtype('i4,i4')\n v, names=['a']",
+    rf.unstructured_to_structured: (
+        "k[:, :2], np.dtype('f8,f8')\nk, names=['p', 'q', 'r'], align=True\nk, np.dtype('i4,i4')\n"
+        "v, names=['a']"
+    ),
 }
 if hasattr(npp, "polyvalnd"):  # NumPy 2.5
     HOST[npp.polyvalnd] = "(x, y), k\n (v,), row\n [s, s], m\n (hx, y), lm"
 
 #: Uninitialised values: only dtype, shape and kind of the result are compared.
 UNSET: dict[Callable, str] = {
-    np.empty_like: "x\n x, dtype='f4'\n x, shape=(2, 2)\n x.T, order='F'\n lx\n s\n x, dtype='S3'  # host: strings\n x, subok=False\n x, device='cpu'",
+    np.empty_like: (
+        "x\nx, dtype='f4'\nx, shape=(2, 2)\nx.T, order='F'\nlx\ns\nx, dtype='S3'  # host: strings\n"
+        "x, subok=False\nx, device='cpu'"
+    ),
     np.empty: "(2, 3), like=x\n 4, 'f4', like=x\n (2,), 'O', like=x  # host: objects\n -1, like=x",
 }
 
