@@ -198,6 +198,9 @@ UNTYPED: dict[str, Callable[[np.dtype, str], np.ndarray]] = {
     "shifts": lambda dtype, layout: np.array([0, 1, 2, 3]),
     "ox": lambda dtype, layout: _filled(shape_in(layout, (3, 4)), dtype),
     "of": lambda dtype, layout: _filled(shape_in(layout, (3, 4)), "f8"),
+    # Cumulative functions make one dimension of none (and NumPy 2.4 crashes on a 0-d out= of theirs).
+    "oacc": lambda dtype, layout: _filled(shape_in(layout, (3, 4)) or (1,), dtype),
+    "ofacc": lambda dtype, layout: _filled(shape_in(layout, (3, 4)) or (1,), "f8"),
     "oc": lambda dtype, layout: _filled(shape_in(layout, (3, 4)), "c16"),
     "ob": lambda dtype, layout: _filled(shape_in(layout, (3, 4)), "?"),
     "oi": lambda dtype, layout: _filled(shape_in(layout, (3, 4)), "i8"),
@@ -217,7 +220,7 @@ UNTYPED: dict[str, Callable[[np.dtype, str], np.ndarray]] = {
 }
 
 #: Host ndarrays in both runs.
-HOST_UNTYPED: dict[str, str] = {"hmask": "mask", "hof": "of", "hox": "ox", "hi": "i"}
+HOST_UNTYPED: dict[str, str] = {"hmask": "mask", "hof": "of", "hox": "ox", "hoacc": "oacc", "hi": "i"}
 
 
 class Operands(dict):

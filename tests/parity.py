@@ -275,7 +275,7 @@ def _copies(case: Case, code: str, want: Any, got_operands: Operands, events: li
     counts = {kind: sum(event.kind == kind for event in events) for kind in ("upload", "materialise", "fallback")}
     lazy_made = sum(type(item) is not np.ndarray for item in got_operands.made)
     plain = any(not isinstance(item, (np.ndarray, np.generic)) and item is not None for item in leaves(want))
-    host_out = any(name in ("hof", "hox") for name in case.names)
+    host_out = any(name in ("hof", "hox", "hoacc") for name in case.names)
     if on_device and case.host is None and code in DEVICE_DTYPES:
         if counts["fallback"]:
             reasons = {event.reason for event in events if event.kind == "fallback"}

@@ -38,9 +38,9 @@ _EXTREME = (
     "x, axis=0, out=orowf",
 )
 _CUMULATIVE = (
-    "{x}\n{x}, axis=0\n{x}, 1\n{x}, axis=-1, dtype='f8'\n{x}, 0, out=ox\n{x}, axis=0, out=of\n{x}, axis=7\n"
+    "{x}\n{x}, axis=0\n{x}, 1\n{x}, axis=-1, dtype='f8'\n{x}, 0, out=oacc\n{x}, axis=0, out=ofacc\n{x}, axis=7\n"
     "v\ns\nlx\n"
-    "t, 2\n {x}, dtype='f4'\n {x}, 0, out=obad\n nans, axis=1\n {x}, 0, 'i8'\n hx, 0, out=ox\n {x}, axis=1, out=hox"
+    "t, 2\n {x}, dtype='f4'\n {x}, 0, out=obad\n nans, axis=1\n {x}, 0, 'i8'\n hx, 0, out=oacc\n {x}, axis=1, out=hoacc"
 )
 _STD = (
     *_WHERE[:2],
@@ -88,11 +88,11 @@ REDUCTIONS: dict[Callable, str] = {
     np.nancumsum: _CUMULATIVE.format(x="nans"),
     np.nancumprod: _CUMULATIVE.format(x="nans"),
     np.cumulative_sum: (
-        "v\nv, include_initial=True\nx\nx, axis=1\nx, axis=0, dtype='f8'\nx, axis=0, out=ox\ns\n"
+        "v\nv, include_initial=True\nx\nx, axis=1\nx, axis=0, dtype='f8'\nx, axis=0, out=oacc\ns\n"
         "x, axis=1, include_initial=True\nlv\nx, axis=6"
     ),
     np.cumulative_prod: (
-        "v\nv, include_initial=True\nx\nx, axis=1\nx, axis=0, dtype='f8'\nx, axis=0, out=ox\ns\nlv"
+        "v\nv, include_initial=True\nx\nx, axis=1\nx, axis=0, dtype='f8'\nx, axis=0, out=oacc\ns\nlv"
     ),
     np.average: (
         "x\nx, axis=0\nx, weights=weights\nx, axis=1, weights=wrow\nx, 0, a([1., 2, 3]), True\n"

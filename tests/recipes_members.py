@@ -264,8 +264,8 @@ MEMBERS: dict[str, str] = {
         "x.ctypes.shape[:] == [*x.shape]\nx.ctypes.strides[:] == [*x.strides]\n"
         "x.ctypes.data == np.asarray(x).ctypes.data"
     ),
-    "cumprod": "p.cumprod()\n p.cumprod(0)\n x.cumprod(1, 'f8')\n x.cumprod(0, out=ox)\n x.cumprod(5)",
-    "cumsum": "x.cumsum()\n x.cumsum(0)\n x.cumsum(1, 'f8')\n x.cumsum(0, out=ox)\n x.cumsum(5)\n s.cumsum()",
+    "cumprod": "p.cumprod()\n p.cumprod(0)\n x.cumprod(1, 'f8')\n x.cumprod(0, out=oacc)\n x.cumprod(5)",
+    "cumsum": "x.cumsum()\n x.cumsum(0)\n x.cumsum(1, 'f8')\n x.cumsum(0, out=oacc)\n x.cumsum(5)\n s.cumsum()",
     "data": (
         "x.data.tobytes()\nx.data.shape\nx.data.format\nx.data.readonly\nv.data[0]\ns.data.ndim\n"
         "type(x.data).__name__"
