@@ -24,8 +24,8 @@ FLOORS = [
     {"mirror", "tracking", "transfer", "trace"},
     {"storage"},
     {"fusion", "placement"},
-    {"functions", "adapters", "ufuncs", "indexing", "wrap", "dispatch", "display"},
-    {"methods", "array", "numpy"},
+    {"functions", "adapters", "ufuncs", "ufunc_methods", "indexing", "wrap", "dispatch", "display", "flags"},
+    {"methods", "operators", "protocols", "scalar", "array", "numpy"},
     {"wrapping", "integrations"},
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
