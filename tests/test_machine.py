@@ -1,0 +1,57 @@
+"""Any mixture of reads and writes through any doors gives what plain NumPy gives. See machine.py for the rules."""
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+from machine import Control, Library, Machine
+
+import lazyarray
+
+NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
+PROFILE = settings(max_examples=2000 if NIGHTLY else 200, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
+                   suppress_health_check=list(HealthCheck))
+
+
+class TrackedMachine(Machine):
+    """With the best write tracking that this kernel has."""
+
+    library = Library()
+    write_tracking = "auto"
+
+    def __init__(self):
+        super().__init__()
+        self._options = lazyarray.options(write_tracking=self.write_tracking)
+        self._options.__enter__()
+
+    def teardown(self):
+        try:
+            super().teardown()
+        finally:
+            self.doors.clear()
+            self._options.__exit__(None, None, None)
+
+
+class _Untracked(Library):
+    precise_tracking = False
+
+
+class UntrackedMachine(TrackedMachine):
+    """As on a kernel without write tracking: what a live alias covers counts as written."""
+
+    library = _Untracked()
+    write_tracking = "none"
+
+
+class ControlMachine(Machine):
+    """Plain NumPy in the library's place: a failure here is a mistake in the rules."""
+
+    library = Control()
+
+
+TestTracked = TrackedMachine.TestCase
+TestTracked.settings = PROFILE
+TestUntracked = UntrackedMachine.TestCase
+TestUntracked.settings = PROFILE
+TestControl = ControlMachine.TestCase
+TestControl.settings = settings(PROFILE, max_examples=200)
