@@ -67,6 +67,10 @@ TYPED: dict[str, tuple[tuple[int, ...], str]] = {
 HOSTED = {"hx": "x", "hy": "y", "hv": "v", "hw": "w", "hm": "m", "hrow": "row", "hp": "p"}
 
 
+#: The same values as arrays of the device library, where the device holds the dtype.
+ON_DEVICE = {"dx": "x", "dy": "y", "dv": "v"}
+
+
 def _values(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: np.dtype) -> np.ndarray:
     # Multiples of 1/8 of small size: sums are exact in every float dtype from float32 on, so that a
     # difference in a result is a difference of the algorithm and not of the order of additions.
@@ -232,11 +236,19 @@ class Operands(dict):
         Makes the array to test of a base ndarray (``numpy.asarray`` for the run that says what is right).
     code, layout
         Dtype and layout under test.
+    to_device
+        Makes an array of the device library of one of the factory's.
     """
 
-    def __init__(self, factory: Callable[[np.ndarray], Any], code: str, layout: str) -> None:
+    def __init__(
+        self,
+        factory: Callable[[np.ndarray], Any],
+        code: str,
+        layout: str,
+        to_device: Callable[[Any], Any] | None = None,
+    ) -> None:
         super().__init__()
-        self.factory, self.code, self.layout = factory, code, layout
+        self.factory, self.code, self.layout, self.to_device = factory, code, layout, to_device
         self.made: list[Any] = []
         self["dt"] = dtype_of(code)
         self["a"] = self._array
@@ -251,6 +263,10 @@ class Operands(dict):
             value = self._keep(self.factory(UNTYPED[name](dtype, self.layout)))
         elif name in HOSTED:
             value = self._keep(np.array(typed(np.asarray, HOSTED[name], self.code, self.layout)))
+        elif name in ON_DEVICE:
+            value = typed(self.factory, ON_DEVICE[name], self.code, self.layout)
+            if self.to_device is not None and self.code in DEVICE_DTYPES:
+                value = self.to_device(value)
         elif name in HOST_UNTYPED:
             value = self._keep(UNTYPED[HOST_UNTYPED[name]](dtype, self.layout))
         elif name[:1] == "l" and name[1:] in TYPED:
@@ -274,4 +290,6 @@ class Operands(dict):
         return self._keep(self.factory(_filled(shape, self["dt"] if dtype is None else dtype)))
 
 
-KNOWN = frozenset((*TYPED, *UNTYPED, *HOSTED, *HOST_UNTYPED, *("l" + name for name in TYPED), "dt", "a", "h", "out"))
+KNOWN = frozenset(
+    (*TYPED, *UNTYPED, *HOSTED, *ON_DEVICE, *HOST_UNTYPED, "dt", "a", "h", "out", *("l" + name for name in TYPED))
+)

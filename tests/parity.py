@@ -218,14 +218,14 @@ def difference(want: Any, got: Any, kind: str = "exact") -> str | None:
         if type(got) is not type(want) or list(got) != list(want):
             return f"keys: {_show(got)} where NumPy gives {_show(want)}"
         return difference(list(want.values()), list(got.values()), kind)
+    if isinstance(want, (np.flatiter, types.GeneratorType)) or type(want).__name__.endswith("iterator"):
+        return difference(list(want), list(got), kind)
+    if type(want) is type(np.zeros(1).flags):
+        want, got = str(want), str(got)
     if type(got) is not type(want):
         return f"type: {type(got).__name__} where NumPy gives {type(want).__name__}"
     if isinstance(want, memoryview):
         want, got = (want.tobytes(), want.format, want.shape), (got.tobytes(), got.format, got.shape)
-    elif isinstance(want, (np.flatiter, types.GeneratorType)) or type(want).__name__.endswith("iterator"):
-        return difference(list(want), list(got), kind)
-    elif type(want) is type(np.zeros(1).flags):
-        want, got = str(want), str(got)
     elif isinstance(want, (float, complex)):
         return None if close(np.asarray(want), np.asarray(got), kind) else f"values: {got!r} where NumPy gives {want!r}"
     elif type(want).__eq__ is object.__eq__:
@@ -297,6 +297,7 @@ class Library:
     make: Callable[[np.ndarray], Any]
     is_lazy: Callable[[Any], bool] | None = None
     watch: Callable[[], Any] | None = None
+    to_device: Callable[[Any], Any] | None = None
 
     @classmethod
     def numpy(cls) -> Library:
@@ -307,12 +308,13 @@ class Library:
     def lazyarray(cls) -> Library:
         import lazyarray
 
-        return cls(lazyarray.asarray, lazyarray.is_lazy, lazyarray.trace)
+        return cls(lazyarray.asarray, lazyarray.is_lazy, lazyarray.trace, lazyarray.asdevice)
 
 
 def examine(case: Case, code: str, layout: str, library: Library, on_device: bool = False) -> str | None:
     """Run a case on both kinds of array and say what differs first, or None."""
-    wanted, gotten = Operands(np.asarray, code, layout), Operands(library.make, code, layout)
+    wanted = Operands(np.asarray, code, layout)
+    gotten = Operands(library.make, code, layout, library.to_device)
     for name in case.names:
         wanted[name], gotten[name]
     want = _run(case, wanted)

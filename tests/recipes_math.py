@@ -282,7 +282,8 @@ EXTREMES: dict[Callable, str] = {
     np.flatnonzero: "x\n few\n v\n s\n lx\n mask",
     np.argwhere: "x\n few\n v\n s\n lx\n t",
     np.where: (
-        "mask, x, y\nmask\nmask, x, 3\nmask, 1, 2.5\nfew\nmask, x, row\nhmask, x, y\nmask, hx, y\nmask, x\n"
+        "mask, x, y\nmask, x, dy\n"
+        "mask\nmask, x, 3\nmask, 1, 2.5\nfew\nmask, x, row\nhmask, x, y\nmask, hx, y\nmask, x\n"
         "x, x, y\nmask, x, of\nmask, x, oi\nTrue, x, y\ns, s, s\nlx, x, y\nmask, v, x\nmask, [1, 2, 3, 4], x"
     ),
     np.choose: (

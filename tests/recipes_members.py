@@ -40,16 +40,17 @@ def _path() -> str:
 NAMES.update(copy=copy, io=io, operator=operator, pickle=pickle, match=_match, attempt=_attempt, path=_path)
 
 _ARITHMETIC = (
-    "x {0} y\nx {0} row\nx {0} 2\nx {0} 2.5\nx {0} s\nx {0} hy\ns {0} s\nx {0} True\nx {0} lrow\nx {0} v\n"
+    "x {0} y\nx {0} dy\nx {0} row\nx {0} 2\nx {0} 2.5\nx {0} s\nx {0} hy\ns {0} s\nx {0} True\nx {0} lrow\nx {0} v\n"
     "x {0} 'a'\nx {0} None\nx {0} np.float32(2)\nx {0} weights\np {0} q\nx[:2] {0} y[:2]\nx {0} np.int8(3)\n"
     "x.T {0} y.T"
 )
 _REFLECTED = (
-    "2 {0} x\n2.5 {0} x\nhx {0} y\nlrow {0} x\nnp.float64(2) {0} x\n1j {0} x\nnp.int8(3) {0} x\n2 {0} p\n"
+    "2 {0} x\n2.5 {0} x\nhx {0} y\ndx {0} y\nlrow {0} x\nnp.float64(2) {0} x\n1j {0} x\nnp.int8(3) {0} x\n2 {0} p\n"
     "'a' {0} x\nTrue {0} s"
 )
 _INPLACE = (
-    "r = x; r {0} y\nr = x; r {0} 2\nr = x; r {0} row\nr = x; r {0} 2.5\nr = x; r {0} hy\nr = hx; r {0} y\n"
+    "r = x; r {0} y\n"
+    "r = x; r {0} 2\nr = x; r {0} row\nr = x; r {0} 2.5\nr = x; r {0} hy\nr = hx; r {0} y\n r = x; r {0} dy\n"
     "r = x[1:]; r {0} 1\nr = s; r {0} s\nr = x; r {0} v\nr = x.T; r {0} y.T\nr = of; r {0} x\n"
     "r = x; r {0} lrow\n r = p; r {0} q\n x[0] {0} 2\n r = x; r {0} x[::-1]\n r = x; r {0} weights"
 )

@@ -57,7 +57,7 @@ SHAPES: dict[Callable, str] = {
     # Copies
     np.copy: "x\n x, order='F'\n x, 'C'\n x.T, order='A'\n lx\n s\n x, subok=True\n x, order='Q'",
     np.concatenate: (
-        "(x, y)\n(x, y), axis=1\n(x, y), None\n[v, w, v]\n(x, hy)\n(hx, y), axis=-1\n(x, v)\n(s, s)\n"
+        "(x, y)\n(x, dy)\n(x, y), axis=1\n(x, y), None\n[v, w, v]\n(x, hy)\n(hx, y), axis=-1\n(x, v)\n(s, s)\n"
         "(x, y), 5\n"
         "(x, y), out=out((6, 4))\n(x, y), out=out((5, 4))\n(x, y), dtype='c16'\n"
         "(v, of.ravel()), dtype='f4', casting='same_kind'\n"

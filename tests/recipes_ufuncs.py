@@ -52,6 +52,8 @@ x, s
 s, s
 x, hy
 hx, y
+x, dy
+dx, y
 x, lrow
 lx, y
 x, True
