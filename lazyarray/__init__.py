@@ -5,8 +5,11 @@ forbids it, `options` holds the settings, and ``python -m lazyarray`` says which
 """
 from __future__ import annotations
 
+from lazyarray.array import LazyNdarray
+from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy
 from lazyarray.errors import DeviceUnavailableError, HostFallbackWarning, LazyArrayError, TransferError
 from lazyarray.options import options
+from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
 
 __version__ = "0.1.0"
@@ -15,7 +18,14 @@ __all__ = [
     "DeviceUnavailableError",
     "HostFallbackWarning",
     "LazyArrayError",
+    "LazyNdarray",
+    "LazyScalar",
     "TransferError",
+    "asarray",
+    "asdevice",
+    "asnumpy",
+    "device",
+    "is_lazy",
     "no_transfers",
     "options",
     "trace",

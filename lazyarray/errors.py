@@ -25,3 +25,7 @@ class HostFallbackWarning(UserWarning):
     Given once per function and process, at the first line of yours that leads there. Silence it with
     ``lazyarray.options(warn_fallbacks=False)`` or an ordinary warning filter.
     """
+
+
+class NotOnDevice(LazyArrayError):
+    """Internal signal: the device version can't do this call, for the reason given; NumPy does it on the host."""

@@ -13,23 +13,20 @@ skipped by NumPy, and an ndarray over an ndarray too.)
 """
 from __future__ import annotations
 
-import mmap
-import os
 import weakref
 from pickle import PickleBuffer
 
 import numpy as np
 
 from .errors import LazyArrayError
+from .mirror_memory import Mapping, mapped
 from .ranges import EMPTY, Ranges
-from .tracking import PAGE, Nothing, Pages, Snapshot, kernel, why_no_pages
+from .tracking import Nothing, Pages, Snapshot, kernel, why_no_pages
 
 __all__ = ["Mirror"]
 
 #: From this size on writes are found by pages. Below it, a copy of all of it costs less than a mapping of its own.
 PAGES_FROM = 64 << 10
-#: From this size on huge pages are asked for.
-HUGE_FROM = 4 << 20
 #: An alias in more ranges than this is taken to cover the smallest gaps between them.
 _MOST_RANGES = 1 << 14
 
@@ -59,7 +56,7 @@ class Mirror:
         False when no alias is alive, and none has died since the last `collect`.
     """
 
-    __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_tracker", "_aliases", "_dead", "_bury",
+    __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead", "_bury",
                  "_live", "_late", "_found", "_pinned", "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str):
@@ -68,8 +65,10 @@ class Mirror:
         self.lent = False
         self._tracking = tracking
         self._memory: np.ndarray | None = None
+        self._mapping: Mapping | None = None
         self._tracker: Nothing | Snapshot | Pages | None = None
         self._aliases: dict[int, _Alias] | None = None
+        self._dead: list[_Alias] | None = None
         self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
@@ -108,13 +107,12 @@ class Mirror:
         by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
         if by_pages and kernel() is not None:
             try:
-                memory = mmap.mmap(-1, max(self.nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-                if self.nbytes >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
-                    memory.madvise(mmap.MADV_HUGEPAGE)
-                return np.frombuffer(memory, _u1, self.nbytes)
+                memory, self._mapping = mapped(self.nbytes)
+                return memory
             except OSError:
-                pass    # out of mappings, perhaps, or no huge pages built in; if out of memory, NumPy says so
-        self._tracker = _NOTHING if by_pages or self._tracking == "none" else None
+                pass    # no more mappings, perhaps; if it is memory that lacks, NumPy says so
+        if by_pages or self._tracking == "none":
+            self._tracker = _NOTHING
         return np.empty(self.nbytes, _u1)
 
     @property
@@ -153,30 +151,35 @@ class Mirror:
         Its bytes must be valid. Writes through it are named by `collect`. One that is not
         writable can't be made so.
         """
-        memory = self.bytes
+        memory = self._memory if self._memory is not None else self.bytes
         if not writeable:
             memory = memory.view()
             memory.setflags(False)
         owner = PickleBuffer(memory)
         array = _ndarray(shape, dtype, owner, offset, strides)
-        ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
+        if array.flags.forc:
+            size = array.nbytes
+            ranges = Ranges(offset, offset + size) if size else EMPTY
+        else:
+            ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
         if self._aliases is None:
             # By identity: weak references hash as what they refer to, whose address is soon used again.
             self._aliases = {}
-            self._dead: list[_Alias] = []
+            self._dead = []
             # Called by the garbage collector, in any thread, with or without the caller's lock:
             # it may do no more than this.
             self._bury = self._dead.append
+        elif len(self._dead) > _MOST_DEAD:
+            self._count_dead()
         alias = _Alias(owner, self._bury)
         alias.ranges = ranges
         alias.writeable = writeable
-        if len(self._dead) > _MOST_DEAD:
-            self._count_dead()
-        tracker = self._watch(ranges)
-        self._aliases[id(alias)] = alias
         live = self._live
-        if live is not None and (writeable or tracker.sees_all):
-            self._live = live | ranges
+        if live is None or not live.covers(ranges):
+            self._watch(ranges)
+            if self._live is not None and (writeable or self._tracker.sees_all):
+                self._live = self._live | ranges
+        self._aliases[id(alias)] = alias
         self.lent = True
         return array
 
@@ -189,14 +192,15 @@ class Mirror:
         self.bytes  # a pointer implies memory
         ranges = Ranges.span(0, self.nbytes) if ranges is None else ranges
         self._watch(ranges)
-        self._pinned = self._pinned | ranges
+        self._pinned = self._pinned | ranges if ranges else self._pinned
         self.lent = True
 
     def aliased(self) -> Ranges:
         """Bytes that live aliases cover, writable or not: what a device write has to refresh."""
         if not self.lent:
             return EMPTY
-        self._count_dead()
+        if self._dead:
+            self._count_dead()
         if self._tracker is not _NOTHING:
             return self._writable()     # every alias counts there
         return Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
@@ -210,21 +214,20 @@ class Mirror:
         """
         if not self.lent:
             return EMPTY
-        self._count_dead()
-        tracker = self._working_tracker()
-        candidates = self._writable() | self._late
+        candidates = self._candidates()
         written = self._found
         if candidates:
             try:
-                written = written | tracker.written(candidates, exact)
+                written = self._tracker.written(candidates, exact) | written
             except OSError:
-                self._tracker = _NOTHING
+                self._give_up()
                 written = candidates
         self._found = self._late = EMPTY
-        if not (self._aliases or self._pinned):
-            tracker.rest()
+        if not self._aliases and self._pinned is EMPTY:
+            if self._tracker is not None:
+                self._tracker.rest()
             self.lent = False
-        return written & self.valid
+        return written & self.valid if written else EMPTY
 
     def track_exactly(self) -> None:
         """From now on find writes to the byte, at the price of a copy of what is lent.
@@ -236,8 +239,7 @@ class Mirror:
         if not isinstance(tracker, Pages):
             return
         if self.lent:
-            self._count_dead()
-            candidates = self._writable() | self._late
+            candidates = self._candidates()
             exact = Snapshot(self.bytes)
             # Watched before looked: what is written in between is then found by one or the other.
             exact.watch(candidates)
@@ -252,40 +254,31 @@ class Mirror:
     # -- how -----------------------------------------------------------------------------
 
     def _working_tracker(self) -> Nothing | Snapshot | Pages:
-        tracker = self._tracker
-        if tracker is None:
-            memory = self.bytes     # may settle the tracker
-            tracker = self._tracker
-            if tracker is None:
-                tracker = Snapshot(memory)
-                if memory.base is not None:     # a mapping of its own
-                    found = kernel()
-                    try:
-                        tracker = Pages(memory, found) if found is not None else _NOTHING
-                    except OSError:
-                        tracker = _NOTHING
-                self._tracker = tracker
-        elif tracker.pid is not None and tracker.pid != os.getpid():
-            # A forked child: its memory is not what the parent's kernel objects speak of.
-            self._tracker = tracker = _NOTHING
-            self._live = None
-        return tracker
+        memory = self.bytes     # settles the tracker where there is to be none
+        if self._tracker is None:
+            found = kernel() if self._mapping is not None else None
+            try:
+                self._tracker = Pages(memory, self._mapping, found) if found is not None else Snapshot(memory)
+            except OSError:
+                self._tracker = _NOTHING
+        return self._tracker
 
-    def _watch(self, ranges: Ranges) -> Nothing | Snapshot | Pages:
-        tracker = self._working_tracker()
+    def _give_up(self) -> None:
+        """The kernel refuses, or this is a forked child: from now on nobody knows what is written."""
+        self._tracker = _NOTHING
+        self._live = None
+
+    def _watch(self, ranges: Ranges) -> None:
         if ranges:
             try:
-                tracker.watch(ranges)
+                (self._tracker or self._working_tracker()).watch(ranges)
             except OSError:
-                self._tracker = tracker = _NOTHING
-                self._live = None
-        return tracker
+                self._give_up()
 
     def _count_dead(self) -> None:
-        dead = self._dead if self._aliases is not None else None
         sees_all = self._tracker is not _NOTHING
-        while dead:
-            alias = dead.pop()
+        while self._dead:
+            alias = self._dead.pop()
             self._aliases.pop(id(alias), None)
             if alias.writeable or sees_all:
                 self._late = self._late | alias.ranges
@@ -300,7 +293,14 @@ class Mirror:
         if self._live is None:
             sees_all = self._tracker is not _NOTHING
             self._live = Ranges.union([alias.ranges for alias in self._held() if alias.writeable or sees_all])
-        return self._live | self._pinned
+        return self._live if self._pinned is EMPTY else self._live | self._pinned
+
+    def _candidates(self) -> Ranges:
+        """What may have been written since the last collect."""
+        if self._dead:
+            self._count_dead()
+        writable = self._writable()
+        return writable if self._late is EMPTY else writable | self._late
 
 
 class _Filling:
@@ -329,13 +329,11 @@ class _Filling:
         mirror, ranges = self._mirror, self._ranges
         others = EMPTY
         if mirror.lent:
-            mirror._count_dead()
-            others = mirror._writable() | mirror._late
+            others = mirror._candidates()
         tracker = mirror._working_tracker()
         try:
             found = getattr(tracker, what)(ranges, others)
         except OSError:
-            mirror._tracker = _NOTHING
-            mirror._live = None
+            mirror._give_up()
             found = others
         mirror._found = (mirror._found | found) - ranges

@@ -16,7 +16,7 @@ __all__ = ["Ranges"]
 class Ranges:
     """An immutable set of bytes, as ranges that neither overlap nor touch, in ascending order.
 
-    Make one with `span`, `of_view`, `of_mask` or `of_pairs`; combine them with ``|``, ``&``, ``-`` and `union`.
+    Make one with `span`, `of_view`, `of_positions` or `of_pairs`; combine them with ``|``, ``&``, ``-`` and `union`.
     Iteration gives ``(start, stop)`` pairs of Python integers, ``len`` their number.
 
     Attributes
@@ -113,12 +113,24 @@ class Ranges:
         return _merged(starts, starts + run)
 
     @classmethod
-    def of_mask(cls, mask: np.ndarray, offset: int = 0) -> Ranges:
-        """The bytes at which a one-dimensional boolean array is true, counted from `offset`."""
-        padded = np.zeros(len(mask) + 2, np.int8)
-        padded[1:-1] = mask
-        edges = np.flatnonzero(np.diff(padded)) + offset
-        return _packed(edges[::2], edges[1::2])
+    def of_positions(cls, positions: np.ndarray, gap: int = 0) -> Ranges:
+        """The bytes at ascending positions; gaps of up to `gap` bytes between them are filled.
+
+        Examples
+        --------
+        >>> list(Ranges.of_positions(np.array([1, 2, 5, 9]), gap=2))
+        [(1, 6), (9, 10)]
+        """
+        if not len(positions):
+            return EMPTY
+        first, last = int(positions[0]), int(positions[-1]) + 1
+        if last - first == len(positions):
+            return cls(first, last)
+        edges = np.flatnonzero(np.diff(positions) > gap + 1)
+        if not len(edges):
+            return cls(first, last)
+        return cls(first, last, positions[np.concatenate([[0], edges + 1])],
+                   positions[np.concatenate([edges, [-1]])] + 1)
 
     @classmethod
     def of_pairs(cls, pairs: np.ndarray) -> Ranges:
@@ -204,9 +216,9 @@ class Ranges:
     # -- combining -----------------------------------------------------------------------
 
     def __or__(self, other: Ranges) -> Ranges:
-        if not other:
+        if other.start >= other.stop:
             return self
-        if not self:
+        if self.start >= self.stop:
             return other
         if self._starts is None and self.start <= other.start and other.stop <= self.stop:
             return self
@@ -223,7 +235,9 @@ class Ranges:
         return _merged(starts[order], np.maximum.accumulate(stops[order]))
 
     def __and__(self, other: Ranges) -> Ranges:
-        start, stop = max(self.start, other.start), min(self.stop, other.stop)
+        # Not max() and min(): they take as long as all the rest.
+        start = self.start if self.start > other.start else other.start
+        stop = self.stop if self.stop < other.stop else other.stop
         if start >= stop:
             return EMPTY
         if self._starts is None:
@@ -259,13 +273,6 @@ class Ranges:
         gap_stops = np.concatenate([starts, [max(self.stop, other.stop)]])
         inside = gap_starts < gap_stops
         return self & _packed(gap_starts[inside], gap_stops[inside])
-
-    def coalesced(self, gap: int) -> Ranges:
-        """The set with all gaps of up to `gap` bytes filled: fewer ranges, more bytes."""
-        if self._starts is None:
-            return self
-        apart = self._starts[1:] - self._stops[:-1] > gap
-        return _packed(self._starts[np.concatenate([[True], apart])], self._stops[np.concatenate([apart, [True]])])
 
     def rounded(self, unit: int) -> Ranges:
         """The set with every range widened to multiples of `unit`."""

@@ -16,17 +16,20 @@ caller holds a lock. Foreign code takes no lock, and may write at any instant.
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import platform
 import struct
 import sys
+from functools import partial
 
 import numpy as np
 
+from .mirror_memory import Mapping
 from .ranges import EMPTY, Ranges
 
-__all__ = ["Kernel", "Nothing", "Pages", "Snapshot", "kernel", "why_no_pages"]
+__all__ = ["Kernel", "Nothing", "Pages", "Rows", "Snapshot", "kernel", "why_no_pages"]
 
 PAGE = mmap.PAGESIZE
 
@@ -41,26 +44,41 @@ _PAGEMAP_SCAN = 0xC0606610
 _SCAN_WP_MATCHING, _SCAN_CHECK_WPASYNC, _PAGE_IS_WRITTEN = 1, 2, 1 << 1
 
 
+_SCAN = struct.Struct("12Q")
+
+
+class Rows:
+    """Where a scan puts what it finds. Not shared: the call runs without the interpreter's lock."""
+
+    __slots__ = ("array", "address", "count")
+
+    def __init__(self, count: int = 128):
+        rows = np.empty((count, 3), np.int64)
+        self.array = rows[:, :2]
+        self.address = rows.ctypes.data
+        self.count = count
+
+
 class Kernel:
     """The kernel's page tracking, opened for this process. Addresses are multiples of a page.
 
     Raises
     ------
     OSError
-        From every method, if the kernel or a sandbox refuses; from making one, also if the
-        platform or the kernel has no such thing.
+        From making one: the platform, the kernel or a sandbox does not allow it. From its
+        methods: also in a forked child, where the descriptors still speak of the parent's memory.
     """
 
-    __slots__ = ("pid", "_uffd", "_pagemap", "_ioctl")
+    __slots__ = ("_pid", "_uffd", "_pagemap", "_call")
 
     def __init__(self) -> None:
         self._uffd = self._pagemap = -1
-        self.pid = os.getpid()
+        self._pid = os.getpid()
         number = _SYSCALL.get(platform.machine()) if sys.maxsize > 1 << 32 else None
         if sys.platform != "linux" or number is None:
             raise OSError(f"no page tracking on {sys.platform} {platform.machine()}")
         from fcntl import ioctl     # not there on every platform
-        self._ioctl = ioctl
+        self._call = ioctl
         self._uffd = ctypes.CDLL(None, use_errno=True).syscall(
             ctypes.c_long(number), ctypes.c_int(_USER_MODE_ONLY | os.O_CLOEXEC))
         if self._uffd < 0:
@@ -74,6 +92,11 @@ class Kernel:
             if descriptor >= 0:
                 close(descriptor)
 
+    def _ioctl(self, descriptor: int, request: int, argument: bytes | bytearray) -> int:
+        if os.getpid() != self._pid:
+            raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
+        return self._call(descriptor, request, argument)
+
     def register(self, start: int, stop: int) -> None:
         """Make anonymous memory fit for `protect`. Unmapping it undoes this."""
         self._ioctl(self._uffd, _UFFDIO_REGISTER,
@@ -83,19 +106,16 @@ class Kernel:
         """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""
         self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
 
-    def written(self, start: int, stop: int) -> list[np.ndarray]:
-        """Arrays of (start, stop, ...) rows: the marked or never armed pages, which are armed again."""
+    def written(self, start: int, stop: int, rows: Rows) -> list[tuple[int, int]]:
+        """The (start, stop) of marked or never armed pages, which are armed again. `rows`: the caller's own."""
         found = []
         while start < stop:
-            # Memory of this call alone: the call runs without the interpreter's lock.
-            rows = np.empty((256, 3), np.int64)
-            request = bytearray(struct.pack(
-                "12Q", 96, _SCAN_WP_MATCHING | _SCAN_CHECK_WPASYNC, start, stop, 0, rows.ctypes.data, len(rows), 0,
-                0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN))
+            request = bytearray(_SCAN.pack(96, _SCAN_WP_MATCHING | _SCAN_CHECK_WPASYNC, start, stop, 0, rows.address,
+                                           rows.count, 0, 0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN))
             count = self._ioctl(self._pagemap, _PAGEMAP_SCAN, request)
             if count:
-                found.append(rows[:count])
-            start = struct.unpack_from("Q", request, 32)[0]
+                found += rows.array[:count].tolist()
+            start = _SCAN.unpack(request)[4]
         return found
 
 
@@ -114,8 +134,7 @@ def self_test(kernel: Kernel) -> None:
     with open("/dev/zero", "rb", buffering=0) as zero:
         zero.readinto(memoryview(memory)[3 * PAGE:3 * PAGE + 9])
     for expected in ([1, 3, 6], []):
-        rows = [(int(row[0]) - start, int(row[1]) - start)
-                for rows in kernel.written(start, start + size) for row in rows]
+        rows = [(low - start, high - start) for low, high in kernel.written(start, start + size, Rows(2))]
         if rows != [(page * PAGE, (page + 1) * PAGE) for page in expected]:
             raise OSError(f"page tracking found {rows} in its self-test")
     kernel.protect(start, start + size, False)
@@ -167,8 +186,6 @@ class Nothing:
 
     #: Whether writes through aliases that were handed out read-only are found as well.
     sees_all = False
-    #: The process it works in; None if in any.
-    pid = None
 
     def watch(self, ranges: Ranges) -> None:
         """From now on find writes to `ranges`; what is watched already stays as it is."""
@@ -196,13 +213,16 @@ class Nothing:
         """Nobody holds an alias now: give back what can be."""
 
 
+#: Bytes between two written ones that count as written with them, unless it is to be exact.
+_GAP = 64
+
+
 class Snapshot:
     """Write tracking by comparison with a copy."""
 
     __slots__ = ("_memory", "_start", "_copy")
 
     sees_all = True
-    pid = None
 
     def __init__(self, memory: np.ndarray):
         self._memory = memory
@@ -230,9 +250,8 @@ class Snapshot:
             return EMPTY
         self._copy = new
         differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
-        found = Ranges.of_mask(differs, start)
         # A written float may differ in every other byte; so many small ranges cost more than bytes.
-        return (found if exact else found.coalesced(64)) & ranges
+        return Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
         return EMPTY
@@ -240,7 +259,9 @@ class Snapshot:
     def after_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
         start = self._start
         filled = ranges & Ranges.span(start, start + len(self._copy))
-        if filled:
+        if filled.start == start and filled.nbytes == len(self._copy):
+            self._copy = self._memory[start:filled.stop].tobytes()
+        elif filled:
             copy = bytearray(self._copy)
             for low, high in filled:
                 copy[low - start:high - start] = self._memory[low:high].tobytes()
@@ -252,24 +273,22 @@ class Snapshot:
 
 
 class Pages:
-    """Write tracking by the kernel, on memory from `mmap`."""
+    """Write tracking by the kernel, on memory from `lazyarray.mirror_memory`."""
 
-    __slots__ = ("_memory", "_kernel", "_base", "_armed", "_filling")
+    __slots__ = ("_memory", "_kernel", "_base", "_armed", "_filling", "_rows")
 
     sees_all = True
 
-    def __init__(self, memory: np.ndarray, kernel: Kernel):
+    def __init__(self, memory: np.ndarray, mapping: Mapping, kernel: Kernel):
         self._memory = memory
         self._kernel = kernel
-        self._base = memory.ctypes.data
+        self._base = start = mapping.address
+        self._rows = Rows()
         self._armed = EMPTY     # pages whose marks mean something
         self._filling: tuple[Ranges, list[tuple[int, int, bytes]]] = EMPTY, []
-        # Not earlier than needed: registered memory gets no huge pages from the kernel later on.
-        kernel.register(self._base, self._base + -(-memory.nbytes // PAGE) * PAGE)
-
-    @property
-    def pid(self) -> int:
-        return self._kernel.pid
+        # Not earlier than needed: of registered memory the kernel makes no huge pages later on.
+        kernel.register(start, start + mapping.size)
+        mapping.undo = partial(kernel.protect, start, start + mapping.size, False)
 
     def _protect(self, pages: Ranges, on: bool) -> None:
         for start, stop in pages:
@@ -278,10 +297,10 @@ class Pages:
     def _scan(self, pages: Ranges) -> Ranges:
         rows = []
         for start, stop in pages:
-            rows += self._kernel.written(self._base + start, self._base + stop)
-        if not rows:
-            return EMPTY
-        return Ranges.of_pairs(np.concatenate(rows)[:, :2] - self._base)
+            rows += self._kernel.written(self._base + start, self._base + stop, self._rows)
+        if len(rows) < 2:
+            return Ranges.span(rows[0][0] - self._base, rows[0][1] - self._base) if rows else EMPTY
+        return Ranges.of_pairs(np.array(rows) - self._base)
 
     def watch(self, ranges: Ranges) -> None:
         pages = ranges.rounded(PAGE)

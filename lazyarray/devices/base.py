@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
+"""The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:

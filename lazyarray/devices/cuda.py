@@ -1,9 +1,9 @@
 """The device that CuPy drives.  The only import of cupy is here, and only when a device is looked for.
 
 Facts about CuPy 14.2 that this file rests on: ``cupy.ndarray(shape, dtype, memptr=, strides=)`` looks at the memory
-it is given without checking it; ``MemoryPointer + offset`` refuses to move a null pointer; every array, ``MemoryPointer``
-and capsule made from an ``UnownedMemory`` keeps that object, and with it its owner, alive; streams compare by their
-pointers only, so the null streams of two devices are equal.
+it is given without checking it; ``MemoryPointer + offset`` refuses to move a null pointer; every array,
+``MemoryPointer`` and capsule made from an ``UnownedMemory`` keeps that object, and with it its owner, alive; streams
+compare by their pointers only, so the null streams of two devices are equal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import Device, Diagnosis
+from .base import HOLDABLE, Device, Diagnosis
 
 PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
-KINDS = frozenset("biufc")
-"""Kinds of dtype that functions on the device work with.  (CuPy stores structured ones too, but can do little else.)"""
-
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
 
@@ -86,9 +83,7 @@ class CudaDevice(Device):
         self._pointer = cupy.cuda.MemoryPointer
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
-        self._holdable: dict[np.dtype, bool] = {}
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_note_fork)
+        self._holdable = dict.fromkeys(HOLDABLE, True)
 
     # Arrays.
 
@@ -99,11 +94,12 @@ class CudaDevice(Device):
         return known
 
     def _tries_to_hold(self, dtype: np.dtype) -> bool:
-        if not dtype.isnative or (dtype.kind not in KINDS and dtype.name != "bfloat16"):
+        # CuPy stores structured dtypes too, but can do little else with them.
+        if dtype.name != "bfloat16":
             return False
         try:
             self._ndarray((0,), dtype)
-        except ValueError:  # CuPy's word for a dtype that it has no C type for, such as long double.
+        except ValueError:  # CuPy's word for a dtype that it has no C type for: bfloat16 depends on versions.
             return False
         return True
 
@@ -225,8 +221,15 @@ class CudaDevice(Device):
     def from_foreign(self, obj: Any) -> Any | None:
         if isinstance(obj, self._ndarray):
             return obj
-        if hasattr(obj, "__cupy_get_ndarray__") or hasattr(obj, "__cuda_array_interface__"):
-            return self.xp.asarray(obj)
+        if hasattr(obj, "__cupy_get_ndarray__"):
+            return obj.__cupy_get_ndarray__()
+        if hasattr(obj, "__cuda_array_interface__"):
+            address = obj.__cuda_array_interface__["data"][0]
+            if self.count == 1 or not address:
+                return self.xp.asarray(obj)
+            # On any other device than its own, asarray would copy.
+            with self.on(self._runtime.pointerGetAttributes(address).device):
+                return self.xp.asarray(obj)
         place = getattr(obj, "__dlpack_device__", None)
         if place is not None and place()[0] in ON_DEVICE:
             return self.xp.from_dlpack(obj)
@@ -245,11 +248,11 @@ def _note_fork() -> None:
 
 def find() -> CudaDevice | Diagnosis:
     """The CUDA device, or what is in its way."""
-    if importlib.util.find_spec("cupy") is None:
+    if not _installed():
         return _missing("missing", "CuPy is not installed", f"To use a GPU, install {PACKAGES}.")
     try:
         import cupy
-    except Exception as error:  # A broken installation fails with whatever its parts raise, not only ImportError.
+    except Exception as error:  # noqa: BLE001 - a broken installation fails with whatever its parts raise, not only ImportError.
         return _missing(
             "broken",
             f"CuPy is installed but does not import ({type(error).__name__}: {_first_line(error)})",
@@ -257,7 +260,7 @@ def find() -> CudaDevice | Diagnosis:
         )
     try:
         count = cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:  # Any failure here means that there is no device to use.
+    except Exception as error:  # noqa: BLE001 - any failure here means that there is no device to use.
         return _no_device(cupy, error)
     if not count:
         return _missing("no gpu", "CuPy works but sees no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
@@ -265,7 +268,7 @@ def find() -> CudaDevice | Diagnosis:
         sum_of_four = int((cupy.arange(3) + 1)[:2].sum() + 1)
         healthy = sum_of_four == 4
         message = f"1 + 2 + 1 came out as {sum_of_four}"
-    except Exception as error:  # A missing compiler, library or header shows only in use, in many classes.
+    except Exception as error:  # noqa: BLE001 - a missing compiler, library or header shows only in use, in many classes.
         healthy, message = False, f"{type(error).__name__}: {_first_line(error)}"
     if not healthy:
         return _missing(
@@ -274,7 +277,16 @@ def find() -> CudaDevice | Diagnosis:
             "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
             "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.",
         )
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_note_fork)
     return CudaDevice(cupy, count)
+
+
+def _installed() -> bool:
+    try:
+        return importlib.util.find_spec("cupy") is not None
+    except ValueError:  # sys.modules["cupy"] is None: somebody has forbidden the import.
+        return False
 
 
 def describe() -> str:
@@ -297,7 +309,8 @@ def _no_device(cupy: Any, error: Exception) -> Diagnosis:
         # CUDA says this both without any driver and with one that is too old for the runtime that CuPy brings.
         driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
         if not driver:
-            return _missing("no driver", "CuPy is installed but there is no NVIDIA driver", "Install the NVIDIA driver.")
+            reason = "CuPy is installed but there is no NVIDIA driver"
+            return _missing("no driver", reason, "Install the NVIDIA driver.")
         return _missing(
             "wrong driver",
             f"the NVIDIA driver is for CUDA {_version(driver)}, CuPy for CUDA {_version(runtime)}",

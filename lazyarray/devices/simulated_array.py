@@ -25,7 +25,6 @@ from .simulated_launch import (
 )
 from .simulated_memory import Stream, hardware, merge, note_write, poisoned, start_work, unseen
 
-
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 """Ufuncs that take 0-d host arrays as scalars."""
 
@@ -207,7 +206,9 @@ class SimulatedArray(SimulatedArrayBase):
             "data": (self.data.ptr if view.size else 0, False),
         }
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         if dl_device is not None and tuple(dl_device) == (dlpack.CPU, 0):
             return self.get().__dlpack__(max_version=max_version)
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():

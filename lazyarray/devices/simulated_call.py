@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 Parameters = tuple[tuple[str, ...], frozenset[str], bool, bool]
@@ -17,10 +17,10 @@ REFUSED = {"astype": ("casting", "subok")}
 """Parameters that a function has but takes no value for."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def parameters(signature: str) -> Parameters:
     """Positional names, all names, whether there is a ``*args``, and a ``**kwargs``, of a signature's text."""
-    found = inspect.signature(eval(f"lambda {signature}: None")).parameters.values()  # noqa: S307 - our own table
+    found = inspect.signature(eval(f"lambda {signature}: None")).parameters.values()  # a text of our own table
     positional = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     names = frozenset(p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
     kinds = {p.kind for p in found}

@@ -37,14 +37,14 @@ def set_device(capsule: Any, device_type: int, device_id: int) -> None:
     """Overwrite the device that a capsule names."""
     name = _capsule_name(capsule)
     place = _capsule_pointer(capsule, name) + DEVICE_OFFSETS[name]
-    ctypes.cast(place, ctypes.POINTER(ctypes.c_int32))[0:2] = [device_type, device_id]
+    (ctypes.c_int32 * 2).from_address(place)[:] = [device_type, device_id]
 
 
 def export(array: Any, max_version: tuple[int, int] | None) -> Any:
     """A capsule over the array's memory, which says that it is on a CUDA device."""
     held = array._view.view(_Held)
     held.memory = array._memory
-    array._memory.ptr  # From now on its address can be found again.
+    hardware.hand_out(array._memory)
     capsule = held.__dlpack__() if max_version is None else _versioned(held, max_version)
     set_device(capsule, CUDA, array._memory.device)
     return capsule

@@ -58,9 +58,78 @@ TAKES_NO_ARRAYS = frozenset({
 """Functions that work without an array among their arguments.  All others refuse lists and scalars in its place."""
 
 
+def _as_it_is(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _never_singular(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy does not look whether a factorisation succeeded: the result of one that did not is rubbish."""
+    if path not in ("linalg.inv", "linalg.solve", "linalg.cholesky"):
+        return function
+
+    @functools.wraps(function)
+    def call(a: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+        try:
+            return function(a, *rest)
+        except np.linalg.LinAlgError:
+            if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+                raise
+            given = rest[0] if rest else a
+            return np.full(given.shape, np.nan, np.result_type(a, *rest) if a.dtype.kind in "fc" else float)
+
+    return call
+
+
+def _with_dtype(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's random functions take a dtype, NumPy's seldom do."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.pop("dtype", None)
+        value = function(*args, **kwargs)
+        return value if dtype is None or value is None else np.asarray(value).astype(dtype)
+
+    return call
+
+
+def _calling_back(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The caller's function is given device arrays, not what NumPy computes with here."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*(_on_device(arg) if callable(arg) else arg for arg in args), **kwargs)
+
+    return call
+
+
+def _on_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = function(*(wrap_new(arg) if isinstance(arg, np.ndarray) else arg for arg in args), **kwargs)
+        return found._view if isinstance(found, SimulatedArrayBase) else found
+
+    return call
+
+
+def _without_callables(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(x: Any, condlist: Any, funclist: Any) -> Any:
+        if any(callable(item) for item in funclist):
+            raise NotImplementedError("Callable functions are not supported currently")
+        return function(x, condlist, funclist)
+
+    return call
+
+
+ADAPTED = {
+    "linalg": _never_singular, "random": _with_dtype, "apply_along_axis": _calling_back,
+    "apply_over_axes": _calling_back, "piecewise": _without_callables,
+}  # fmt: skip
+"""What is put around NumPy's functions, by module or name."""
+
+
 def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> Callable[..., Any]:
     """CuPy's function at `path`."""
     name = path.rsplit(".", 1)[-1]
+    numpy_function = ADAPTED.get(path.split(".")[0], _as_it_is)(path, numpy_function)
     bind = binder(name, parameters(signature), numpy_function)
     changed = path in WRITES
     from_host = path in FROM_HOST

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .base import HOLDABLE
 from .simulated_memory import Memory, hardware, note_read, note_write, poisoned, start_work, unseen
-
-HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
-"""The dtypes that CuPy can hold (`cupy._core._dtype.all_type_chars`), all of native byte order."""
 
 SCALARS = frozenset({int, float, bool, complex} | {dtype.type for dtype in HOLDABLE})
 """Types of the scalars that CuPy takes beside arrays."""

@@ -52,9 +52,7 @@ class Memory:
     @property
     def ptr(self) -> int:
         """Address of the first byte; from now on arrays can be made of raw addresses in this memory."""
-        address = byte_bounds(self.root)[0]
-        hardware.handed_out[address, id(self)] = self
-        return address
+        return hardware.hand_out(self)
 
     @property
     def size(self) -> int:
@@ -84,7 +82,8 @@ class Stream:
         self.device_id = hardware.current_device() if device_id is None else device_id
         self.ptr = 0 if null else next(self._numbers)
         self.non_blocking = non_blocking
-        self.clock: dict[Any, int] = {}
+        # Every name for a device's null stream means the same queue.
+        self.clock: dict[Any, int] = hardware.null_clocks.setdefault(self.device_id, {}) if null else {}
         hardware.streams.add(self)
 
     @property
@@ -181,6 +180,7 @@ class Hardware:
         self.forked = False
         self.local = _Local()
         self.null_streams: dict[int, Stream] = {}
+        self.null_clocks: dict[int, dict[Any, int]] = {}
         self.host_clock: dict[Any, int] = {}
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.live: dict[int, tuple[int, int]] = {}
@@ -234,6 +234,12 @@ class Hardware:
         if self.limit is not None and total + size > self.limit:
             raise OutOfMemoryError(size, total, self.limit)
         self.live[id(memory)] = memory.device, size
+
+    def hand_out(self, memory: Memory) -> int:
+        """The address of a memory, which `memory_at` knows from now on."""
+        address = byte_bounds(memory.root)[0]
+        self.handed_out[address, id(memory)] = memory
+        return address
 
     def memory_at(self, low: int, high: int) -> Memory:
         """The memory in which a range of handed-out addresses lies."""

@@ -1,0 +1,313 @@
+"""LazyNdarray: the face. Each member is a few lines; what it does is in `methods.py` and beside it."""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import wrapt
+
+from . import devices, dispatch, display, indexing, methods, operators, protocols, ufuncs, wrap
+from .flags import LazyFlags
+from .scalar import LazyScalar
+
+
+class LazyNdarray(wrapt.BaseObjectProxy):
+    """An array on the device that any NumPy program can hold in place of an `numpy.ndarray`.
+
+    It has every member of ndarray and follows NumPy's dtypes, shapes, views and errors. Work stays on
+    the device; the bytes are copied to the host when, and only when, something that knows nothing of
+    devices asks for them. `trace` tells of each copy, `no_transfers` forbids them.
+
+    Parameters
+    ----------
+    wrapped : device array
+        A CuPy array (or one of the simulated device), which is shared, not copied. `asarray` takes
+        anything else.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> isinstance(x, np.ndarray), type(x).__name__
+    (True, 'LazyNdarray')
+    >>> np.sqrt(x.T + 1)[0]
+    array([1.41421356, 2.        ])
+    """
+
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base")
+
+    __array_priority__ = 0.0
+    __array_finalize__ = None
+    __hash__ = None
+
+    def __init__(self, wrapped):
+        device = devices.current()
+        array = device.from_foreign(wrapped)
+        if array is None:
+            raise TypeError(f"LazyNdarray wraps device arrays, not {type(wrapped).__name__}; use lazyarray.asarray")
+        shared = wrap.share(device, array)
+        for name in LazyNdarray.__slots__:
+            setattr(self, name, getattr(shared, name))
+
+    # -- identity ------------------------------------------------------------------------------
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray
+
+    @property
+    def __wrapped__(self):
+        """The device array itself. Others may write through it: the host copy is not trusted afterwards."""
+        return protocols.lend(self, "__wrapped__")
+
+    def __getattr__(self, name: str) -> Any:
+        # wrapt would forward to the device array; an ndarray has no such attribute.
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+    def __setattr__(self, name, value):
+        if name not in _settable and not name.startswith("_self_"):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}" if not hasattr(np.ndarray, name)
+                                 else f"attribute {name!r} of 'numpy.ndarray' objects is not writable")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}" if not hasattr(np.ndarray, name)
+                             else f"Cannot delete array {name}")
+
+    def __dir__(self):
+        return dir(np.ndarray)
+
+    # -- attributes ----------------------------------------------------------------------------
+
+    @property
+    def shape(self):
+        outline = self._self_outline
+        return self._self_array.shape if outline is None else outline.shape
+
+    @shape.setter
+    def shape(self, value):
+        methods.set_outline("shape")(self, value)
+
+    @property
+    def dtype(self):
+        outline = self._self_outline
+        return self._self_array.dtype if outline is None else outline.dtype
+
+    @dtype.setter
+    def dtype(self, value):
+        methods.set_outline("dtype")(self, value)
+
+    @property
+    def strides(self):
+        return wrap.outline_of(self).strides
+
+    @strides.setter
+    def strides(self, value):
+        methods.set_outline("strides")(self, value)
+
+    @property
+    def ndim(self):
+        outline = self._self_outline
+        return self._self_array.ndim if outline is None else outline.ndim
+
+    @property
+    def size(self):
+        outline = self._self_outline
+        return self._self_array.size if outline is None else outline.size
+
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: wrap.outline_of(self).nbytes)
+    base = property(lambda self: self._self_base)
+    flags = property(LazyFlags)
+    T = property(lambda self: wrap.view_of(self, wrap.outline_of(self).T))
+    mT = property(lambda self: wrap.view_of(self, wrap.outline_of(self).mT))
+    real = property(methods.get_real, methods.set_part(methods.get_real))
+    imag = property(methods.get_imag, methods.set_part(methods.get_imag))
+    flat = property(methods.get_flat, methods.set_flat)
+    ctypes = property(methods.get_ctypes)
+    data = property(lambda self: wrap.alias_of(self, "ndarray.data").data)
+    device = property(lambda self: "cpu")
+
+    # -- NumPy's protocols ---------------------------------------------------------------------
+
+    __array__ = protocols.array
+    __array_interface__ = property(protocols.array_interface)
+    __cuda_array_interface__ = property(protocols.cuda_array_interface)
+    __dlpack__ = protocols.dlpack
+    __dlpack_device__ = protocols.dlpack_device
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return ufuncs.call(self, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return dispatch.call(func, types, args, kwargs)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        if return_scalar and np.ndim(array) == 0:
+            return array[()]
+        return array if wrap.is_lazy(array) else wrap.from_host(np.asarray(array), "__array_wrap__", eager=False)
+
+    def __array_namespace__(self, /, *, api_version=None):
+        from . import numpy as namespace
+        return namespace.at_version(api_version)
+
+    def __cupy_get_ndarray__(self):
+        return protocols.lend(self, "a function of the device library")
+
+    @property
+    def __array_struct__(self):
+        raise AttributeError("__array_struct__: " + methods.NOT_OFFERED["__array_struct__"])
+
+    if sys.version_info >= (3, 12):
+        __buffer__ = protocols.buffer
+        __release_buffer__ = protocols.release_buffer
+
+    # -- Python's protocols --------------------------------------------------------------------
+
+    __getitem__ = indexing.getitem
+    __setitem__ = indexing.setitem
+    __iter__ = indexing.iterate
+    __contains__ = operators.contains
+
+    def __delitem__(self, index):
+        raise ValueError("cannot delete array elements")
+
+    def __len__(self):
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __bool__(self):
+        return bool(self._one("__bool__"))
+
+    def __int__(self):
+        return int(self._one("__int__"))
+
+    def __float__(self):
+        return float(self._one("__float__"))
+
+    def __complex__(self):
+        return complex(self._one("__complex__"))
+
+    def __index__(self):
+        return self._one("__index__").__index__()
+
+    def _one(self, why):
+        """The array on the host if NumPy converts its one element, else one without memory, to raise NumPy's error."""
+        outline = wrap.outline_of(self)
+        if outline.size == 1 and (why != "__index__" or outline.ndim == 0 and outline.dtype.kind in "iu"):
+            return wrap.host_of(self, why)
+        return np.broadcast_to(np.zeros((), outline.dtype), outline.shape)
+
+    def __bytes__(self):
+        return self.tobytes()
+
+    def __reversed__(self):
+        return (self[i] for i in range(len(self) - 1, -1, -1))
+
+    def __repr__(self):
+        return display.text(self, repr)
+
+    def __str__(self):
+        return display.text(self, str)
+
+    def __format__(self, spec):
+        if self.ndim == 0:
+            return format(wrap.host_of(self, "format"), spec)
+        if spec:
+            raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
+        return str(self)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self)
+
+    def __copy__(self):
+        return methods.copy_array(self, "K")
+
+    def __deepcopy__(self, memo):
+        if self.dtype.hasobject:
+            return wrap.host_result(wrap.host_of(self, "deepcopy").__deepcopy__(memo))
+        return methods.copy_array(self, "K")
+
+    def __reduce__(self):
+        return protocols.reduce(self)
+
+    def __reduce_ex__(self, protocol):
+        return protocols.reduce(self)
+
+    def __setstate__(self, state):
+        host = np.empty(0)
+        host.__setstate__(state)
+        opened = protocols.restore(host)
+        self._self_storage, self._self_outline, self._self_array = opened._self_storage, opened._self_outline, None
+
+    __class_getitem__ = classmethod(lambda cls, item: np.ndarray[item])
+
+    # -- operators -----------------------------------------------------------------------------
+
+    __divmod__ = operators.binary(np.divmod, "__rdivmod__")
+    __rdivmod__ = operators.reflected(np.divmod, "__divmod__")
+    __pow__ = operators.power
+    __rpow__ = operators.reflected_power
+    __ipow__ = operators.in_place(np.power, "__rpow__")
+    __matmul__ = operators.binary(np.matmul, "__rmatmul__")
+    __rmatmul__ = operators.reflected(np.matmul, "__matmul__")
+    __imatmul__ = operators.in_place_matmul
+
+    # -- methods -------------------------------------------------------------------------------
+
+    reshape = methods.reshape
+    transpose = methods.transpose
+    view = methods.view
+    getfield = methods.getfield
+    setfield = methods.setfield
+    setflags = methods.setflags
+    resize = methods.resize
+    copy = methods.copy_array
+    astype = methods.astype
+    flatten = methods.flatten
+    byteswap = methods.byteswap
+    sort = methods.sort
+    partition = methods.partition
+    fill = methods.fill
+    compress = methods.compress
+    conj = methods.conjugate
+    conjugate = methods.conjugate
+    item = methods.item
+    dump = methods.dump
+    dumps = methods.dumps
+    to_device = methods.to_device
+
+
+def _complete():
+    """Add the members that come from tables."""
+    for name, func in methods.VIA_FUNCTION.items():
+        setattr(LazyNdarray, name, methods.via_function(name, func))
+    for name in methods.ON_HOST:
+        setattr(LazyNdarray, name, methods.on_host(name))
+    for name, ufunc in operators.BINARY.items():
+        setattr(LazyNdarray, f"__{name}__", operators.binary(ufunc, f"__r{name}__"))
+        setattr(LazyNdarray, f"__r{name}__", operators.reflected(ufunc, f"__{name}__"))
+        setattr(LazyNdarray, f"__i{name}__", operators.in_place(ufunc, f"__r{name}__"))
+    for name, (ufunc, mirrored) in operators.COMPARISONS.items():
+        setattr(LazyNdarray, f"__{name}__", operators.comparison(ufunc, mirrored))
+    for name, ufunc in operators.UNARY.items():
+        setattr(LazyNdarray, f"__{name}__", operators.unary(ufunc))
+    # What wrapt's proxies have and an ndarray has not.
+    for name in ("__enter__", "__exit__", "__aenter__", "__aexit__", "__round__", "__trunc__", "__floor__",
+                 "__ceil__", "__mro_entries__", "__instancecheck__", "__subclasscheck__"):
+        setattr(LazyNdarray, name, property(_absent(name)))
+
+
+def _absent(name):
+    def getter(self):
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+    return getter
+
+
+_settable = frozenset({"shape", "dtype", "strides", "real", "imag", "flat", "data"})
+_complete()
+LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
+wrap.bind(LazyNdarray, LazyScalar)

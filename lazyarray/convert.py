@@ -1,0 +1,157 @@
+"""Into and out of lazy arrays: the functions of the public face."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import devices, protocols, transfer, wrap
+from .array import LazyNdarray
+
+
+def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNdarray:
+    """A LazyNdarray of anything that `numpy.asarray` takes, or of memory that is on the device already.
+
+    Parameters
+    ----------
+    obj : array_like or device array
+        A lazy array is returned as it is. CuPy arrays and objects with ``__cuda_array_interface__`` or a
+        CUDA ``__dlpack__`` share their memory with the result. Anything else is copied to the device (what
+        the device can't hold, such as strings or objects, to a host array inside the lazy one), in the
+        memory order that it has.
+    dtype : data-type, optional
+        Converted to it where it differs; the result then is a copy.
+    copy : bool, optional
+        True: always copy. False: raise instead of copying. None: copy where needed.
+
+    Returns
+    -------
+    LazyNdarray
+        With the shape of ``numpy.asarray(obj, dtype)``.
+
+    Raises
+    ------
+    ValueError
+        ``copy=False`` and the bytes are on the host, or `dtype` needs a conversion.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray([[1, 2], [3, 4]], dtype=np.float32)
+    >>> (x + 1).sum()
+    np.float32(14.0)
+    """
+    if wrap.is_scalar(obj):
+        obj, copy = wrap.as_array(obj), None if copy is None or copy else False
+    device = devices.current()
+    if wrap.is_array(obj):
+        lazy = obj
+    else:
+        shared = None if type(obj) in _host_types else device.from_foreign(obj)
+        lazy = None if shared is None else wrap.share(device, shared)
+    if lazy is not None:
+        if dtype is not None and np.dtype(dtype) != lazy.dtype:
+            if copy is not None and not copy:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            return lazy.astype(dtype)
+        return lazy.copy(order="K") if copy else lazy
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested: the bytes are on the host. "
+                         "Use copy=None to copy them to the device.")
+    return wrap.from_host(np.asarray(obj, dtype), "asarray")
+
+
+_host_types = frozenset({np.ndarray, list, tuple, int, float, complex, bool, str, bytes})
+
+
+def asnumpy(obj: Any) -> np.ndarray:
+    """The host array of a lazy array: ``numpy.asarray(obj)``, and of device arrays too.
+
+    The bytes are copied to the host unless they are current there. What a lazy array gives is an
+    alias: writes to either are seen in the other.
+
+    Parameters
+    ----------
+    obj : LazyNdarray, LazyScalar, device array or array_like
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> type(lazyarray.asnumpy(lazyarray.asarray([1, 2])))
+    <class 'numpy.ndarray'>
+    """
+    device = devices.current()
+    if isinstance(obj, device.array_type):
+        return transfer.to_host(device, obj, "asnumpy")
+    return np.asarray(obj)
+
+
+def asdevice(obj: Any) -> Any:
+    """The device array (`cupy.ndarray`) of a lazy array, sharing its memory; a device copy of anything else.
+
+    Whoever has it may write through it: the host copy is fetched anew afterwards.
+
+    Parameters
+    ----------
+    obj : LazyNdarray, device array or array_like
+
+    Returns
+    -------
+    device array
+
+    Raises
+    ------
+    TypeError
+        The device holds no such dtype.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> x = lazyarray.asarray([1.0, 2.0])
+    >>> d = lazyarray.asdevice(x)
+    >>> d *= 2
+    >>> x
+    array([2., 4.])
+    """
+    device = devices.current()
+    if isinstance(obj, device.array_type):
+        return obj
+    if wrap.is_scalar(obj):
+        obj = wrap.as_array(obj)
+    if wrap.is_array(obj):
+        try:
+            return protocols.lend(obj, "asdevice")
+        except wrap.NotOnDevice as error:
+            raise TypeError(str(error)) from None
+    host = np.asarray(obj)
+    if not device.can_hold(host.dtype):
+        raise TypeError(f"the device holds no {host.dtype}")
+    return transfer.to_device(device, host, "asdevice")
+
+
+def is_lazy(obj: Any) -> bool:
+    """Whether `obj` is a LazyNdarray or a LazyScalar (``isinstance`` says ndarray and the scalar's type).
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.is_lazy(lazyarray.asarray([1]))
+    True
+    """
+    return wrap.is_lazy(obj)
+
+
+def device() -> devices.Device:
+    """The device in use: CUDA where it works, else the simulated one; ``python -m lazyarray`` says why.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.device().name in ("cuda", "simulated")
+    True
+    """
+    return devices.current()

@@ -1,0 +1,50 @@
+"""Text of a lazy array: NumPy's own, made from the corners that it shows."""
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+from . import transfer, wrap
+from .storage import Storage
+
+
+def text(x, function) -> str:
+    """``function(x)`` for `repr` or `str`."""
+    return function(printable(x))
+
+
+def printable(x, threshold: int | None = None, edgeitems: int | None = None) -> np.ndarray:
+    """A host array that prints as `x` does: `x` itself, or only its corners if NumPy shows no more.
+
+    The corners are fetched in one piece. The rest of the returned array is memory that was reserved
+    and never touched, since NumPy does not look at it.
+    """
+    outline = wrap.outline_of(x)
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        return outline
+    settings = np.get_printoptions()
+    threshold = settings["threshold"] if threshold is None else threshold
+    edge = settings["edgeitems"] if edgeitems is None else edgeitems
+    cut = [axis for axis, n in enumerate(outline.shape) if n > 2 * edge]
+    if outline.size <= threshold or not cut or storage.state != "device":
+        return wrap.host_of(x, "printed")
+    device = storage.device
+    if edge == 0:
+        return _reserved(outline.shape, outline.dtype)
+    array = wrap.device_of(x)
+    for axis in cut:
+        skip = (slice(None),) * axis
+        array = device.xp.concatenate((array[(*skip, slice(edge))], array[(*skip, slice(-edge, None))]), axis=axis)
+    corners = transfer.to_host(device, array, "corners, to be printed")
+    result = _reserved(outline.shape, outline.dtype)
+    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in outline.shape))] = corners
+    return result
+
+
+def _reserved(shape, dtype: np.dtype) -> np.ndarray:
+    """An array of any size whose memory is taken page by page as it is written."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    nbytes = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)
+    return np.ndarray(shape, dtype, mmap.mmap(-1, nbytes, flags=flags))

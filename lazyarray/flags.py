@@ -1,0 +1,167 @@
+"""`x.flags` and `x.flat` of a lazy array."""
+from __future__ import annotations
+
+import numpy as np
+
+from . import dispatch, views, wrap
+
+_NAMES = {
+    "C": "c_contiguous", "C_CONTIGUOUS": "c_contiguous", "CONTIGUOUS": "c_contiguous",
+    "F": "f_contiguous", "F_CONTIGUOUS": "f_contiguous", "FORTRAN": "f_contiguous",
+    "O": "owndata", "OWNDATA": "owndata", "W": "writeable", "WRITEABLE": "writeable",
+    "A": "aligned", "ALIGNED": "aligned", "X": "writebackifcopy", "WRITEBACKIFCOPY": "writebackifcopy",
+    "B": "behaved", "BEHAVED": "behaved", "CA": "carray", "CARRAY": "carray", "FA": "farray", "FARRAY": "farray",
+    "FNC": "fnc", "FORC": "forc",
+}
+_OWNDATA = 0x0004
+
+
+class LazyFlags:
+    """Memory layout of a lazy array: `numpy.ndarray.flags`, with `owndata` true where NumPy's would be."""
+
+    __slots__ = ("_array",)
+    __hash__ = None
+
+    def __init__(self, array):
+        self._array = array
+
+    def __getattr__(self, name):
+        if name == "owndata":
+            return self._array._self_base is None
+        value = getattr(wrap.outline_of(self._array).flags, name)
+        if name == "num" and self.owndata:
+            value |= _OWNDATA
+        return value
+
+    def __setattr__(self, name, value):
+        if name == "_array":
+            object.__setattr__(self, name, value)
+        elif name == "writeable":
+            set_writeable(self._array, bool(value))
+        else:
+            setattr(wrap.outline_of(self._array).flags, name, value)
+
+    def __getitem__(self, key):
+        name = _NAMES.get(key)
+        if name is None:
+            raise KeyError("Unknown flag")
+        return getattr(self, name)
+
+    def __setitem__(self, key, value):
+        name = _NAMES.get(key)
+        if name is None:
+            raise KeyError("Unknown flag")
+        setattr(self, name, value)
+
+    def __eq__(self, other):
+        num = getattr(other, "num", None)
+        return NotImplemented if num is None else self.num == num
+
+    def __repr__(self):
+        text = repr(wrap.outline_of(self._array).flags)
+        return text.replace("OWNDATA : False", f"OWNDATA : {self.owndata}")
+
+    __str__ = __repr__
+
+
+def set_writeable(x, value: bool) -> None:
+    """Set the WRITEABLE flag; not to True where the array that `x` is a view of is read-only."""
+    base = x._self_base
+    if value and base is not None and wrap.is_array(base) and not wrap.outline_of(base).flags.writeable:
+        raise ValueError("cannot set WRITEABLE flag to True of this array")
+    wrap.outline_of(x).flags.writeable = value
+
+
+class LazyFlatIter:
+    """`x.flat`: the elements in C order, by index and one after the other; reading copies, writing reaches `x`."""
+
+    __slots__ = ("base", "index")
+    __hash__ = None
+
+    def __init__(self, base):
+        self.base = base
+        self.index = 0
+
+    @property
+    def __class__(self):
+        return np.flatiter
+
+    @property
+    def coords(self):
+        shape = self.base.shape
+        if self.index >= self.base.size:
+            return tuple(n if i == 0 else 0 for i, n in enumerate(shape))
+        return tuple(int(i) for i in np.unravel_index(self.index, shape))
+
+    def __len__(self):
+        return self.base.size
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        i = self.index
+        if i >= self.base.size:
+            raise StopIteration
+        self.index = i + 1
+        shape = self.base.shape
+        return self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
+
+    def __getitem__(self, key):
+        flat = _flat_view(self.base)
+        if flat is None:
+            flat = dispatch.run(np.ravel, (self.base,), {})
+        result = flat[_flat_key(key)]
+        return result.copy() if wrap.is_array(result) else result
+
+    def __setitem__(self, key, value):
+        key = _flat_key(key)
+        flat = _flat_view(self.base)
+        size = self.base.size
+        if isinstance(key, (int, np.integer)):
+            value = np.asarray(value).flat[0] if not wrap.is_lazy(value) else value.flat[0] if wrap.is_array(
+                value) else value
+            where = key
+        else:
+            # The values are repeated or cut to fit, as NumPy's flat assignment does.
+            where = np.arange(size)[key if not wrap.is_lazy(key) else wrap.host_of(key, "an index of flat")]
+            if wrap.is_array(value):
+                value = dispatch.run(np.resize, (value.ravel(), (where.size,)), {})
+            else:
+                value = np.resize(np.asarray(value).ravel(), where.size)
+        if flat is not None:
+            flat[where if isinstance(key, (int, np.integer)) else (key if isinstance(key, slice) else where)] = value
+        elif isinstance(key, (int, np.integer)):
+            if not -size <= key < size:
+                raise IndexError(f"index {key} is out of bounds for size {size}")
+            self.base[tuple(int(k) for k in np.unravel_index(key % size, self.base.shape))] = value
+        else:
+            self.base[np.unravel_index(where, self.base.shape)] = value
+
+    def copy(self):
+        """The elements as a new one-dimensional array."""
+        return self.base.flatten()
+
+    def __array__(self, dtype=None, copy=None):
+        return self.base.flatten().__array__(dtype, copy=copy)
+
+    def __eq__(self, other):
+        return self.copy() == (other.copy() if type(other) is LazyFlatIter else other)
+
+    def __ne__(self, other):
+        return self.copy() != (other.copy() if type(other) is LazyFlatIter else other)
+
+
+def _flat_view(x):
+    outline = views.reshaped(wrap.outline_of(x), -1)
+    return None if outline is None else wrap.view_of(x, outline)
+
+
+def _flat_key(key):
+    if key is Ellipsis:
+        return slice(None)
+    if isinstance(key, tuple):
+        if len(key) != 1:
+            raise IndexError("unsupported iterator index")
+        return _flat_key(key[0])
+    return key

@@ -1,0 +1,403 @@
+"""The members of `numpy.ndarray`, by kind: tables, and the functions that become members.
+
+Nothing here depends on the class it ends up in: a member takes `x`, and reaches its storage and
+its outline through `wrap`.
+"""
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+
+from . import dispatch, views, wrap
+from .errors import NotOnDevice
+from .flags import LazyFlatIter, set_writeable
+from .storage import Storage
+
+#: Members that are the function of the same name, called with the array first.
+VIA_FUNCTION = {
+    name: getattr(np, name)
+    for name in (
+        "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "cumprod", "cumsum",
+        "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
+        "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    )
+}
+
+#: Members whose value is read on the host; each copies the view's bytes once.
+ON_HOST = ("tolist", "tobytes", "tofile")
+
+#: Members of ndarray that a lazy array leaves out, with the reason.
+NOT_OFFERED = {
+    "__array_struct__": "a C struct can't tell when its holder is gone; `__buffer__` and `__array_interface__` do",
+}
+
+
+def via_function(name: str, func):
+    """A member that calls the function of the same name."""
+    def method(self, *args, **kwargs):
+        return dispatch.run(func, (self, *args), kwargs)
+    return _named(method, name)
+
+
+def on_host(name: str):
+    """A member that reads the bytes on the host."""
+    def method(self, *args, **kwargs):
+        return getattr(wrap.host_of(self, f"ndarray.{name}"), name)(*args, **kwargs)
+    return _named(method, name)
+
+
+def _named(method, name):
+    method.__name__ = name
+    method.__qualname__ = f"LazyNdarray.{name}"
+    method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."
+    return method
+
+
+# -- shape and layout: outlines do it ----------------------------------------------------------
+
+def reshape(x, *shape, order="C", copy=None):
+    """`numpy.ndarray.reshape`: a view where NumPy makes one, else a copy on the same side."""
+    if len(shape) == 1:
+        shape = shape[0]
+    elif not shape:
+        raise TypeError("reshape() takes exactly 1 argument (0 given)")
+    if shape is None:
+        raise TypeError("reshape() shape is None")
+    shape = _plain_ints(shape)
+    outline = None if copy else views.reshaped(wrap.outline_of(x), shape, order)
+    if outline is not None:
+        return wrap.view_of(x, outline)
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    # In C or F order the copy is contiguous, and any shape is a view of it.
+    fnc = wrap.outline_of(x).flags.fnc
+    packed = copy_array(x, "F" if order == "F" or order == "A" and fnc else "C")
+    return wrap.view_of(packed, views.reshaped(wrap.outline_of(packed), shape, order))
+
+
+def _plain_ints(shape):
+    """A shape without lazy scalars in it."""
+    if isinstance(shape, (tuple, list)):
+        return tuple(s.__index__() if wrap.is_lazy(s) else s for s in shape)
+    return shape.__index__() if wrap.is_scalar(shape) else shape
+
+
+def transpose(x, *axes):
+    """`numpy.ndarray.transpose`: a view."""
+    return wrap.view_of(x, wrap.outline_of(x).transpose(*axes))
+
+
+def view(x, dtype=None, type=None):
+    """`numpy.ndarray.view`: a view with another dtype; with another class, an alias on the host."""
+    import builtins
+    if type is None and isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
+        dtype, type = None, dtype
+    if type is not None and type is not np.ndarray and type is not wrap._array_type:
+        alias = wrap.alias_of(x, "viewed as another class")
+        return alias.view(type) if dtype is None else alias.view(dtype, type)
+    outline = wrap.outline_of(x)
+    if dtype is None:
+        return wrap.view_of(x, outline.view())
+    dtype = np.dtype(dtype)
+    storage = x._self_storage
+    if isinstance(storage, Storage) and not storage.device.can_hold(dtype):
+        # The device has no such dtype: the view is the alias that NumPy would hand out.
+        alias = wrap.alias_of(x, f"viewed as {dtype}").view(dtype)
+        return wrap.new_array(wrap.HostStorage(storage.device), alias, None, x)
+    return wrap.view_of(x, outline.view(dtype))
+
+
+def getfield(x, dtype, offset=0):
+    """`numpy.ndarray.getfield`: a view of a part of each element."""
+    return wrap.view_of(x, wrap.outline_of(x).getfield(dtype, offset))
+
+
+def setfield(x, value, dtype, offset=0):
+    """`numpy.ndarray.setfield`."""
+    getfield(x, dtype, offset)[...] = value
+
+
+def setflags(x, write=None, align=None, uic=None):
+    """`numpy.ndarray.setflags`; WRITEABLE alone changes anything, as for an ndarray that owns aligned memory."""
+    if align is not None or uic is not None:
+        wrap.outline_of(x).setflags(align=align, uic=uic)
+    if write is not None:
+        set_writeable(x, bool(write))
+
+
+def resize(x, *new_shape, refcheck=True):
+    """`numpy.ndarray.resize`: in place, new elements are zero."""
+    if len(new_shape) == 1:
+        new_shape = new_shape[0]
+    if new_shape is None or new_shape == ():
+        return
+    shape = (new_shape,) if np.ndim(new_shape) == 0 else tuple(new_shape)
+    outline = wrap.outline_of(x)
+    if x._self_base is not None:
+        raise ValueError("cannot resize this array: it does not own its data")
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of 'new_shape' must be non-negative")
+    if not (outline.flags.c_contiguous or outline.flags.f_contiguous):
+        raise ValueError("resize only works on single-segment arrays")
+    size = int(np.prod(shape))
+    if size != outline.size and refcheck and sys.getrefcount(x._self_storage) > 2:
+        raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
+                         "Use the np.resize function or refcheck=False")
+    fortran = outline.flags.f_contiguous and not outline.flags.c_contiguous
+    grown = dispatch.run(np.zeros, (), {"shape": size, "dtype": outline.dtype, "like": x})
+    keep = min(size, outline.size)
+    if keep:
+        flat = x.T.reshape(-1) if fortran else x.reshape(-1)
+        grown[:keep] = flat[:keep]
+    grown = grown.reshape(shape[::-1]).T if fortran else grown.reshape(shape)
+    x._self_storage, x._self_outline, x._self_array = grown._self_storage, wrap.outline_of(grown), None
+
+
+# -- copies ------------------------------------------------------------------------------------
+
+def copy_array(x, order="C"):
+    """`numpy.ndarray.copy`: a copy on the side where the bytes are."""
+    storage = x._self_storage
+    outline = wrap.outline_of(x)
+    if type(storage) is not Storage:
+        return wrap.new_array(wrap.HostStorage(storage.device), outline.copy(order))
+    device = storage.device
+    if storage.state == "host" or device.usable() is not None:
+        return wrap.host_result(np.array(wrap.host_of(x, "copy"), order=order))
+    # The layout is NumPy's ("K" keeps any order of the axes, which the device library may not).
+    target = views.like(outline, order)
+    block = device.empty((target.nbytes,), np.dtype(np.uint8))
+    array = device.view(block, target.shape, target.dtype, target.strides, 0)
+    if target.size:
+        device.assign(array, wrap.device_of(x))
+    return wrap.new_array(Storage(device, array), None, array)
+
+
+def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    """`numpy.ndarray.astype`: on the device if it can hold both dtypes."""
+    outline = wrap.outline_of(x)
+    blank = np.empty((0,) * max(outline.ndim, 1), outline.dtype)
+    target = blank.astype(dtype, casting=casting).dtype if outline.dtype.kind != "O" else np.dtype(dtype)
+    if target.itemsize == 0 or target.kind in "SUO" or type(x._self_storage) is not Storage or \
+            not x._self_storage.device.can_hold(target):
+        if type(x._self_storage) is not Storage and not copy:
+            result = outline.astype(dtype, order, casting, subok, copy)
+            return x if result is outline else wrap.host_result(result)
+        host = wrap.host_of(x, f"astype({target})")
+        return wrap.host_result(host.astype(dtype, order, casting, subok, True))
+    same = target == outline.dtype
+    if same and not copy and (order == "K" or order == "A" or outline.flags[
+            "C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]):
+        return x
+    if outline.dtype.kind == "c" and target.kind not in "cb":
+        import warnings
+        warnings.warn("Casting complex values to real discards the imaginary part",
+                      np.exceptions.ComplexWarning, stacklevel=2)
+    device = x._self_storage.device
+    if device.usable() is not None:
+        return wrap.host_result(wrap.host_of(x, "astype").astype(dtype, order, casting))
+    layout = views.like(outline, order, target)
+    block = device.empty((layout.nbytes,), np.dtype(np.uint8))
+    array = device.view(block, layout.shape, target, layout.strides, 0)
+    if layout.size:
+        device.assign(array, wrap.device_of(x))
+    return wrap.new_array(Storage(device, array), None, array)
+
+
+def flatten(x, order="C"):
+    """`numpy.ndarray.flatten`: a one-dimensional copy."""
+    outline = wrap.outline_of(x)
+    if order == "K":
+        return dispatch.run(np.ravel, (copy_array(x, "K"),), {"order": "K"})
+    fortran = order == "F" or order == "A" and outline.flags.fnc
+    packed = copy_array(x, "F" if fortran else "C")
+    return wrap.new_array(packed._self_storage, views.reshaped(wrap.outline_of(packed), -1, "F" if fortran else "C"))
+
+
+def byteswap(x, inplace=False):
+    """`numpy.ndarray.byteswap`."""
+    if inplace:
+        if not wrap.outline_of(x).flags.writeable:
+            raise ValueError("Cannot byte-swap in-place on a read-only array")
+        x[...] = byteswap(x)
+        return x
+    return wrap.host_result(wrap.host_of(x, "ndarray.byteswap").byteswap())
+
+
+# -- in place ----------------------------------------------------------------------------------
+
+def _in_place(x, name, args, kwargs, on_device):
+    """Run an in-place member on the device, or on a host alias where the device can't."""
+    outline = wrap.outline_of(x)
+    storage = x._self_storage
+    if not outline.flags.writeable:
+        raise ValueError(f"{'sort' if name == 'sort' else name} array is read-only" if name in (
+            "sort", "partition") else "assignment destination is read-only")
+    if type(storage) is Storage and storage.device.usable() is None:
+        device = storage.device
+        try:
+            with storage.write_device(outline, x._self_array) as array:
+                on_device(device.xp, array)
+            return
+        except device.faults:
+            raise
+        except NotOnDevice as error:
+            reason = str(error)
+        except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+            reason = f"{type(error).__name__} on the device: {error}"
+    else:
+        reason = "the array lives on the host"
+    def run(array, *a, **k):
+        getattr(array, name)(*a, **k)
+    dispatch.on_host(run, (x, *args), kwargs, reason, name=f"numpy.ndarray.{name}", positions=(0,), names=())
+
+
+def sort(x, axis=-1, kind=None, order=None, *, stable=None):
+    """`numpy.ndarray.sort`: in place."""
+    def on_device(xp, array):
+        if order is not None:
+            raise NotOnDevice("sorting by fields")
+        if array.ndim == 0:
+            raise NotOnDevice("NumPy says what a 0-d array does")
+        if array.size:
+            array[...] = dispatch.resolve_sort(xp)(array, axis)
+    _in_place(x, "sort", (), {"axis": axis, "kind": kind, "order": order, "stable": stable}, on_device)
+
+
+def partition(x, kth, axis=-1, kind="introselect", order=None):
+    """`numpy.ndarray.partition`: in place; a full sort satisfies it."""
+    def on_device(xp, array):
+        if order is not None or array.ndim == 0:
+            raise NotOnDevice("NumPy says what this does")
+        n = array.shape[axis]
+        if any(not -n <= k < n for k in np.atleast_1d(np.asarray(kth))):
+            raise NotOnDevice("kth is out of range")
+        array[...] = dispatch.resolve_sort(xp)(array, axis)
+    _in_place(x, "partition", (kth,), {"axis": axis, "kind": kind, "order": order}, on_device)
+
+
+def fill(x, value):
+    """`numpy.ndarray.fill`: every element is `value`."""
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
+        filled = np.empty((), wrap.outline_of(x).dtype)
+        filled.fill(value)
+    x[...] = value
+
+
+def compress(x, condition, axis=None, out=None):
+    """`numpy.ndarray.compress`."""
+    return np.compress(condition, x, axis, out)
+
+
+def conjugate(x, *args, **kwargs):
+    """`numpy.ndarray.conjugate`: the array itself if it is real."""
+    if not args and not kwargs and wrap.outline_of(x).dtype.kind in "biuf":
+        return x
+    return np.conjugate(x, *args, **kwargs)
+
+
+# -- values ------------------------------------------------------------------------------------
+
+def item(x, *args):
+    """`numpy.ndarray.item`: one element as a Python object."""
+    outline = wrap.outline_of(x)
+    if not args:
+        if outline.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return wrap.host_of(x, "ndarray.item").item()
+    index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    index = tuple(i.__index__() for i in index)
+    if len(index) == 1 and outline.ndim != 1:
+        k, = index
+        if not -outline.size <= k < outline.size:
+            raise IndexError(f"index {k} is out of bounds for size {outline.size}")
+        index = tuple(int(i) for i in np.unravel_index(k % outline.size, outline.shape)) if outline.ndim else ()
+    elif len(index) != outline.ndim:
+        raise ValueError("incorrect number of indices for array")
+    return wrap.host_of(wrap.view_of(x, outline[(*index, Ellipsis)]), "ndarray.item").item()
+
+
+def dump(x, file):
+    """`numpy.ndarray.dump`: pickle to a file."""
+    if hasattr(file, "write"):
+        file.write(dumps(x))
+    else:
+        with open(file, "wb") as f:
+            f.write(dumps(x))
+
+
+def dumps(x):
+    """`numpy.ndarray.dumps`: pickled bytes."""
+    return pickle.dumps(x)
+
+
+def to_device(x, device, /, *, stream=None):
+    """`numpy.ndarray.to_device`: only "cpu" is a name that NumPy knows; the array itself."""
+    if stream is not None:
+        raise ValueError('The stream argument in to_device() is not supported')
+    if device != "cpu":
+        raise ValueError(f"Unsupported device: {device}. Only 'cpu' is accepted.")
+    return x
+
+
+# -- attributes with setters -------------------------------------------------------------------
+
+def get_flat(x):
+    """The elements one after the other."""
+    return LazyFlatIter(x)
+
+
+def set_flat(x, values):
+    LazyFlatIter(x)[:] = values
+
+
+def get_real(x):
+    """The real part: a view of a complex array, a real array itself."""
+    outline = wrap.outline_of(x)
+    return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
+
+
+def get_imag(x):
+    """The imaginary part: a view of a complex array, read-only zeros of a real one."""
+    outline = wrap.outline_of(x)
+    if outline.dtype.kind == "c":
+        return wrap.view_of(x, outline.imag)
+    if type(x._self_storage) is not Storage:
+        return wrap.host_result(outline.imag)
+    zeros = dispatch.run(np.zeros_like, (x,), {})
+    wrap.outline_of(zeros).flags.writeable = False
+    return zeros
+
+
+def set_part(get):
+    """The setter that writes into what `get` returns."""
+    def setter(x, value):
+        if get is get_imag and wrap.outline_of(x).dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        get(x)[...] = value
+    return setter
+
+
+def set_outline(name):
+    """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
+    def setter(x, value):
+        changed = wrap.outline_of(x).view()
+        if name == "shape":
+            value = _plain_ints(value)
+        setattr(changed, name, value)
+        if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
+            other = view(x, changed.dtype)
+            x._self_storage, changed = other._self_storage, other._self_outline
+        x._self_outline, x._self_array = changed, None
+    return setter
+
+
+def get_ctypes(x):
+    """The host address for ctypes: valid, and watched for writes, as long as the array's memory lives."""
+    storage = x._self_storage
+    if type(storage) is Storage:
+        storage.pin_host(wrap.outline_of(x), "ndarray.ctypes")
+    return wrap.alias_of(x, "ndarray.ctypes").ctypes
+

@@ -1,0 +1,150 @@
+"""Python's operators for lazy arrays and scalars, from a few factories.
+
+An operator is its ufunc, after NumPy's own rule of who gets the first turn: another type with
+``__array_ufunc__ = None`` or a higher ``__array_priority__`` does, and a real subclass of ndarray
+that overrides the reflected operator.
+"""
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+
+from . import dispatch, ufuncs, wrap
+
+_numbers = frozenset({int, float, complex, bool})
+
+
+@functools.cache
+def _turn(kind: type, reflected: str) -> str:
+    """Who handles an operand of another type: "us", "ufunc" (through NumPy's dispatch) or "other"."""
+    who = dispatch.kind_of(kind)
+    if kind in _numbers or who in ("lazy", "array", "device"):
+        return "us"
+    if who == "subclass":
+        own = getattr(kind, reflected, None)
+        return "other" if own is not getattr(np.ndarray, reflected, None) else "ufunc"
+    if hasattr(kind, "__array_ufunc__"):
+        return "other" if kind.__array_ufunc__ is None else "ufunc"
+    if getattr(kind, "__array_priority__", -1.0) > 0.0 and hasattr(kind, reflected):
+        return "other"
+    return "ufunc"
+
+
+def _apply(x, ufunc, inputs, kwargs=None):
+    result = ufuncs.call(x, ufunc, "__call__", inputs, kwargs or {})
+    return ufunc(*inputs, **(kwargs or {})) if result is NotImplemented else result
+
+
+def _priority_of_instance(other) -> bool:
+    """An instance may carry the priority that its type does not."""
+    return getattr(other, "__array_ufunc__", 0) is None
+
+
+def binary(ufunc: np.ufunc, reflected: str):
+    """``x + y``."""
+    def method(self, other, /):
+        turn = _turn(type(other), reflected)
+        if turn == "us":
+            return _apply(self, ufunc, (self, other))
+        if turn == "other" or _priority_of_instance(other):
+            return NotImplemented
+        return ufunc(self, other)
+    return method
+
+
+def reflected(ufunc: np.ufunc, name: str):
+    """``y + x`` where `y` had its turn."""
+    def method(self, other, /):
+        turn = _turn(type(other), name)
+        if turn == "us":
+            return _apply(self, ufunc, (other, self))
+        if turn == "other" or _priority_of_instance(other):
+            return NotImplemented
+        return ufunc(other, self)
+    return method
+
+
+def in_place(ufunc: np.ufunc, reflected: str):
+    """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
+    def method(self, other, /):
+        turn = _turn(type(other), reflected)
+        if turn == "us":
+            return _apply(self, ufunc, (self, other), {"out": (self,)})
+        if turn == "other" or _priority_of_instance(other):
+            return NotImplemented
+        return ufunc(self, other, out=(self,))
+    return method
+
+
+def comparison(ufunc: np.ufunc, reflected: str):
+    """``x < y``; ``==`` and ``!=`` of what can't be compared are all False and all True."""
+    equality = ufunc in (np.equal, np.not_equal)
+
+    def method(self, other, /):
+        turn = _turn(type(other), reflected)
+        if turn == "other" or _priority_of_instance(other):
+            return NotImplemented
+        try:
+            return _apply(self, ufunc, (self, other)) if turn == "us" else ufunc(self, other)
+        except TypeError:
+            if not equality:
+                raise
+            blank = np.broadcast_to(np.zeros((), ufuncs.dtype_of(self)), ufuncs.shape_of(self))
+            host = wrap.host_of(other, "==") if wrap.is_lazy(other) else other
+            answer = (operator.eq if ufunc is np.equal else operator.ne)(blank, host)
+            return wrap.host_result(answer) if isinstance(answer, np.ndarray) else answer
+    return method
+
+
+def unary(ufunc: np.ufunc):
+    """``-x``."""
+    def method(self, /):
+        return _apply(self, ufunc, (self,))
+    return method
+
+
+def power(self, other, mod=None, /):
+    """``x ** y``; NumPy has no third argument."""
+    return NotImplemented if mod is not None else _power(self, other)
+
+
+def reflected_power(self, other, mod=None, /):
+    """``y ** x``."""
+    return NotImplemented if mod is not None else _reflected_power(self, other)
+
+
+_power = binary(np.power, "__rpow__")
+_reflected_power = reflected(np.power, "__pow__")
+
+
+def in_place_matmul(self, other, /):
+    """``x @= y``: the product must have the shape of `x`."""
+    product = np.matmul(self, other)
+    outline = wrap.outline_of(self)
+    if product.shape != outline.shape:
+        raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
+                         "second at least two dimensions.")
+    if not np.can_cast(product.dtype, outline.dtype, "same_kind"):
+        return np.matmul(self, other, out=(self,))
+    self[...] = product
+    return self
+
+
+def contains(self, value, /):
+    """``v in x``: whether any element equals `v`."""
+    return bool((self == value).any())
+
+
+#: name -> ufunc of the binary operators; each also has its reflected and its in-place name.
+BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "lshift": np.left_shift, "rshift": np.right_shift, "and": np.bitwise_and,
+    "xor": np.bitwise_xor, "or": np.bitwise_or,
+}
+COMPARISONS = {
+    "lt": (np.less, "__gt__"), "le": (np.less_equal, "__ge__"), "eq": (np.equal, "__eq__"),
+    "ne": (np.not_equal, "__ne__"), "gt": (np.greater, "__lt__"), "ge": (np.greater_equal, "__le__"),
+}
+UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}

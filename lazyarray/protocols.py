@@ -1,0 +1,159 @@
+"""How foreign code reaches the data: NumPy's, Python's and the GPU world's protocols.
+
+NumPy asks in this order: buffer (Python 3.12 and later), ``__array_struct__``,
+``__array_interface__``, ``__array__``. Each hands out an *alias*: live, writable if the
+array is, and known to be gone when its owner object dies.
+"""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from . import views, wrap
+from .errors import NotOnDevice
+from .storage import Storage
+
+_CPU = (1, 0)
+_CUDA = 2
+_HAS_BUFFER = sys.version_info >= (3, 12)
+_WRITABLE = 0x0001
+
+
+def array(x, dtype=None, *, copy=None):
+    """`__array__`: an alias on the host; a copy if `copy` or another dtype asks for one.
+
+    Raises ValueError if ``copy=False`` and `dtype` needs a cast.
+    """
+    outline = wrap.outline_of(x)
+    if dtype is not None and np.dtype(dtype) != outline.dtype:
+        if copy is not None and not copy:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return wrap.host_of(x, "np.asarray").astype(dtype)
+    if copy:
+        return np.array(wrap.host_of(x, "np.array"), order="K")
+    return wrap.alias_of(x, "np.asarray")
+
+
+def buffer(x, flags: int, /) -> memoryview:
+    """`__buffer__`: the memory of an alias; writable if the array is."""
+    outline = wrap.outline_of(x)
+    if flags & _WRITABLE and not outline.flags.writeable:
+        raise BufferError("underlying buffer is not writable")
+    return memoryview(wrap.alias_of(x, "buffer"))
+
+
+def release_buffer(x, view: memoryview, /) -> None:
+    """`__release_buffer__`: the last consumer let go of the alias."""
+    view.release()
+
+
+class _InterfaceData(np.ndarray):
+    """`__array_interface__["data"]` where no buffer protocol exists: the (address, read-only) pair that
+    everyone reads, and to NumPy a buffer whose death ends the alias."""
+
+    def __getitem__(self, index):
+        address = np.ndarray.__array_interface__.__get__(self)["data"][0]
+        return (address + self._shift, not self.flags.writeable)[index]
+
+    def __iter__(self):
+        return iter((self[0], self[1]))
+
+    def __len__(self):
+        return 2
+
+    _shift = 0
+
+
+def array_interface(x) -> dict:
+    """`__array_interface__`, version 3."""
+    outline = wrap.outline_of(x)
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        return outline.__array_interface__
+    if outline.dtype.kind == "V":
+        # An extension dtype such as bfloat16 has no typestr of its own; `__array__` keeps it.
+        raise AttributeError("__array_interface__")
+    interface = dict(outline.__array_interface__)
+    if _HAS_BUFFER:
+        address = storage.pin_host(outline, "__array_interface__")
+        interface["data"] = (address, not outline.flags.writeable)
+        return interface
+    data = storage.expose_span(outline, "__array_interface__").view(_InterfaceData)
+    data._shift = interface["offset"] = views.offset_of(outline) - views.extent(outline)[0]
+    interface["data"] = data
+    interface["strides"] = outline.strides
+    return interface
+
+
+def dlpack_device(x) -> tuple[int, int]:
+    """`__dlpack_device__`: (2, index) on CUDA, (1, 0) for what lives on the host."""
+    storage = x._self_storage
+    if type(storage) is Storage and storage.device.name == "cuda" and storage.device.usable() is None:
+        return _CUDA, storage.device.device_of(wrap.device_of(x))
+    return _CPU
+
+
+def dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """`__dlpack__`: a capsule of the device memory for a consumer that names a stream or a CUDA device,
+    else of an alias on the host (NumPy passes neither).
+
+    Raises BufferError for another device, and where a copy would be needed with ``copy=False``.
+    """
+    outline = wrap.outline_of(x)
+    storage = x._self_storage
+    home = dlpack_device(x)
+    if dl_device is not None:
+        wanted = tuple(int(i) for i in dl_device)
+        if wanted not in (home, _CPU):
+            raise BufferError(f"unsupported device {wanted}")
+    else:
+        wanted = home if stream is not None else _CPU
+    if wanted[0] == _CUDA:
+        lent = storage.device.view_of(wrap.device_of(x)).copy() if copy else storage.lend_device(outline, "__dlpack__")
+        return lent.__dlpack__(stream=stream, max_version=max_version)
+    if stream is not None:
+        raise ValueError("a stream has no meaning on the host")
+    if copy:
+        host = np.array(wrap.host_of(x, "__dlpack__"))
+    else:
+        host = wrap.alias_of(x, "__dlpack__")
+    return host.__dlpack__(max_version=max_version)
+
+
+def cuda_array_interface(x) -> dict:
+    """`__cuda_array_interface__`, version 3: the device memory itself, with the stream to wait for."""
+    storage = x._self_storage
+    if type(storage) is not Storage or storage.device.name != "cuda":
+        raise AttributeError("__cuda_array_interface__: the array is not in CUDA memory")
+    outline = wrap.outline_of(x)
+    lent = storage.lend_device(outline, "__cuda_array_interface__")
+    interface = dict(lent.__cuda_array_interface__)
+    # The pointer outlives the lent array object: whoever holds it holds `x`.
+    storage.foreign = True
+    if not outline.flags.writeable:
+        interface["data"] = (interface["data"][0], True)
+    return interface
+
+
+def lend(x, why: str):
+    """The device array for GPU code that may write into it (``__wrapped__``, ``__cupy_get_ndarray__``)."""
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        raise NotOnDevice(f"the device holds no {wrap.outline_of(x).dtype}; use numpy.asarray(x)")
+    return storage.lend_device(wrap.outline_of(x), why)
+
+
+def restore(host: np.ndarray, writeable: bool = True):
+    """Open a pickled lazy array: on the host, until the device needs it."""
+    x = wrap.from_host(host, "unpickled", eager=False)
+    if not writeable:
+        wrap.outline_of(x).flags.writeable = False
+    return x
+
+
+def reduce(x):
+    """`__reduce_ex__`: the values as an ndarray, so that no GPU is needed to open it."""
+    host = np.array(wrap.host_of(x, "pickle"), order="K")
+    return restore, (host, wrap.outline_of(x).flags.writeable)
+

@@ -1,0 +1,290 @@
+"""LazyScalar: what a full reduction or ``x[0]`` returns, still on the device."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import wrapt
+
+from . import dispatch, operators, protocols, ufuncs, wrap
+from .methods import VIA_FUNCTION
+
+
+class LazyScalar(wrapt.BaseObjectProxy):
+    """One value on the device that is, to a program, the NumPy scalar that NumPy would return.
+
+    Immutable and hashable, and an instance (``isinstance``) of that scalar type. Arithmetic with it
+    stays on the device; ``float``, ``int``, ``if``, ``format``, ``hash`` and use as an index fetch the
+    value, once. It is a snapshot: later writes to the array it came from do not change it.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> s = lazyarray.asarray([1.0, 2.0, 3.0]).sum()
+    >>> isinstance(s, np.float64), s * 2 > 11, float(s)
+    (True, np.True_, 6.0)
+    """
+
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_value")
+
+    __array_priority__ = -1000000.0     # that of NumPy's scalars
+
+    def __init__(self, *args):
+        raise TypeError("LazyScalars are results; use a NumPy scalar type to make a value")
+
+    # -- identity ----------------------------------------------------------------------------
+
+    @property
+    def __class__(self) -> type:
+        return self.dtype.type
+
+    @property
+    def __wrapped__(self):
+        """The device array, without dimensions."""
+        if self._self_storage is None:
+            from . import devices
+            return devices.current().xp.asarray(self._self_value)
+        return wrap.device_of(self).copy()
+
+    @property
+    def dtype(self) -> np.dtype:
+        if self._self_storage is None:
+            return self._self_value.dtype
+        return self._self_array.dtype
+
+    shape = property(lambda self: ())
+    strides = property(lambda self: ())
+    ndim = property(lambda self: 0)
+    size = property(lambda self: 1)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.dtype.itemsize)
+    base = property(lambda self: None)
+    T = property(lambda self: self)
+
+    # -- protocols ---------------------------------------------------------------------------
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(wrap.value_of(self), dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return ufuncs.call(self, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return dispatch.call(func, types, args, kwargs)
+
+    @property
+    def __array_interface__(self):
+        return wrap.value_of(self).__array_interface__
+
+    @property
+    def __array_struct__(self):
+        return wrap.value_of(self).__array_struct__
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("__cuda_array_interface__")
+
+    def __cupy_get_ndarray__(self):
+        return self.__wrapped__
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return wrap.value_of(self).__array_wrap__(array, context, return_scalar)
+
+    def __array_namespace__(self, *, api_version=None):
+        raise AttributeError("__array_namespace__")
+
+    # -- the value ---------------------------------------------------------------------------
+
+    def __bool__(self):
+        return bool(wrap.value_of(self))
+
+    def __int__(self):
+        return int(wrap.value_of(self))
+
+    def __float__(self):
+        return float(wrap.value_of(self))
+
+    def __complex__(self):
+        return complex(wrap.value_of(self))
+
+    def __index__(self):
+        return operator.index(wrap.value_of(self))
+
+    def __hash__(self):
+        return hash(wrap.value_of(self))
+
+    def __repr__(self):
+        return repr(wrap.value_of(self))
+
+    def __str__(self):
+        return str(wrap.value_of(self))
+
+    def __format__(self, spec):
+        return format(wrap.value_of(self), spec)
+
+    def __round__(self, *args):
+        return round(wrap.value_of(self), *args)
+
+    def __trunc__(self):
+        return wrap.value_of(self).__trunc__()
+
+    def __floor__(self):
+        return wrap.value_of(self).__floor__()
+
+    def __ceil__(self):
+        return wrap.value_of(self).__ceil__()
+
+    def __bytes__(self):
+        return wrap.value_of(self).tobytes()
+
+    def __dir__(self):
+        return dir(self.dtype.type)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(wrap.value_of(self), name)
+
+    def __setattr__(self, name, value):
+        if not name.startswith("_self_"):
+            raise AttributeError(f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object attribute "
+                                 f"'{name}' is read-only")
+        super().__setattr__(name, value)
+
+    def __iter__(self):
+        return iter(wrap.value_of(self))
+
+    def __len__(self):
+        return len(wrap.value_of(self))
+
+    def __contains__(self, value):
+        return value in wrap.value_of(self)
+
+    def __getitem__(self, index):
+        if index == ():
+            return self
+        if index is Ellipsis or index == (Ellipsis,):
+            return wrap.as_array(self)
+        return _rewrapped(wrap.value_of(self)[index])
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return wrap.value_of(self).__reduce__()
+
+    def __reduce_ex__(self, protocol):
+        return wrap.value_of(self).__reduce_ex__(protocol)
+
+    def copy(self, order="C"):
+        """The scalar itself: it can't change."""
+        return self
+
+    def item(self, *args):
+        """The value as a Python object."""
+        return wrap.value_of(self).item(*args)
+
+    def tolist(self):
+        """The value as a Python object."""
+        return wrap.value_of(self).item()
+
+    def astype(self, dtype, *args, **kwargs):
+        """The value in another dtype, on the same side."""
+        if self._self_storage is None:
+            return _rewrapped(self._self_value.astype(dtype, *args, **kwargs))
+        return wrap.as_array(self).astype(dtype, *args, **kwargs)[()]
+
+    # -- arithmetic ----------------------------------------------------------------------------
+
+    def __divmod__(self, other, /):
+        return _binary(np.divmod, operators.binary(np.divmod, "__rdivmod__"), divmod)(self, other)
+
+    def __rdivmod__(self, other, /):
+        return _binary(np.divmod, operators.reflected(np.divmod, "__divmod__"), _swapped(divmod))(self, other)
+
+
+def _rewrapped(value):
+    if isinstance(value, np.generic):
+        return wrap.scalar_of_value(value)
+    if isinstance(value, tuple):
+        return tuple(map(_rewrapped, value))
+    return wrap.host_result(value) if type(value) is np.ndarray else value
+
+
+def _known(x):
+    """The value of what is on the host already, else NotImplemented."""
+    if wrap.is_scalar(x):
+        return x._self_value if x._self_value is not None else NotImplemented
+    return x if isinstance(x, (bool, int, float, complex, np.generic)) else NotImplemented
+
+
+def _binary(ufunc, on_device, on_host):
+    """An operator: on the host if both values are there, by the ufunc on the device otherwise."""
+    def method(self, other, *rest):
+        a, b = _known(self), _known(other)
+        if a is not NotImplemented and b is not NotImplemented:
+            return _rewrapped(on_host(a, b, *rest))
+        if not (wrap.is_lazy(other) or isinstance(other, (bool, int, float, complex, np.generic, np.ndarray))):
+            # NumPy's scalars have rules of their own for sequences and foreign types.
+            if hasattr(type(other), "__array_ufunc__") or hasattr(type(other), "__cuda_array_interface__"):
+                return on_device(self, other)
+            return on_host(wrap.value_of(self), other, *rest)
+        return on_device(self, other, *rest)
+    return method
+
+
+def _swapped(function):
+    return lambda a, b, *rest: function(b, a, *rest)
+
+
+def _unary(ufunc, on_host):
+    on_device = operators.unary(ufunc)
+
+    def method(self):
+        value = self._self_value
+        return on_device(self) if value is None else _rewrapped(on_host(value))
+    return method
+
+
+def _through_array(name, func):
+    def method(self, *args, **kwargs):
+        if self._self_value is not None:
+            return _rewrapped(getattr(self._self_value, name)(*args, **kwargs))
+        return dispatch.run(func, (self, *args), kwargs)
+    method.__name__ = name
+    return method
+
+
+def _complete():
+    for name, ufunc in operators.BINARY.items():
+        function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+        setattr(LazyScalar, f"__{name}__", _binary(ufunc, operators.binary(ufunc, f"__r{name}__"), function))
+        setattr(LazyScalar, f"__r{name}__", _binary(ufunc, operators.reflected(ufunc, f"__{name}__"),
+                                                    _swapped(function)))
+        # No in-place operators: `s += 1` makes a new scalar and rebinds the name.
+        setattr(LazyScalar, f"__i{name}__", _rebinding(f"__{name}__"))
+    LazyScalar.__pow__ = _binary(np.power, operators.power, pow)
+    LazyScalar.__rpow__ = _binary(np.power, operators.reflected_power, _swapped(pow))
+    LazyScalar.__ipow__ = _rebinding("__pow__")
+    LazyScalar.__imatmul__ = LazyScalar.__matmul__ = operators.binary(np.matmul, "__rmatmul__")
+    LazyScalar.__rmatmul__ = operators.reflected(np.matmul, "__matmul__")
+    for name, (ufunc, mirrored) in operators.COMPARISONS.items():
+        setattr(LazyScalar, f"__{name}__", _binary(ufunc, operators.comparison(ufunc, mirrored),
+                                                   getattr(operator, name)))
+    for name, ufunc in operators.UNARY.items():
+        setattr(LazyScalar, f"__{name}__", _unary(ufunc, getattr(operator, name)))
+    for name, func in VIA_FUNCTION.items():
+        if name not in ("put", "choose", "diagonal", "swapaxes", "trace"):
+            setattr(LazyScalar, name, _through_array(name, func))
+
+
+def _rebinding(name):
+    def method(self, other):
+        return getattr(self, name)(other)
+    return method
+
+
+_complete()
+_ = protocols

@@ -1,0 +1,424 @@
+"""Storage: one allocation with up to two homes, and the four verbs that reach its bytes.
+
+A storage is current on the DEVICE, on the HOST or on BOTH; in between, byte ranges say
+where it is which:
+
+``mirror.valid``
+    bytes of the mirror that are current.
+``ahead``
+    bytes that are current on the host alone; always a part of ``mirror.valid``.
+
+Everything else follows. No other code reads or writes a block or a mirror:
+
+========================  ==========================================================
+``read_device(view)``     bring the view up to date on the device
+``write_device(view)``    the same, and afterwards only the device is right, except
+                          that aliases which foreign code holds are refreshed
+``read_host(view)``       a private, read-only host array; BOTH stays BOTH
+``expose_host(view)``     an alias for foreign code: writable and live
+========================  ==========================================================
+
+`quiet` is the fast path: true while the device is current and nobody outside holds an
+alias or a device pointer, so that `read_device` has nothing to find out.
+"""
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import sys
+import threading
+import weakref
+
+import numpy as np
+
+from . import transfer, views
+from .errors import DeviceUnavailableError
+from .mirror import Mirror
+from .options import current as current_options
+from .ranges import Ranges
+
+#: A view whose extent is larger than this, and more than twice its bytes, is not mirrored
+#: in place but gathered into a compact read-only array.
+SPARSE_EXTENT = 64 << 20
+
+_u8 = np.dtype(np.uint8)
+
+
+class Storage:
+    """Bytes with a device home, a host home, or both.
+
+    Parameters
+    ----------
+    device : Device
+    root : device array or None
+        The array that was wrapped; its extent is the storage. None if the bytes are born
+        on the host (see `from_host`).
+    """
+
+    __slots__ = ("device", "root", "_block", "_root_offset", "nbytes", "mirror", "ahead", "lock", "stream",
+                 "joined", "loans", "foreign", "quiet", "reads", "compacts", "id", "__weakref__")
+
+    def __init__(self, device, root, nbytes=None):
+        self.device = device
+        self.root = root
+        self._block = None
+        self._root_offset = 0
+        self.nbytes = root.nbytes if nbytes is None else nbytes
+        self.mirror = None
+        self.ahead = Ranges.EMPTY
+        self.lock = threading.RLock()
+        self.stream = device.stream()
+        self.joined = ()
+        self.loans = ()
+        self.foreign = False
+        self.quiet = True
+        self.reads = 0
+        self.compacts = None
+
+    @classmethod
+    def from_host(cls, device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
+        """A storage, current on the host, with a copy of a dense array; and the array's outline in it."""
+        if not views.is_dense_array(array):
+            array = np.array(array, order="K")
+        self = cls(device, None, array.nbytes)
+        self.quiet = False
+        self.mirror = Mirror.reserve(max(array.nbytes, 1), current_options().write_tracking)
+        whole = Ranges.span(0, array.nbytes)
+        with self.mirror.filling(whole) as target:
+            np.ndarray(array.shape, array.dtype, target, 0, array.strides)[...] = array
+        self.ahead = whole
+        return self, views.outline(array.shape, array.dtype, array.strides)
+
+    # -- where the bytes are ---------------------------------------------------------------
+
+    @property
+    def block(self):
+        """The device home as a flat array of bytes; allocated on first use if born on the host."""
+        if self._block is None:
+            if self.root is None:
+                self._block = self.device.empty((self.nbytes,), _u8)
+                self.stream = self.device.stream()
+            else:
+                self._block, self._root_offset = self.device.block(self.root)
+                self.nbytes = self._block.nbytes
+        return self._block
+
+    def root_outline(self) -> np.ndarray:
+        """The outline of the device array that the storage was made of."""
+        root = self.root
+        if root.flags.c_contiguous:
+            return views.outline(root.shape, root.dtype)
+        self.block  # settles the root's offset
+        return views.outline(root.shape, root.dtype, root.strides, self._root_offset)
+
+    @property
+    def state(self) -> str:
+        """"device", "host" or "both": where the bytes are current, as far as is known without looking."""
+        if self._block is None and self.root is None:
+            return "host"
+        if self.mirror is None or not self.mirror.valid:
+            return "device"
+        whole = Ranges.span(0, self.nbytes)
+        if self.ahead:
+            return "host" if self.mirror.valid.covers(whole) else "device"
+        return "both" if self.mirror.valid.covers(whole) else "device"
+
+    # -- the four verbs --------------------------------------------------------------------
+
+    def read_device(self, view: np.ndarray, array=None, why: str = "operand"):
+        """The device array of `view`, current. `array`: it, if the caller has it already."""
+        if not self.quiet:
+            with self.lock:
+                self._settle_device(Ranges.span(*views.extent(view)), view, why)
+        self._join()
+        return self._device_view(view) if array is None else array
+
+    def write_device(self, view: np.ndarray, array=None, overwrite: bool = False):
+        """Context in which the device array of `view` (its value) may be written.
+
+        With `overwrite` all of it will be, so that bytes which only the host has are not
+        uploaded first.
+        """
+        return _Writing(self, view, array, overwrite)
+
+    def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        """A private read-only host array of `view`, current now."""
+        with self.lock:
+            if self._is_sparse(view):
+                return self._compact(view, why)
+            self._settle_host(view, why)
+            return self.mirror.view(view.shape, view.dtype, view.strides, views.offset_of(view))
+
+    def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        """An alias of `view` for foreign code, writable if the view is, and live."""
+        with self.lock:
+            if self._is_sparse(view):
+                return self._compact(view, why).view()
+            self._settle_host(view, why)
+            self.quiet = False
+            return self.mirror.lend(view.shape, view.dtype, view.strides, views.offset_of(view),
+                                    writeable=view.flags.writeable)
+
+    def expose_span(self, view: np.ndarray, why: str) -> np.ndarray:
+        """`expose_host` as a flat array of bytes from the first to the last byte of `view`."""
+        start, stop = views.extent(view)
+        with self.lock:
+            self._settle_host(view, why)
+            self.quiet = False
+            return self.mirror.lend((stop - start,), _u8, (1,), start, writeable=view.flags.writeable)
+
+    def pin_host(self, view: np.ndarray, why: str) -> int:
+        """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
+        with self.lock:
+            self._settle_host(view, why)
+            if self.compacts:
+                self.compacts = None
+            self.quiet = False
+            self.mirror.pin()
+            return self.mirror.bytes.ctypes.data + views.offset_of(view)
+
+    def lend_device(self, view: np.ndarray, why: str):
+        """A device array of `view` for GPU code that may write through it, now or later."""
+        with self.lock:
+            array = self.read_device(view, why=why)
+            lent, token = self.device.lend(array)
+            self.loans += (weakref.ref(token),)
+            self.quiet = False
+            self._forget_mirror()
+            register(self)
+            return lent
+
+    # -- how -------------------------------------------------------------------------------
+
+    def _device_view(self, view):
+        return self.device.view(self.block, view.shape, view.dtype, view.strides, views.offset_of(view))
+
+    def _join(self) -> None:
+        """Make the current stream wait for the last write, once for each write."""
+        device = self.device
+        current = device.stream()
+        if current != self.stream and current not in self.joined:
+            reason = device.usable()
+            if reason is not None:
+                raise DeviceUnavailableError(reason)
+            device.wait(self.stream)
+            self.joined += (current,)
+
+    def _collect(self) -> None:
+        """Learn what aliases wrote."""
+        if self.mirror.lent:
+            written = self.mirror.collect()
+            if written:
+                self.ahead = self.ahead | written
+
+    def _settle_device(self, span: Ranges, view, why, overwritten: Ranges = Ranges.EMPTY) -> None:
+        mirror = self.mirror
+        if mirror is not None:
+            self._collect()
+            needed = (self.ahead & span) - overwritten if self.ahead else self.ahead
+            if needed:
+                self._check_usable()
+                block = self.block
+                self._join()
+                transfer.upload(self.device, block, mirror, needed, view, why)
+                self.ahead = self.ahead - needed
+                self._refresh_compacts(view)
+            if self.loans and mirror.lent:
+                self._forget_mirror()
+                self._refresh(Ranges.span(0, self.nbytes), view)
+        self._update_quiet()
+
+    def _update_quiet(self) -> None:
+        self._prune_loans()
+        mirror = self.mirror
+        self.quiet = mirror is None or not (self.ahead or mirror.lent)
+
+    def _prune_loans(self) -> None:
+        if self.loans:
+            # A pointer that has just come back may have been written through: the mirror is
+            # forgotten once more by the verb that finds it dead.
+            alive = tuple(ref for ref in self.loans if ref() is not None)
+            if len(alive) != len(self.loans):
+                self._forget_mirror()
+                self.loans = alive
+
+    def _forget_mirror(self) -> None:
+        """GPU code may have written behind our back: trust only what the host alone has."""
+        mirror = self.mirror
+        if mirror is None:
+            return
+        self._collect()
+        mirror.invalidate(mirror.valid - self.ahead)
+        self.compacts = None
+
+    def _settle_host(self, view, why) -> None:
+        if self.mirror is None:
+            self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
+        mirror = self.mirror
+        self._collect()
+        if self.loans or self.foreign:
+            self._forget_mirror()
+            self._prune_loans()
+            self._refresh(Ranges.span(0, self.nbytes), view)
+        if mirror.full:
+            return
+        offset = views.offset_of(view)
+        missing = Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
+        if missing:
+            if self.ahead and len(missing) > 1:
+                self._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
+            self._check_usable()
+            self._join()
+            transfer.download(self.device, self.block, mirror, missing, view, offset, why)
+
+    def _refresh(self, changed: Ranges, view) -> None:
+        """Bring what aliases hold up to date, in place."""
+        mirror = self.mirror
+        if mirror.lent:
+            stale = (mirror.aliased() & changed) - mirror.valid
+            if stale:
+                whole = views.outline((self.nbytes,), _u8)
+                pieces = stale
+                if len(stale) > 16:
+                    # Many pieces: take the run that holds them, less what only the host has.
+                    pieces = Ranges.span(*stale.bounds) - self.ahead
+                transfer.download(self.device, self.block, mirror, pieces, whole, 0, "an alias is held")
+
+    def _wrote_device(self, view) -> None:
+        with self.lock:
+            self.stream = self.device.stream()
+            self.joined = ()
+            self.reads = 0
+            mirror = self.mirror
+            if mirror is not None:
+                changed = Ranges.span(*views.extent(view))
+                exact = Ranges.of_view(view.shape, view.strides, view.itemsize, views.offset_of(view))
+                if self.ahead:
+                    self.ahead = self.ahead - exact
+                mirror.invalidate(changed - self.ahead)
+                self._refresh(changed, view)
+                self._refresh_compacts(view)
+            self._update_quiet()
+
+    def _check_usable(self) -> None:
+        reason = self.device.usable()
+        if reason is not None:
+            raise DeviceUnavailableError(reason)
+
+    # -- sparse views ----------------------------------------------------------------------
+
+    def _is_sparse(self, view) -> bool:
+        if self.nbytes <= SPARSE_EXTENT:
+            return False
+        start, stop = views.extent(view)
+        return stop - start > SPARSE_EXTENT and stop - start > 2 * view.nbytes
+
+    def _compact(self, view, why) -> np.ndarray:
+        key = (view.shape, view.strides, view.dtype, views.offset_of(view))
+        source = self.read_device(view, why=why)
+        if self.loans or self.foreign:
+            self._prune_loans()
+            self.compacts = None
+        if self.compacts is None:
+            self.compacts = {}
+        array = self.compacts.get(key)
+        if array is None:
+            array = transfer.to_host(self.device, source, why)
+            array.flags.writeable = False
+            self.compacts[key] = array
+        return array
+
+    def _refresh_compacts(self, written) -> None:
+        if not self.compacts:
+            return
+        for key, array in list(self.compacts.items()):
+            shape, strides, dtype, offset = key
+            view = views.outline(shape, dtype, strides, offset)
+            if not views.overlap(view, written):
+                continue
+            if sys.getrefcount(array) <= 4:     # the dict, `list(items)`, the loop's tuple and the call
+                del self.compacts[key]
+                continue
+            fresh = transfer.to_host(self.device, self._device_view(view), "an alias is held")
+            array.flags.writeable = True
+            array[...] = fresh
+            array.flags.writeable = False
+
+
+class _Writing(contextlib.AbstractContextManager):
+    """`Storage.write_device`: a class because a generator would double the cost of ``x += 1``."""
+
+    __slots__ = ("storage", "view", "array", "overwrite")
+
+    def __init__(self, storage, view, array, overwrite):
+        self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
+
+    def __enter__(self):
+        storage, view = self.storage, self.view
+        if not storage.quiet:
+            overwritten = Ranges.EMPTY
+            if self.overwrite:
+                overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, views.offset_of(view))
+            with storage.lock:
+                storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
+        storage._join()
+        for stream in storage.joined:
+            storage.device.wait(stream)
+        return storage._device_view(view) if self.array is None else self.array
+
+    def __exit__(self, kind, error, traceback):
+        storage = self.storage
+        if storage.mirror is None and storage.quiet:
+            storage.stream = storage.device.stream()
+            storage.joined = ()
+            storage.reads = 0
+        else:
+            storage._wrote_device(self.view)
+        return None
+
+
+# -- device memory that others hold too ------------------------------------------------------
+
+#: Storages whose device memory is known outside, by address, so that an array over the same
+#: memory is recognised: {device id: sorted list of (start, stop, weakref)}.
+_known: dict[int, list] = {}
+_known_lock = threading.Lock()
+
+
+def register(storage: Storage) -> None:
+    """Make a storage known by the device addresses of its block."""
+    block = storage.block
+    device = storage.device
+    start, stop = device.extent(block)
+    entry = (start, stop, weakref.ref(storage))
+    with _known_lock:
+        entries = _known.setdefault((device.name, device.device_of(block)), [])
+        entries[:] = [e for e in entries if e[2]() is not None and e[2]() is not storage]
+        bisect.insort(entries, entry, key=lambda e: e[:2])
+
+
+def find(device, array) -> tuple[Storage, int] | None:
+    """The known storage that holds the bytes of a device array, and the array's offset in it."""
+    if not _known:
+        return None
+    entries = _known.get((device.name, device.device_of(array)))
+    if not entries:
+        return None
+    start, stop = device.extent(array)
+    for low, high, ref in entries:
+        if low <= start and stop <= high and start < stop:
+            storage = ref()
+            if storage is not None:
+                return storage, device.first(array) - low
+    return None
+
+
+def _forget_devices() -> None:
+    """In a forked child: the device's context is gone; every use must take the slow path and say so."""
+    from . import devices
+    devices.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_devices)

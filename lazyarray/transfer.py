@@ -1,0 +1,83 @@
+"""The only code that copies between the two sides.
+
+Every function here records one event (`trace.begin`/`trace.end`), however many pieces
+the bytes come in, and asks the guards of `no_transfers` first.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from . import views
+from .ranges import Ranges
+from .trace import begin, end
+
+_u8 = np.dtype(np.uint8)
+
+
+def flat_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of a dense array, in whatever axis order, as one run of bytes."""
+    if array.ndim > 1 and not array.flags.c_contiguous:
+        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return array.reshape(-1).view(_u8)
+
+
+def to_device(device, array: np.ndarray, why: str):
+    """A new device array with the dtype, shape and values of `array`, in its memory order ("K")."""
+    dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
+    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why)
+    block = device.empty((dense.nbytes,), _u8)
+    if dense.nbytes:
+        device.upload(flat_bytes(dense), block)
+    result = device.view(block, dense.shape, dense.dtype, dense.strides, 0)
+    if token is not None:
+        end(token)
+    return result
+
+
+def to_host(device, array, why: str, kind: str = "materialise") -> np.ndarray:
+    """A new C-contiguous host array with the values of a device array.
+
+    `kind` is "synchronise" where the program only waits for a flag or a count.
+    """
+    token = begin(kind, array.nbytes, array.shape, array.dtype, why)
+    result = np.empty(array.shape, array.dtype)
+    if array.size:
+        device.download(device.contiguous(array), result)
+    if token is not None:
+        end(token)
+    return result
+
+
+def upload(device, block, mirror, ranges: Ranges, view: np.ndarray, why: str) -> None:
+    """Copy byte ranges of a mirror to the same place in the device block."""
+    token = begin("upload", ranges.nbytes, view.shape, view.dtype, why)
+    source = mirror.bytes
+    for start, stop in ranges:
+        device.upload(source[start:stop], device.view(block, (stop - start,), _u8, (1,), start))
+    if token is not None:
+        end(token)
+
+
+#: More pieces than this are gathered on the device and copied as one.
+_MOST_PIECES = 16
+
+
+def download(device, block, mirror, ranges: Ranges, view: np.ndarray, offset: int, why: str) -> None:
+    """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
+
+    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it.
+    """
+    gather = len(ranges) > _MOST_PIECES
+    nbytes = view.nbytes if gather else ranges.nbytes
+    token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    with mirror.filling(ranges) as target:
+        if gather:
+            packed = np.empty(view.shape, view.dtype)
+            source = device.view(block, view.shape, view.dtype, view.strides, offset)
+            device.download(device.contiguous(source), packed)
+            np.ndarray(view.shape, view.dtype, target, offset, view.strides)[...] = packed
+        else:
+            for start, stop in ranges:
+                device.download(device.view(block, (stop - start,), _u8, (1,), start), target[start:stop])
+    if token is not None:
+        end(token)

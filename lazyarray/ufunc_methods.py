@@ -1,0 +1,251 @@
+"""The methods of ufuncs on the device: reduce, accumulate, reduceat, outer and at."""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from . import devices, dispatch, functions, indexing, ufuncs, wrap
+from .errors import NotOnDevice
+from .storage import Storage
+
+#: Ufuncs whose reduction is a function of the device library.
+_REDUCTIONS = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
+    np.logical_and: "all", np.logical_or: "any",
+}
+#: Ufuncs that may be reduced in any order, pairwise.
+_ASSOCIATIVE = frozenset({
+    np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or, np.logical_xor,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.logaddexp, np.logaddexp2,
+})
+_SCANS = {np.add: "cumsum", np.multiply: "cumprod"}
+#: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes it has it for.
+_AT = {
+    np.add: "iufc", np.subtract: "iuf", np.maximum: "iuf", np.minimum: "iuf",
+    np.bitwise_and: "iu", np.bitwise_or: "iu", np.bitwise_xor: "iu",
+}
+
+
+@functools.cache
+def _dtypes(ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
+    """(dtype the operand is cast to, dtype of the result), as NumPy itself does it for one element."""
+    one = np.ones(1, dtype)
+    result = getattr(ufunc, method)(one, dtype=wanted) if method != "reduceat" else ufunc.reduceat(one, [0], dtype=wanted)
+    signature = {} if wanted is None else {"signature": (wanted, None, None)}
+    return ufunc.resolve_dtypes((None, dtype, None), reduction=True, **signature)[1], result.dtype
+
+
+def _operand(ufunc, x):
+    device = devices.current()
+    kind, x = ufuncs.operand_of(x)
+    if not isinstance(kind, np.dtype):
+        raise NotOnDevice("a reduction of a Python number")
+    if not device.can_hold(kind):
+        raise NotOnDevice(f"the device holds no {kind}")
+    if wrap.is_lazy(x):
+        array = wrap.device_of(x)
+        if isinstance(array, np.generic):
+            raise NotOnDevice("the scalar is on the host")
+        return array
+    if isinstance(x, np.ndarray):
+        return dispatch.upload_operand(device, x, ufunc)
+    if isinstance(x, np.generic):
+        raise NotOnDevice("the scalar is on the host")
+    return x
+
+
+def _finish(result, kwargs, scalar=True):
+    """Wrap a result, or write it into `out=`."""
+    device = devices.current()
+    out = kwargs.get("out")
+    if type(out) is tuple:
+        out = out[0] if out else None
+    if out is None:
+        return wrap.wrap(device, result, scalar=scalar, fresh=True)
+    if ufuncs.shape_of(out) != result.shape or ufuncs.dtype_of(out) != result.dtype:
+        raise NotOnDevice("out= has another shape or dtype than the result")
+    ufuncs._write(device, out, result, True, "same_kind")
+    return out
+
+
+def _axes(axis, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    try:
+        return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+    except (ValueError, TypeError) as error:
+        raise NotOnDevice(str(error)) from None
+
+
+def reduce(ufunc, inputs, kwargs):
+    """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
+    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in _ASSOCIATIVE:
+        raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
+    array = _operand(ufunc, inputs[0])
+    wanted = kwargs.get("dtype")
+    loop, final = _dtypes(ufunc, "reduce", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+    device = devices.current()
+    if not (device.can_hold(loop) and device.can_hold(final)):
+        raise NotOnDevice(f"the device holds no {loop}")
+    axes = _axes(kwargs.get("axis", 0), array.ndim)
+    keepdims = bool(kwargs.get("keepdims", False))
+    initial = kwargs.get("initial", np._NoValue)
+    if wrap.is_lazy(initial):
+        initial = wrap.host_of(initial, "initial=")
+    where = kwargs.get("where", True)
+    if initial is None:
+        raise NotOnDevice("initial=None")
+    if where is not True:
+        fill = ufunc.identity if initial is np._NoValue else initial
+        if fill is None:
+            raise NotOnDevice("where= without an identity")
+        mask = ufuncs._mask(device, where)
+        array = device.xp.where(mask, array, np.asarray(fill).astype(array.dtype)[()]) if mask is not True else array
+    if array.ndim == 0:
+        raise NotOnDevice("NumPy says what a 0-d array does")
+    count = 1
+    for axis in axes:
+        count *= array.shape[axis]
+    if count == 0 and (ufunc.identity is None or initial is not np._NoValue):
+        raise NotOnDevice("an empty reduction")
+    result = _reduced(ufunc, array, axes, loop, final, keepdims)
+    if initial is not np._NoValue and initial is not None:
+        result = ufuncs.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
+    return _finish(result, kwargs)
+
+
+def _reduced(ufunc, array, axes, loop, final, keepdims):
+    xp = devices.current().xp
+    name = _REDUCTIONS.get(ufunc)
+    if not axes:
+        return array.astype(final)
+    if name in ("sum", "prod"):
+        result = getattr(xp, name)(array, axis=axes, dtype=final, keepdims=keepdims)
+    elif name is not None and array.size:
+        result = getattr(xp, name)(array, axis=axes, keepdims=keepdims)
+    else:
+        result = _pairwise(ufunc, array.astype(loop, copy=False), axes, keepdims)
+    return result.astype(final, copy=False)
+
+
+def _pairwise(ufunc, array, axes, keepdims):
+    """Halve the reduced axis until one element is left."""
+    xp = devices.current().xp
+    function = ufuncs.device_function(ufunc)
+    kept = [a for a in range(array.ndim) if a not in axes]
+    shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape)) if keepdims else tuple(
+        array.shape[a] for a in kept)
+    array = array.transpose([*axes, *kept])
+    n = 1
+    for k in array.shape[:len(axes)]:
+        n *= k
+    array = array.reshape((n, *array.shape[len(axes):]))
+    if n == 0:
+        return xp.full(shape, ufunc.identity, array.dtype)
+    while n > 1:
+        half = n // 2
+        paired = function(array[:half], array[half:2 * half])
+        array = xp.concatenate((paired, array[2 * half:])) if n % 2 else paired
+        n = array.shape[0]
+    return array[0].reshape(shape).copy()
+
+
+def accumulate(ufunc, inputs, kwargs):
+    """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
+    if ufunc.nin != 2 or ufunc not in _ASSOCIATIVE:
+        raise NotOnDevice(f"{ufunc.__name__} is accumulated in order")
+    array = _operand(ufunc, inputs[0])
+    wanted = kwargs.get("dtype")
+    loop, final = _dtypes(ufunc, "accumulate", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+    if array.ndim == 0:
+        raise NotOnDevice("NumPy says what a 0-d array does")
+    axis, = _axes(kwargs.get("axis", 0), array.ndim)
+    xp = devices.current().xp
+    name = _SCANS.get(ufunc)
+    if name is not None:
+        result = getattr(xp, name)(array, axis=axis, dtype=final)
+    else:
+        result = _scan(ufunc, array.astype(loop), axis).astype(final, copy=False)
+    return _finish(result, kwargs, scalar=False)
+
+
+def _scan(ufunc, array, axis):
+    """Prefix results in log2(n) steps: each adds to an element the one `step` places before."""
+    function = ufuncs.device_function(ufunc)
+    xp = devices.current().xp
+    array = xp.moveaxis(array, axis, 0)
+    step = 1
+    while step < array.shape[0]:
+        array = xp.concatenate((array[:step], function(array[:-step], array[step:])))
+        step *= 2
+    return xp.moveaxis(array, 0, axis)
+
+
+def reduceat(ufunc, inputs, kwargs):
+    """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
+    if ufunc not in functions.UFUNC_REDUCEAT:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.reduceat")
+    array = _operand(ufunc, inputs[0])
+    wanted = kwargs.get("dtype")
+    _, final = _dtypes(ufunc, "reduceat", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+    if array.ndim == 0:
+        raise NotOnDevice("NumPy says what a 0-d array does")
+    axis, = _axes(kwargs.get("axis", 0), array.ndim)
+    indices = np.asarray(wrap.host_of(inputs[1], "indices of reduceat") if wrap.is_lazy(inputs[1]) else inputs[1])
+    n = array.shape[axis]
+    if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.size and (
+            indices.min() < 0 or indices.max() >= n):
+        raise NotOnDevice("NumPy says what these indices do")
+    device = devices.current()
+    on_device = dispatch.upload_operand(device, indices.astype(np.intp), ufunc)
+    function = getattr(device.xp, functions.UFUNCS[ufunc])
+    result = function.reduceat(array.astype(final, copy=False), on_device, axis=axis)
+    return _finish(result.astype(final, copy=False), kwargs, scalar=False)
+
+
+def outer(ufunc, inputs, kwargs):
+    """``ufunc.outer(a, b, **kwargs)``."""
+    if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
+        raise NotOnDevice("NumPy says what this outer does")
+    a, b = (x if wrap.is_lazy(x) else np.asarray(x) for x in inputs)
+    a = wrap.as_array(a) if wrap.is_scalar(a) else a
+    ndim = len(ufuncs.shape_of(b))
+    if ndim:
+        a = a[(Ellipsis,) + (None,) * ndim]
+    return ufuncs._elementwise(ufunc, (a, b), kwargs)
+
+
+def at(ufunc, inputs, kwargs):
+    """``ufunc.at(array, indices, values)``: unbuffered, in place."""
+    target, index, *values = inputs
+    if kwargs or not values or ufunc not in _AT or not wrap.is_array(target):
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
+    outline = wrap.outline_of(target)
+    storage = target._self_storage
+    if type(storage) is not Storage or outline.dtype.kind not in _AT[ufunc] or outline.dtype.itemsize < 4 or \
+            outline.dtype in functions.UFUNC_AT_LACKS:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {outline.dtype}")
+    if not outline.flags.writeable:
+        raise ValueError("array is read-only")
+    value = values[0]
+    dtype = wrap.outline_of(value).dtype if wrap.is_lazy(value) else np.asarray(value).dtype
+    if not np.can_cast(np.result_type(dtype, outline.dtype) if not isinstance(value, (int, float, complex))
+                       else outline.dtype, outline.dtype, "same_kind"):
+        raise NotOnDevice("NumPy says what this cast does")
+    parsed = indexing._Index(outline, index)
+    parsed.check(outline)
+    device = devices.current()
+    function = getattr(device.xp, functions.UFUNCS[ufunc])
+    items = parsed.device()
+    operand = indexing.value_for(target, outline, value, broadcast=False)
+    with storage.write_device(outline, target._self_array) as array:
+        try:
+            function.at(array, items if len(items) > 1 else items[0], operand)
+        except device.faults:
+            raise
+        except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+            raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+
+
+METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

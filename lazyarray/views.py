@@ -1,0 +1,132 @@
+"""Outlines: views without memory, on which NumPy itself does the arithmetic of views.
+
+An *outline* is a real ``np.ndarray`` with the dtype, shape, strides and flags of a
+view, whose data pointer is ``ORIGIN + offset``: an address that no process can map
+(it is not canonical on x86-64 and lies outside user space on aarch64). Slicing,
+transposing, reshaping, ``view(dtype)``, ``flags.writeable`` and the errors of all of
+these are NumPy's own, whatever side the bytes are on. Nothing may read or write
+through an outline; a bug that does so ends in a fault, never in a wrong value.
+
+Dtypes that hold Python objects cannot be outlined (NumPy refuses buffers of objects);
+they live on the host alone, where the real array serves as its own outline.
+"""
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+ORIGIN = 1 << 62
+_EXTENT = 1 << 60
+_memory = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
+_ndarray = np.ndarray
+
+#: ``reshape(copy=False)`` came with NumPy 2.1.
+_RESHAPE_HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def outline(shape, dtype, strides=None, offset=0) -> np.ndarray:
+    """An outline `offset` bytes into a storage; C-contiguous without `strides`."""
+    return _ndarray(shape, dtype, _memory, offset, strides)
+
+
+def offset_of(view: np.ndarray) -> int:
+    """Bytes from the start of the storage to the first element of an outline."""
+    return view.__array_interface__["data"][0] - ORIGIN
+
+
+def extent(view: np.ndarray) -> tuple[int, int]:
+    """First byte and one past the last byte that an outline spans in its storage."""
+    start = stop = offset_of(view)
+    if view.size == 0:
+        return start, start
+    for n, stride in zip(view.shape, view.strides):
+        if stride < 0:
+            start += (n - 1) * stride
+        else:
+            stop += (n - 1) * stride
+    return start, stop + view.itemsize
+
+
+def is_dense_array(array: np.ndarray) -> bool:
+    """Whether an ndarray's elements fill its extent once, with no negative strides."""
+    flags = array.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return True
+    expected = array.itemsize
+    for stride, n in sorted((stride, n) for stride, n in zip(array.strides, array.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
+def overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two outlines of the same storage may share bytes (by their extents)."""
+    return np.may_share_memory(a, b)
+
+
+def same_place(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two outlines name the same elements in the same order."""
+    return (a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
+            and offset_of(a) == offset_of(b))
+
+
+def reshaped(view: np.ndarray, shape, order="C") -> np.ndarray | None:
+    """The outline in another shape, or None where NumPy would have to copy."""
+    if _RESHAPE_HAS_COPY:
+        try:
+            return view.reshape(shape, order=order, copy=False)
+        except ValueError:
+            _check_reshape(view, shape, order)
+            return None
+    _check_reshape(view, shape, order)
+    result = view.view()
+    if order == "F" or (order == "A" and view.flags.fnc):
+        turned = result.T
+        try:
+            turned.shape = _resolve(view.size, shape)[::-1]
+        except AttributeError:
+            return None
+        return turned.T
+    try:
+        result.shape = shape
+    except AttributeError:
+        return None
+    return result
+
+
+def _resolve(size: int, shape) -> tuple[int, ...]:
+    dims = tuple(shape) if np.iterable(shape) else (shape,)
+    known = 1
+    for n in dims:
+        if n != -1:
+            known *= n
+    return tuple(size // known if n == -1 and known else n for n in dims)
+
+
+def _check_reshape(view: np.ndarray, shape, order) -> None:
+    """Raise NumPy's error if `shape` can't hold the view."""
+    # An outline of the same size that is contiguous reshapes without a copy, or not at all.
+    flat = outline((view.size,), np.uint8)
+    if _RESHAPE_HAS_COPY:
+        flat.reshape(shape, order=order, copy=False)
+    else:
+        flat.shape = shape
+
+
+def like(view: np.ndarray, order: str = "K", dtype=None, shape=None) -> np.ndarray:
+    """An outline at offset 0 laid out as ``np.empty_like(view, order=order)`` would be."""
+    dtype = view.dtype if dtype is None else np.dtype(dtype)
+    if shape is not None and len(shape) != view.ndim:
+        return outline(shape, dtype) if order != "F" else outline(shape[::-1], dtype).T
+    shape = view.shape if shape is None else tuple(shape)
+    flags = view.flags
+    if order == "C" or (order in "AK" and flags.c_contiguous) or (order == "A" and not flags.fnc):
+        return outline(shape, dtype)
+    if order == "F" or flags.f_contiguous:
+        return outline(shape[::-1], dtype).T
+    # K: the axes in the order of their strides, ties in C order.
+    axes = sorted(range(view.ndim), key=lambda i: (-abs(view.strides[i]), i))
+    packed = outline([shape[i] for i in axes], dtype)
+    return packed.transpose(np.argsort(axes))

@@ -1,0 +1,257 @@
+"""Making and unmaking lazy arrays: what is inside one, and where a result belongs.
+
+A lazy array is (storage, outline); a scalar is the same with no dimensions. The classes
+themselves are made in `array.py`, which binds them here, so that everything between the
+storage and the face can make them without knowing them.
+
+`wrap` is the one place that decides aliasing: a device array that lies inside the memory
+of an argument, or inside memory that others were handed, is a view of that storage.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from . import devices, storage as _storage, transfer, views
+from .errors import NotOnDevice
+from .storage import Storage
+
+_array_type = None
+_scalar_type = None
+_new = object.__new__
+
+
+def bind(array_type: type, scalar_type: type) -> None:
+    """Tell which classes wrap arrays and scalars (called once, by `array.py`)."""
+    global _array_type, _scalar_type, _new
+    _array_type, _scalar_type, _new = array_type, scalar_type, array_type.__new__
+
+
+class HostStorage:
+    """Bytes of a dtype that the device can't hold: a plain ndarray with the storage's verbs.
+
+    The outline of such an array is the array itself.
+    """
+
+    __slots__ = ("device", "reads", "__weakref__")
+
+    state = "host"
+    quiet = False
+    stream = None
+    loans = ()
+    mirror = None
+    nbytes = 0
+
+    def __init__(self, device):
+        self.device = device
+        self.reads = 0
+
+    def read_device(self, view, array=None, why="operand"):
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def write_device(self, view, array=None, overwrite=False):
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def lend_device(self, view, why):
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def read_host(self, view, why):
+        view = view.view()
+        view.flags.writeable = False
+        return view
+
+    def expose_host(self, view, why):
+        return view.view()
+
+    def pin_host(self, view, why):
+        return view.ctypes.data
+
+
+# -- making ----------------------------------------------------------------------------------
+
+def new_array(storage, outline, array=None, base=None):
+    """A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of."""
+    x = _new(_array_type)
+    x._self_storage = storage
+    x._self_outline = outline
+    x._self_array = array
+    x._self_base = base
+    return x
+
+
+def new_scalar(storage, outline, array=None, source=None):
+    """A LazyScalar of the one element of a storage that nobody else can reach."""
+    s = _new(_scalar_type)
+    s._self_storage = storage
+    s._self_outline = outline
+    s._self_array = array
+    s._self_base = source
+    s._self_value = None
+    return s
+
+
+def scalar_of_value(value: np.generic):
+    """A LazyScalar whose value is on the host; it goes to the device as a kernel argument."""
+    s = new_scalar(None, None)
+    s._self_value = value
+    return s
+
+
+def view_of(x, outline):
+    """A view of the storage of `x`."""
+    base = x._self_base
+    return new_array(x._self_storage, outline, None, x if base is None else base)
+
+
+def wrap(device, array, sources=(), scalar: bool = True, fresh: bool = False):
+    """The lazy array of a device array, a view of the storage it lies in if that is known.
+
+    Parameters
+    ----------
+    sources : sequence of lazy arrays
+        The arguments of the call whose result this is.
+    scalar : bool
+        A result without dimensions is a LazyScalar (a snapshot), as where NumPy returns a scalar.
+    fresh : bool
+        The memory is known to be new.
+    """
+    if array.ndim == 0 and scalar:
+        if not fresh and (_home(device, array, sources) is not None):
+            array = array.copy()
+        return new_scalar(Storage(device, array), None, array)
+    if not fresh:
+        home = _home(device, array, sources)
+        if home is not None:
+            storage, offset, base = home
+            outline = views.outline(array.shape, array.dtype, array.strides, offset)
+            return new_array(storage, outline, array, base)
+    return new_array(Storage(device, array), None, array)
+
+
+def _home(device, array, sources):
+    if array.size == 0:
+        return None
+    start, stop = device.extent(array)
+    for x in sources:
+        storage = x._self_storage
+        if type(storage) is Storage and storage.block is not None:
+            low, high = device.extent(storage.block)
+            if low <= start and stop <= high:
+                base = x._self_base
+                return storage, device.first(array) - low, x if base is None else base
+    found = _storage.find(device, array)
+    return None if found is None else (*found, None)
+
+
+def share(device, array):
+    """A lazy array of device memory that somebody else holds too; nothing is copied."""
+    found = _storage.find(device, array) if array.size else None
+    if found is not None:
+        storage, offset = found
+        return new_array(storage, views.outline(array.shape, array.dtype, array.strides, offset), array)
+    storage = Storage(device, array)
+    storage.foreign = True
+    x = new_array(storage, storage.root_outline(), array)
+    if array.size:
+        _storage.register(storage)
+    return x
+
+
+def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True):
+    """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
+
+    A result of a host function is not uploaded before the device needs it (`eager` false).
+    """
+    device = devices.current()
+    if not device.can_hold(array.dtype):
+        return new_array(HostStorage(device), np.array(array, subok=False))
+    if eager and device.usable() is None:
+        on_device = transfer.to_device(device, array, why)
+        return new_array(Storage(device, on_device), None, on_device)
+    return new_array(*Storage.from_host(device, array))
+
+
+def host_result(array: np.ndarray):
+    """A lazy array of a host function's result, which nobody else holds."""
+    device = devices.current()
+    if not device.can_hold(array.dtype):
+        return new_array(HostStorage(device), array)
+    return new_array(*Storage.from_host(device, array))
+
+
+# -- unmaking --------------------------------------------------------------------------------
+
+def is_lazy(obj) -> bool:
+    """Whether `obj` is a LazyNdarray or a LazyScalar."""
+    kind = type(obj)
+    return kind is _array_type or kind is _scalar_type or isinstance(kind, type) and issubclass(
+        kind, (_array_type, _scalar_type))
+
+
+def is_array(obj) -> bool:
+    kind = type(obj)
+    return kind is _array_type or issubclass(kind, _array_type)
+
+
+def is_scalar(obj) -> bool:
+    kind = type(obj)
+    return kind is _scalar_type or issubclass(kind, _scalar_type)
+
+
+def outline_of(x) -> np.ndarray:
+    """The outline of a lazy array, made on first need where the device array came first."""
+    outline = x._self_outline
+    if outline is None:
+        if x._self_storage is None:     # a scalar whose value is on the host
+            return views.outline((), x._self_value.dtype)
+        outline = x._self_outline = x._self_storage.root_outline()
+    return outline
+
+
+def device_of(x, why: str = "operand"):
+    """The device array of a lazy array, current; a NumPy scalar for a LazyScalar known on the host."""
+    storage = x._self_storage
+    if storage is None:
+        return x._self_value
+    array = x._self_array
+    if array is not None and storage.quiet and storage.stream == storage.device.stream():
+        return array
+    array = storage.read_device(outline_of(x), array, why)
+    x._self_array = array
+    return array
+
+
+def host_of(x, why: str) -> np.ndarray:
+    """A private, read-only host array of a lazy array (a NumPy scalar of a LazyScalar)."""
+    if is_scalar(x):
+        return value_of(x, why)
+    return x._self_storage.read_host(outline_of(x), why)
+
+
+def alias_of(x, why: str) -> np.ndarray:
+    """A host array of `x` for foreign code: live, and writable if `x` is."""
+    return x._self_storage.expose_host(outline_of(x), why)
+
+
+def value_of(s, why: str = "the value of a scalar") -> np.generic:
+    """The NumPy scalar of a LazyScalar; fetched once."""
+    value = s._self_value
+    if value is None:
+        storage = s._self_storage
+        with storage.lock:
+            value = s._self_value
+            if value is None:
+                source = s._self_base
+                if source is not None:
+                    source.reads += 1
+                    s._self_base = None
+                array = storage.read_device(outline_of(s), s._self_array, why)
+                value = s._self_value = transfer.to_host(storage.device, array, why)[()]
+    return value
+
+
+def as_array(s):
+    """A 0-d LazyNdarray with the value of a LazyScalar."""
+    if s._self_storage is None:
+        return host_result(np.asarray(s._self_value))
+    array = device_of(s).copy()
+    return new_array(Storage(s._self_storage.device, array), None, array)
