@@ -161,7 +161,9 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
 
 
 def _uploaded(value: Any) -> Any:
-    return wrap_new(value.copy()) if isinstance(value, np.ndarray) and not exports(value) else value
+    if isinstance(value, np.ndarray) and not exports(value):
+        return wrap_new(value.astype(value.dtype.newbyteorder("=")))
+    return value
 
 
 def _has_array(value: Any) -> bool:
