@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parity import close, host, leaves
+from parity_compare import close, host, leaves
 
 #: Decompositions and solutions: other algorithms than LAPACK's are allowed to differ in the last digits.
 LINALG: dict[Callable, str] = {

@@ -10,6 +10,7 @@ import parity
 import recipes
 import recipes_members
 import recipes_ufuncs
+from parity_compare import difference
 
 CASES = {
     "functions": lambda: [recipes.cases_of(func) for func in recipes.RECIPES],
@@ -47,15 +48,15 @@ def test_a_difference_is_seen():
     import numpy as np
 
     one = np.arange(3.0)
-    assert parity.difference(one, one.copy()) is None
-    assert parity.difference(one, one.astype("f4")).startswith("dtype")
-    assert parity.difference(one, one[:2]).startswith("shape")
-    assert parity.difference(one, one + 1e-12, "elementwise").startswith("values")
-    assert parity.difference(one, one + 1e-15, "reduction") is None
-    assert parity.difference(one[0], one[0].item()).startswith("type")
-    assert parity.difference(one[0], one[:1].reshape(())).startswith("type")
-    assert parity.difference((one,), [one]).startswith("type")
-    assert parity.difference(np.array([0.0]), np.array([-0.0])).startswith("values")
+    assert difference(one, one.copy()) is None
+    assert difference(one, one.astype("f4")).startswith("dtype")
+    assert difference(one, one[:2]).startswith("shape")
+    assert difference(one, one + 1e-12, "elementwise").startswith("values")
+    assert difference(one, one + 1e-15, "reduction") is None
+    assert difference(one[0], one[0].item()).startswith("type")
+    assert difference(one[0], one[:1].reshape(())).startswith("type")
+    assert difference((one,), [one]).startswith("type")
+    assert difference(np.array([0.0]), np.array([-0.0])).startswith("values")
     frozen = one.copy()
     frozen.flags.writeable = False
-    assert parity.difference(one, frozen).startswith("writeable")
+    assert difference(one, frozen).startswith("writeable")

@@ -1,0 +1,135 @@
+"""How two results are compared: structure, type, dtype, shape, writeability and values.
+
+Tolerances
+----------
+Integers, bools, strings and views are exact.  Floats are compared with a multiple of the spacing of the
+result's dtype, by the kind of the function:
+
+========== ======= ========== =======================================================================
+kind       factor  relative   reason
+========== ======= ========== =======================================================================
+exact      0       -          the bytes are moved, not computed
+elementwise 8      to element CUDA's libm is documented to about 2 ulp, NumPy's SIMD loops to 4; half
+                              precision is computed in single on both sides and rounded once
+reduction  64      to largest the order of the additions differs (pairwise, by block, by warp)
+fft        256     to largest other factorisations of the length
+linalg     4096    to largest other algorithms; the matrices of the tables have condition below 1e3
+========== ======= ========== =======================================================================
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+FACTORS = {"exact": 0, "elementwise": 8, "reduction": 64, "fft": 256, "linalg": 4096}
+
+
+def host(value: Any) -> np.ndarray:
+    """The host copy of an array of either run."""
+    return np.array(value, copy=None, subok=False)
+
+
+def close(want: np.ndarray, got: np.ndarray, kind: str) -> bool:
+    """Whether two arrays of one dtype and shape agree within the tolerance of ``kind``."""
+    if want.dtype.names:
+        return all(close(want[name], got[name], kind) for name in want.dtype.names)
+    if want.dtype.kind not in "fc":
+        if want.dtype.kind in "mM":
+            return bool(np.array_equal(want, got, equal_nan=True))
+        if want.dtype.kind == "O":
+            pairs = zip(want.flat, got.flat, strict=True)
+            return all(difference(one, other, kind) is None for one, other in pairs)
+        return bool((want == got).all())
+    same = (want == got) | ((want != want) & (got != got))
+    if same.all():
+        return kind != "exact" or bool((np.signbit(want.real) == np.signbit(got.real))[want == 0].all())
+    if kind == "exact":
+        return False
+    odd = ~same
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    a, b = want[odd].astype(wide), got[odd].astype(wide)
+    finite = np.isfinite(want)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return False
+    scale = np.abs(a) if kind == "elementwise" else np.abs(want[finite].astype(wide)).max(initial=0)
+    info = np.finfo(want.dtype)
+    factor = FACTORS[kind] * (4 if want.dtype.kind == "c" and kind == "elementwise" else 1)
+    return bool((np.abs(a - b) <= factor * float(info.eps) * scale + 4 * float(info.smallest_subnormal)).all())
+
+
+def show(value: Any) -> str:
+    return repr(value).replace("\n", " ")[:160]
+
+
+def array_difference(want: np.ndarray, got: Any, kind: str) -> str | None:
+    if not isinstance(got, np.ndarray):
+        return f"type: {type(got).__name__} where NumPy gives an ndarray"
+    if got.dtype != want.dtype:
+        return f"dtype: {got.dtype} where NumPy gives {want.dtype}"
+    if got.shape != want.shape:
+        return f"shape: {got.shape} where NumPy gives {want.shape}"
+    if got.flags.writeable != want.flags.writeable:
+        return f"writeable: {got.flags.writeable} where NumPy gives {want.flags.writeable}"
+    if kind == "unset":
+        return None
+    there = host(got)
+    if there.dtype != want.dtype or there.shape != want.shape:
+        return f"host copy: {there.dtype}{there.shape}, expected {want.dtype}{want.shape}"
+    if not close(host(want), there, kind):
+        return f"values: {show(there)} where NumPy gives {show(want)}"
+    return None
+
+
+def difference(want: Any, got: Any, kind: str = "exact") -> str | None:
+    """How two results differ, or None."""
+    if isinstance(want, np.ndarray):
+        return array_difference(want, got, kind)
+    if isinstance(want, np.generic):
+        if not isinstance(got, type(want)):
+            return f"type: {type(got).__name__} where NumPy gives the scalar {type(want).__name__}"
+        if isinstance(got, np.ndarray):
+            return "type: an array where NumPy gives a scalar"
+        if got.dtype != want.dtype:
+            return f"dtype: scalar {got.dtype} where NumPy gives {want.dtype}"
+        if kind != "unset" and not close(np.asarray(want), np.asarray(got), kind):
+            return f"values: {show(got)} where NumPy gives {show(want)}"
+        return None
+    if isinstance(want, (tuple, list)):
+        if type(got) is not type(want):
+            return f"type: {type(got).__name__} where NumPy gives {type(want).__name__}"
+        if len(got) != len(want):
+            return f"length: {len(got)} where NumPy gives {len(want)}"
+        parts = (difference(a, b, kind) for a, b in zip(want, got, strict=True))
+        return next((part for part in parts if part), None)
+    if isinstance(want, dict):
+        if type(got) is not type(want) or list(got) != list(want):
+            return f"keys: {show(got)} where NumPy gives {show(want)}"
+        return difference(list(want.values()), list(got.values()), kind)
+    if isinstance(want, (np.flatiter, types.GeneratorType)) or type(want).__name__.endswith("iterator"):
+        return difference(list(want), list(got), kind)
+    if type(want) is type(np.zeros(1).flags):
+        want, got = str(want), str(got)
+    if type(got) is not type(want):
+        return f"type: {type(got).__name__} where NumPy gives {type(want).__name__}"
+    if isinstance(want, memoryview):
+        want, got = (want.tobytes(), want.format, want.shape), (got.tobytes(), got.format, got.shape)
+    elif isinstance(want, (float, complex)):
+        return None if close(np.asarray(want), np.asarray(got), kind) else f"values: {got!r} where NumPy gives {want!r}"
+    elif type(want).__eq__ is object.__eq__:
+        return None
+    return None if want == got else f"values: {show(got)} where NumPy gives {show(want)}"
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The arrays, scalars and other objects in a nested result."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()))
+    else:
+        yield value
