@@ -25,8 +25,8 @@ from .tracking import Nothing, Pages, Snapshot, kernel, why_no_pages
 
 __all__ = ["Mirror"]
 
-#: From this size on writes are found by pages. Below it, a copy of all of it costs less than a mapping of its own.
-PAGES_FROM = 64 << 10
+#: From this size on writes are found by pages. Below it, to copy and compare all of it is as quick, and exact.
+PAGES_FROM = 128 << 10
 #: An alias in more ranges than this is taken to cover the smallest gaps between them.
 _MOST_RANGES = 1 << 14
 
@@ -82,7 +82,7 @@ class Mirror:
         ----------
         tracking : {"auto", "pages", "none"}
             How writes through aliases are found. "auto": by comparison with a copy below
-            64 KiB, by the kernel above, if it can; "pages": by the kernel at any size;
+            128 KiB, by the kernel above, if it can; "pages": by the kernel at any size;
             "none": all that a writable alias covers counts as written.
 
         Raises

@@ -276,6 +276,8 @@ class Ranges:
 
     def rounded(self, unit: int) -> Ranges:
         """The set with every range widened to multiples of `unit`."""
+        if not self:
+            return EMPTY
         if self._starts is None:
             return Ranges(self.start // unit * unit, -(-self.stop // unit) * unit)
         return _merged(self._starts // unit * unit, -(-self._stops // unit) * unit)

@@ -1,0 +1,126 @@
+"""Page-aligned memory, recycled.
+
+Fresh pages are dear: the kernel clears each on first touch, and in a virtual machine that
+takes far longer than to fill them. So a mapping that nobody uses any more is kept for the
+next one of its size, up to a limit, as malloc does with smaller memory.
+"""
+from __future__ import annotations
+
+import mmap
+import threading
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+
+__all__ = ["Mapping", "mapped"]
+
+#: Larger mappings go back to the system at once. They use huge pages, and cost little more fresh than used.
+KEPT_SIZE = 32 << 20
+#: Bytes kept at most, over all sizes.
+KEPT_BYTES = 64 << 20
+#: From this size on huge pages are asked for.
+HUGE_FROM = 4 << 20
+
+_u1 = np.dtype(np.uint8)
+
+
+class Mapping:
+    """An anonymous private mapping: `size` bytes at `address`, both multiples of a page.
+
+    `undo`, if set, takes back what its user arranged with the kernel; called before another
+    uses it.
+    """
+
+    __slots__ = ("memory", "size", "address", "undo")
+
+    def __init__(self, size: int):
+        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.size = size
+        self.undo: Callable[[], None] | None = None
+        if size >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
+            try:
+                self.memory.madvise(mmap.MADV_HUGEPAGE)
+            except OSError:
+                pass    # a kernel built without them
+        self.address = np.frombuffer(self.memory, _u1).ctypes.data
+
+
+class _Use(weakref.ref):
+    """The array through which a mapping is used: all that reaches the memory keeps it alive."""
+
+    __slots__ = ("mapping",)
+
+
+_uses: dict[int, _Use] = {}
+_kept: dict[int, list[Mapping]] = {}
+_kept_bytes = 0
+# Never waited for: the garbage collector may end a use at any instant, in a thread that
+# holds it. Whoever does not get it goes on without keeping anything.
+_lock = threading.Lock()
+
+
+def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
+    """Uninitialised page-aligned memory: a uint8 array and the mapping that it lies in.
+
+    The mapping is free for another use when the array, and all that was made of it, is gone.
+
+    Raises
+    ------
+    OSError
+        No memory, or no more mappings.
+    """
+    size = _rounded(nbytes)
+    mapping = _take(size) or Mapping(size)
+    array = np.frombuffer(mapping.memory, _u1, nbytes)
+    use = _Use(array, _unused)
+    use.mapping = mapping
+    _uses[id(use)] = use
+    return array, mapping
+
+
+def _rounded(nbytes: int) -> int:
+    unit = mmap.PAGESIZE
+    if nbytes <= KEPT_SIZE:
+        # At most eight sizes to each doubling, so that a size near an earlier one finds its mapping.
+        unit = max(unit, 1 << nbytes.bit_length() >> 4)
+    return max(-(-nbytes // unit), 1) * unit
+
+
+def _take(size: int) -> Mapping | None:
+    global _kept_bytes
+    if size not in _kept or not _lock.acquire(blocking=False):
+        return None
+    try:
+        same = _kept.get(size)
+        if not same:
+            return None
+        mapping = same.pop()
+        _kept_bytes -= size
+    finally:
+        _lock.release()
+    if mapping.undo is not None:
+        try:
+            mapping.undo()
+        except OSError:     # in a forked child it was the parent's arrangement
+            return None
+        mapping.undo = None
+    return mapping
+
+
+def _unused(use: _Use) -> None:
+    global _kept_bytes
+    _uses.pop(id(use), None)
+    size = use.mapping.size
+    if size <= KEPT_SIZE and _lock.acquire(blocking=False):
+        dropped = []        # given back to the system when the lock is free again
+        try:
+            if _kept_bytes + size > KEPT_BYTES:
+                # Kept for sizes of the past, perhaps: start again.
+                dropped.extend(_kept.values())
+                _kept.clear()
+                _kept_bytes = 0
+            _kept.setdefault(size, []).append(use.mapping)
+            _kept_bytes += size
+        finally:
+            _lock.release()
