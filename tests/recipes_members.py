@@ -41,16 +41,18 @@ NAMES.update(copy=copy, io=io, operator=operator, pickle=pickle, match=_match, a
 
 _ARITHMETIC = (
     "x {0} y\nx {0} dy\nx {0} row\nx {0} 2\nx {0} 2.5\nx {0} s\nx {0} hy\ns {0} s\nx {0} True\nx {0} lrow\nx {0} v\n"
-    "x {0} 'a'\nx {0} None\nx {0} np.float32(2)\nx {0} weights\np {0} q\nx[:2] {0} y[:2]\nx {0} np.int8(3)\n"
+    "x {0} 'a'\nx {0} None  # host: objects\nx {0} np.float32(2)\nx {0} weights\np {0} q\nx[:2] {0} y[:2]\n"
+    "x {0} np.int8(3)\n"
     "x.T {0} y.T"
 )
 _REFLECTED = (
-    "2 {0} x\n2.5 {0} x\nhx {0} y\ndx {0} y\nlrow {0} x\nnp.float64(2) {0} x\n1j {0} x\nnp.int8(3) {0} x\n2 {0} p\n"
+    "2 {0} x\n2.5 {0} x\nhx {0} y\nlrow {0} x\nnp.float64(2) {0} x\n1j {0} x\nnp.int8(3) {0} x\n2 {0} p\n"
     "'a' {0} x\nTrue {0} s"
 )
 _INPLACE = (
     "r = x; r {0} y\n"
-    "r = x; r {0} 2\nr = x; r {0} row\nr = x; r {0} 2.5\nr = x; r {0} hy\nr = hx; r {0} y\n r = x; r {0} dy\n"
+    "r = x; r {0} 2\nr = x; r {0} row\nr = x; r {0} 2.5\nr = x; r {0} hy\n"
+    "r = hx; r {0} y  # host: written to an ndarray\nr = x; r {0} dy\n"
     "r = x[1:]; r {0} 1\nr = s; r {0} s\nr = x; r {0} v\nr = x.T; r {0} y.T\nr = of; r {0} x\n"
     "r = x; r {0} lrow\n r = p; r {0} q\n x[0] {0} 2\n r = x; r {0} x[::-1]\n r = x; r {0} weights"
 )
@@ -416,4 +418,5 @@ KINDS = dict.fromkeys(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod",
 def cases_of(name: str) -> list[Case]:
     """The cases of one member."""
     kind = "reduction" if "matmul" in name else KINDS.get(name, "elementwise")
-    return [program_case(line.strip(), kind=kind) for line in MEMBERS[name].splitlines() if line.strip()]
+    lines = [line.strip() for line in MEMBERS[name].splitlines() if line.strip()]
+    return [program_case(line, kind=kind, lazy=name not in HOST_MEMBERS) for line in lines]

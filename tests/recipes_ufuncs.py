@@ -53,7 +53,6 @@ s, s
 x, hy
 hx, y
 x, dy
-dx, y
 x, lrow
 lx, y
 x, True
@@ -88,7 +87,7 @@ x, y, signature='dd->d'
 x, y, sig='ll->l'
 x
 x, 'a'
-x, None
+x, None  # host: objects
 x, y, extra=1
 x[::-1] if x.ndim else x, x, out=x
 """
