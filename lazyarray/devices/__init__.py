@@ -83,8 +83,7 @@ def _choose() -> Device:
 
         found = cuda.find()
         if isinstance(found, Device):
-            reason = "LAZYARRAY_DEVICE=cuda asks for it" if asked else f"CUDA works: {cuda.describe()}"
-            return _settle(found, Diagnosis("cuda", "works", reason))
+            return _settle(found, Diagnosis("cuda", "works", f"CUDA works: {cuda.describe()}"))
         if asked == "cuda":
             _why = Diagnosis("none", found.state, found.reason, found.advice)
             raise DeviceUnavailableError(f"LAZYARRAY_DEVICE=cuda, but {found.reason}. {found.advice}")

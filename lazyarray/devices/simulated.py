@@ -79,23 +79,28 @@ class SimulatedDevice(Device):
         return make(np.ndarray(shape, dtype, block._view, offset, strides), block._memory)
 
     def block(self, d: SimulatedArray) -> tuple[SimulatedArray, int]:
-        view, root = d._view, d._memory.root
+        view, memory = d._view, d._memory
+        flat = flat_bytes(memory.root)
+        if view is memory.root:
+            return make(flat, memory), 0
         low, high = byte_bounds(view)
         if low == high:
-            return make(flat_bytes(root)[:0], d._memory), 0
-        start = low - byte_bounds(root)[0]
-        first = view.__array_interface__["data"][0]
-        return make(flat_bytes(root)[start : start + high - low], d._memory), first - low
+            return make(flat[:0], memory), 0
+        begin = low - memory.start
+        return make(flat[begin : begin + high - low], memory), view.__array_interface__["data"][0] - low
 
     def allocation(self, d: SimulatedArray) -> tuple[int, int, int]:
         memory = d._memory
-        return memory.device, byte_bounds(memory.root)[0], memory.root.nbytes
+        return memory.device, memory.start, memory.root.nbytes
 
     def extent(self, d: SimulatedArray) -> tuple[int, int]:
-        return byte_bounds(d._view)
+        view, memory = d._view, d._memory
+        if view is memory.root:
+            return memory.start, memory.start + view.nbytes
+        return byte_bounds(view)
 
     def first(self, d: SimulatedArray) -> int:
-        return d._view.__array_interface__["data"][0]
+        return d._memory.start if d._view is d._memory.root else d._view.__array_interface__["data"][0]
 
     def contiguous(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)

@@ -45,6 +45,29 @@ class MemoryPointer:
         return self.mem.device
 
 
+class Flags:
+    """``array.flags``: layout and ownership.  There are no read-only arrays on the device."""
+
+    __slots__ = ("c_contiguous", "f_contiguous", "owndata")
+    NAMES = {"C_CONTIGUOUS": "c_contiguous", "F_CONTIGUOUS": "f_contiguous", "OWNDATA": "owndata"}
+
+    def __init__(self, flags: Any, owndata: bool) -> None:
+        self.c_contiguous, self.f_contiguous, self.owndata = flags.c_contiguous, flags.f_contiguous, owndata
+
+    @property
+    def fnc(self) -> bool:
+        """F-contiguous and not C-contiguous."""
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        """F-contiguous or C-contiguous."""
+        return self.f_contiguous or self.c_contiguous
+
+    def __getitem__(self, name: str) -> bool:
+        return getattr(self, self.NAMES[name])
+
+
 class SimulatedArray(SimulatedArrayBase):
     """An uninitialised array in simulated device memory, with a shape, a dtype (float64) and an order ("C").
 
@@ -75,7 +98,7 @@ class SimulatedArray(SimulatedArrayBase):
     itemsize = property(lambda self: self._view.itemsize)
     nbytes = property(lambda self: self._view.nbytes)
     strides = property(lambda self: self._view.strides)
-    flags = property(lambda self: self._view.flags)
+    flags = property(lambda self: Flags(self._view.flags, self._view is self._memory.root))
     data = property(MemoryPointer)
     T = property(lambda self: make(self._view.T, self._memory))
     mT = property(lambda self: make(self._view.mT, self._memory))

@@ -44,6 +44,7 @@ def binder(
     keep = len(positional)
     renamed: dict[str, str] = {}
     known: frozenset[str] | None = None
+    refused = REFUSED.get(name, ())
     if theirs is not None:
         order = [p.name for p in theirs if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if not any(p.kind is p.VAR_KEYWORD for p in theirs):
@@ -60,8 +61,9 @@ def binder(
     def bind(
         args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-        refused = REFUSED.get(name)
-        if refused and kwargs and any(kwargs.get(key) is not None for key in refused):
+        if not kwargs and len(args) <= keep:
+            return function, args, kwargs
+        if any(kwargs.get(key) is not None for key in refused):
             raise TypeError(f"{name}() does not support {' and '.join(refused)} yet")
         if kwargs.get("kind") not in (None, "stable"):
             raise ValueError("kind can only be None or 'stable'")

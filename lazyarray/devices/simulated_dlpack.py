@@ -81,6 +81,6 @@ def take(exporter: Any) -> Any:
     if not view.size:
         return wrap_new(np.empty(view.shape, view.dtype))
     owner = hardware.memory_at(*byte_bounds(view))
-    offset = view.__array_interface__["data"][0] - byte_bounds(owner.root)[0]
+    offset = view.__array_interface__["data"][0] - owner.start
     inside = np.ndarray(view.shape, view.dtype, flat_bytes(owner.root), offset, view.strides)
     return make(inside, Memory(owner.root, owner.device, token=(view, owner)))

@@ -140,7 +140,11 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
         if from_host:
             positional = tuple(_uploaded(value) for value in positional)
             options = {key: _uploaded(value) for key, value in options.items()}
-        elif needs_array and not any(_has_array(value) for value in (*positional, *options.values())):
+        elif needs_array and not (
+            positional
+            and type(positional[0]) is SimulatedArray
+            or any(_has_array(value) for value in (*positional, *options.values()))
+        ):
             raise TypeError(f"Unsupported type {type(positional[0]) if positional else None}")
         if options.get("out") is not None:
             options["out"] = as_device(options["out"])
@@ -192,6 +196,8 @@ class MemoryPool:
     def used_bytes(self) -> int:
         """Bytes in use on the current device, of what was allocated since a limit was set."""
         return hardware.used_bytes(hardware.current_device())
+
+    total_bytes = used_bytes
 
     def get_limit(self) -> int:
         """Bytes that each device has; 0 if it has no limit."""

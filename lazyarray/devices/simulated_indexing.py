@@ -16,13 +16,13 @@ from .simulated_launch import SimulatedArrayBase, launch, wrap_new
 
 def normalised(index: Any) -> tuple[tuple[Any, ...], bool]:
     """The index as a tuple with an ellipsis, host arrays and lists in it uploaded, and whether any arrays are in it."""
+    if type(index) is int or type(index) is slice:
+        return (index, Ellipsis), False
     items = list(index) if isinstance(index, tuple) else [index]
     arrays = ellipsis = False
     for i, item in enumerate(items):
         kind = type(item)
-        if item is None or kind is slice:
-            continue
-        if kind is int:
+        if item is None or kind is slice or kind is int:
             continue
         if item is Ellipsis:
             ellipsis = True

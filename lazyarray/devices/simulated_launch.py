@@ -128,7 +128,13 @@ def wrap(value: Any, memories: Iterable[Memory]) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype not in HOLDABLE:
             check_dtype(value.dtype)
-        root = value if value.base is None else root_of(value)
+        if value.base is None:
+            root = value
+        else:
+            root = root_of(value)
+            if not value.flags.writeable and root.flags.writeable:
+                # CuPy has no read-only arrays; what broadcast_to and diagonal give can be written.
+                value = _writable(value, root)
         for memory in memories:
             if memory.root is root:
                 return make(value, memory)
@@ -142,6 +148,13 @@ def wrap(value: Any, memories: Iterable[Memory]) -> Any:
     return value
 
 
+def _writable(view: np.ndarray, root: np.ndarray) -> np.ndarray:
+    start = view.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    if not view.size or start < 0:
+        return view
+    return np.ndarray(view.shape, view.dtype, flat_bytes(root), start, view.strides)
+
+
 def launch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], writes: tuple[Any, ...]) -> Any:
     """Run a NumPy function on the device memory of its arguments.
 
@@ -149,7 +162,14 @@ def launch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     returns if NumPy returns it.
     """
     memories: list[Memory] = []
-    host_args = [unwrap(arg, memories) for arg in args]
+    host_args = []
+    array_type = parts.array
+    for arg in args:
+        if type(arg) is array_type:
+            memories.append(arg._memory)
+            host_args.append(arg._view)
+        else:
+            host_args.append(unwrap(arg, memories))
     host_kwargs = {key: unwrap(value, memories) for key, value in kwargs.items()} if kwargs else kwargs
     if hardware.plain:
         value = function(*host_args, **host_kwargs)

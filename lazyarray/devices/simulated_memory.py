@@ -42,12 +42,21 @@ class Memory:
     if any, belongs to a loan: it lives as long as this object does.
     """
 
-    __slots__ = ("__weakref__", "device", "readers", "root", "token", "writer")
+    __slots__ = ("__weakref__", "_start", "device", "readers", "root", "token", "writer")
 
     def __init__(self, root: np.ndarray, device: int, token: object = None) -> None:
         self.root = root
         self.device = device
         self.token = token
+
+    @property
+    def start(self) -> int:
+        """Address of the first byte."""
+        try:
+            return self._start
+        except AttributeError:
+            self._start: int = byte_bounds(self.root)[0]
+            return self._start
 
     @property
     def ptr(self) -> int:
@@ -237,9 +246,8 @@ class Hardware:
 
     def hand_out(self, memory: Memory) -> int:
         """The address of a memory, which `memory_at` knows from now on."""
-        address = byte_bounds(memory.root)[0]
-        self.handed_out[address, id(memory)] = memory
-        return address
+        self.handed_out[memory.start, id(memory)] = memory
+        return memory.start
 
     def memory_at(self, low: int, high: int) -> Memory:
         """The memory in which a range of handed-out addresses lies."""

@@ -13,13 +13,47 @@ from .simulated_launch import SCALARS, SimulatedArrayBase, as_device, check_dtyp
 from .simulated_memory import hardware
 
 
+def _power(x: Any, y: Any, out: Any = None, **options: Any) -> Any:
+    """CuPy gives integers raised to negative integers some value, where NumPy raises."""
+    try:
+        return np.power(x, y, out, **options)
+    except ValueError:
+        if not np.less(y, 0).any():
+            raise
+        dtype = np.result_type(x, y)
+        small = np.where(np.equal(x, -1), np.where(np.remainder(y, 2), -1, 1), np.equal(x, 1))
+        result = np.where(np.less(y, 0), small, np.power(x, np.maximum(y, 0))).astype(dtype)
+        if out is None:
+            return result
+        target = out[0] if isinstance(out, tuple) else out
+        np.copyto(target, result, casting="same_kind", where=options.get("where", True))
+        return target
+
+
+def _refusing_complex(function: np.ufunc) -> Callable[..., Any]:
+    """CuPy's logical functions have no loops for complex numbers."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        if any(np.iscomplexobj(arg) for arg in args):
+            raise TypeError(f"Wrong type of arguments for cupy_{function.__name__}")
+        return function(*args, **options)
+
+    return call
+
+
+OWN_RULES: dict[str, Callable[..., Any]] = {"power": _power, "pow": _power} | {
+    name: _refusing_complex(getattr(np, name)) for name in ("logical_and", "logical_or", "logical_xor", "logical_not")
+}
+"""Where CuPy's ufuncs take other dtypes or values than NumPy's."""
+
+
 class SimulatedUfunc:
     """A universal function of the device."""
 
     def __init__(self, name: str, function: Any, nin: int, nout: int, methods: str) -> None:
         self.__name__ = self.name = name
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
-        self._function = function
+        self._function = OWN_RULES.get(name, function)
         self._methods = methods.split()
         self._is_ufunc = isinstance(function, np.ufunc)
 
@@ -41,6 +75,12 @@ class SimulatedUfunc:
             else:
                 result = self._function(*values)
                 return wrap_new(result if type(result) is np.ndarray else np.asarray(result))
+        elif self._is_ufunc and hardware.plain and len(args) == self.nargs == self.nin + 1 and not kwargs:
+            # With an output, as in-place operators call it.
+            out = args[-1]
+            if type(out) is SimulatedArray and all(type(a) is SimulatedArray or type(a) in SCALARS for a in args):
+                self._function(*[arg._view if type(arg) is SimulatedArray else arg for arg in args])
+                return out
         return self._general(args, kwargs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
