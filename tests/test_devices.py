@@ -275,6 +275,9 @@ def test_index_arrays_wrap_around(device, xp):
     grid = xp.arange(6).reshape(2, 3)
     assert down(device, grid[:, xp.asarray([[3], [-4]])]).tolist() == [[[0], [2]], [[3], [5]]]
     assert down(device, grid[xp.asarray([2]), 1]).tolist() == [1]
+    along = xp.take_along_axis(grid, xp.asarray([[4], [-1]]), 1)
+    assert down(device, along).tolist() == [[1], [5]]
+    assert down(device, xp.ravel_multi_index((xp.asarray([2]), xp.asarray([1])), (2, 3))).tolist() == [1]
     with pytest.raises(IndexError):
         d[4]
 
@@ -301,7 +304,7 @@ def test_of_duplicates_in_an_assignment_not_the_last_one_stays(device, xp):
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [("sum", {"where": True}), ("mean", {"where": True}), ("sum", {"initial": 0}), ("sort", {"order": None}),
-     ("take", {"mode": "clip"}), ("linalg.svd", {"hermitian": True}), ("concatenate", {"order": "C"})],
+     ("take", {"mode": "clip"}), ("clip", {"a_min": 0}), ("linalg.svd", {"hermitian": True}), ("concatenate", {"order": "C"})],
 )  # fmt: skip
 def test_keywords_that_cupy_lacks_are_refused(xp, name, keywords):
     function = xp

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-Parameters = tuple[tuple[str, ...], frozenset[str], bool, bool]
+Parameters = tuple[tuple[str, ...], frozenset[str], bool, bool, int]
 
 IGNORED = frozenset({"blocking", "stream"})
 """Parameters that only mean something to a device that works while the host goes on."""
@@ -19,12 +19,16 @@ REFUSED = {"astype": ("casting", "subok")}
 
 @cache
 def parameters(signature: str) -> Parameters:
-    """Positional names, all names, whether there is a ``*args``, and a ``**kwargs``, of a signature's text."""
+    """What a signature's text says.
+
+    Positional names, all names, whether there is a ``*args``, and a ``**kwargs``, how many names need a value.
+    """
     found = inspect.signature(eval(f"lambda {signature}: None")).parameters.values()  # a text of our own table
     positional = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     names = frozenset(p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
     kinds = {p.kind for p in found}
-    return positional, names, inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
+    needed = sum(p.default is p.empty for p in found if p.name in positional)
+    return positional, names, inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds, needed
 
 
 def numpy_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -39,7 +43,7 @@ def binder(
     name: str, wanted: Parameters, function: Callable[..., Any]
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
     """A function that checks a call against CuPy's parameters and returns the call of NumPy's function."""
-    positional, names, var_positional, var_keyword = wanted
+    positional, names, var_positional, var_keyword, needed = wanted
     theirs = numpy_parameters(function)
     keep = len(positional)
     renamed: dict[str, str] = {}
@@ -61,6 +65,8 @@ def binder(
     def bind(
         args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        if len(args) < needed and any(key not in kwargs for key in positional[len(args) : needed]):
+            raise TypeError(f"{name}() missing a required argument")
         if not kwargs and len(args) <= keep:
             return function, args, kwargs
         if any(kwargs.get(key) is not None for key in refused):

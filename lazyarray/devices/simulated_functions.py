@@ -119,9 +119,30 @@ def _without_callables(path: str, function: Callable[..., Any]) -> Callable[...,
     return call
 
 
+def _wrapping(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Indexes along an axis wrap around, as all index arrays do."""
+
+    @functools.wraps(function)
+    def call(arr: np.ndarray, indices: np.ndarray, *rest: Any, **options: Any) -> Any:
+        axis = options.get("axis", rest[-1] if rest else -1)
+        length = arr.size if axis is None else arr.shape[axis]
+        return function(arr, indices % length if length else indices, *rest, **options)
+
+    return call
+
+
+def _wrapping_by_default(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(multi_index: Any, dims: Any, mode: Any = "wrap", order: str = "C") -> Any:
+        return function(multi_index, dims, mode, order)
+
+    return call
+
+
 ADAPTED = {
     "linalg": _never_singular, "random": _with_dtype, "apply_along_axis": _calling_back,
-    "apply_over_axes": _calling_back, "piecewise": _without_callables,
+    "apply_over_axes": _calling_back, "piecewise": _without_callables, "take_along_axis": _wrapping,
+    "put_along_axis": _wrapping, "ravel_multi_index": _wrapping_by_default,
 }  # fmt: skip
 """What is put around NumPy's functions, by module or name."""
 
