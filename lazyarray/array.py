@@ -1,6 +1,7 @@
 """LazyNdarray: the face. Each member is a few lines; what it does is in `methods.py` and beside it."""
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -64,16 +65,6 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     def __getattr__(self, name: str) -> Any:
         # wrapt would forward to the device array; an ndarray has no such attribute.
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
-
-    def __setattr__(self, name, value):
-        if name not in _settable and not name.startswith("_self_"):
-            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}" if not hasattr(np.ndarray, name)
-                                 else f"attribute {name!r} of 'numpy.ndarray' objects is not writable")
-        super().__setattr__(name, value)
-
-    def __delattr__(self, name):
-        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}" if not hasattr(np.ndarray, name)
-                             else f"Cannot delete array {name}")
 
     def __dir__(self):
         return dir(np.ndarray)
@@ -155,9 +146,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     def __cupy_get_ndarray__(self):
         return protocols.lend(self, "a function of the device library")
 
-    @property
-    def __array_struct__(self):
-        raise AttributeError("__array_struct__: " + methods.NOT_OFFERED["__array_struct__"])
+    __array_struct__ = property(protocols.array_struct)
 
     if sys.version_info >= (3, 12):
         __buffer__ = protocols.buffer
@@ -203,6 +192,12 @@ class LazyNdarray(wrapt.BaseObjectProxy):
 
     def __bytes__(self):
         return self.tobytes()
+
+    def __floor__(self):
+        return math.floor(float(self))
+
+    def __ceil__(self):
+        return math.ceil(float(self))
 
     def __reversed__(self):
         return (self[i] for i in range(len(self) - 1, -1, -1))
@@ -295,19 +290,28 @@ def _complete():
         setattr(LazyNdarray, f"__{name}__", operators.comparison(ufunc, mirrored))
     for name, ufunc in operators.UNARY.items():
         setattr(LazyNdarray, f"__{name}__", operators.unary(ufunc))
-    # What wrapt's proxies have and an ndarray has not.
-    for name in ("__enter__", "__exit__", "__aenter__", "__aexit__", "__round__", "__trunc__", "__floor__",
-                 "__ceil__", "__mro_entries__", "__instancecheck__", "__subclasscheck__"):
-        setattr(LazyNdarray, name, property(_absent(name)))
+    for name, says in methods.REFUSED.items():
+        setattr(LazyNdarray, name, methods.refused(says))
+    for name in ("_set_shape", "_set_dtype"):
+        if hasattr(np.ndarray, name):       # NumPy 2.5's ways to set what can no longer be assigned
+            setattr(LazyNdarray, name, methods.set_outline(name.removeprefix("_set_")))
 
 
-def _absent(name):
-    def getter(self):
-        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
-    return getter
+class _Doc:
+    """The docstring, of the class and of its instances (wrapt's proxies forward it for instances)."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __get__(self, instance, owner):
+        return self.text
+
+    def __set__(self, instance, value):
+        raise AttributeError("attribute '__doc__' is read-only")
 
 
-_settable = frozenset({"shape", "dtype", "strides", "real", "imag", "flat", "data"})
 _complete()
 LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
+for _face in (LazyNdarray, LazyScalar):
+    _face.__doc__ = _Doc(_face.__doc__)
 wrap.bind(LazyNdarray, LazyScalar)

@@ -6,7 +6,9 @@ assignments to one element win. NumPy raises IndexError and lets the last one wi
 """
 from __future__ import annotations
 
+import dis
 import operator
+import sys
 
 import numpy as np
 
@@ -53,6 +55,8 @@ def setitem(x, index, value):
             wrap.value_of(value) if wrap.is_scalar(value) else value)
         return
     plain = _basic(index)
+    if type(index) is int and wrap.is_array(value) and value._self_storage is storage:
+        _refuse_swap(outline, value)
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
@@ -65,6 +69,21 @@ def setitem(x, index, value):
             storage.device.assign(target, value)
     except NotOnDevice as reason:
         _set_on_host(x, index, value, str(reason))
+
+
+def _refuse_swap(outline, value):
+    """Raise where compiled code assigns one row of an array to another: NumPy's shuffles swap rows so.
+
+    They hold views in between, which the first assignment changes, and rows get lost (NumPy's own
+    ndarrays take another way there). Python code that does the same gets what NumPy gives it.
+    """
+    if outline.ndim < 2 or value.ndim != outline.ndim - 1:
+        return
+    frame = sys._getframe(2)
+    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if not operation.startswith("STORE_SUBSCR"):
+        raise TypeError("compiled code is about to swap rows of a LazyNdarray through views, which would lose rows; "
+                        "use rng.permutation(x), or rng.shuffle(numpy.asarray(x))")
 
 
 def _set_on_host(x, index, value, reason):
@@ -190,6 +209,8 @@ class _Index:
                 axis += len(shape) - used
             elif a is None and i is not None:
                 axis += 1
+                if not isinstance(i, slice) and not hasattr(i, "__index__"):
+                    self.fits = False
             elif a is not None and a.dtype == bool:
                 self.masks = True
                 if a.ndim and a.shape != shape[axis:axis + a.ndim]:

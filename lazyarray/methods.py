@@ -28,10 +28,23 @@ VIA_FUNCTION = {
 #: Members whose value is read on the host; each copies the view's bytes once.
 ON_HOST = ("tolist", "tobytes", "tofile")
 
-#: Members of ndarray that a lazy array leaves out, with the reason.
-NOT_OFFERED = {
-    "__array_struct__": "a C struct can't tell when its holder is gone; `__buffer__` and `__array_interface__` do",
+#: What wrapt's proxies have and an ndarray has not, and what Python then says.
+REFUSED = {
+    "__round__": "type numpy.ndarray doesn't define __round__ method",
+    "__trunc__": "type numpy.ndarray doesn't define __trunc__ method",
+    "__enter__": "'numpy.ndarray' object does not support the context manager protocol",
+    "__exit__": "'numpy.ndarray' object does not support the context manager protocol",
+    "__aenter__": "'numpy.ndarray' object does not support the asynchronous context manager protocol",
+    "__aexit__": "'numpy.ndarray' object does not support the asynchronous context manager protocol",
+    "__mro_entries__": "bases must be types",
 }
+
+
+def refused(says: str):
+    """A member that only raises TypeError."""
+    def method(self, *args, **kwargs):
+        raise TypeError(says)
+    return method
 
 
 def via_function(name: str, func):

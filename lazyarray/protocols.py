@@ -6,8 +6,6 @@ array is, and known to be gone when its owner object dies.
 """
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from . import views, wrap
@@ -16,7 +14,6 @@ from .storage import Storage
 
 _CPU = (1, 0)
 _CUDA = 2
-_HAS_BUFFER = sys.version_info >= (3, 12)
 _WRITABLE = 0x0001
 
 
@@ -48,21 +45,13 @@ def release_buffer(x, view: memoryview, /) -> None:
     view.release()
 
 
-class _InterfaceData(np.ndarray):
-    """`__array_interface__["data"]` where no buffer protocol exists: the (address, read-only) pair that
-    everyone reads, and to NumPy a buffer whose death ends the alias."""
-
-    def __getitem__(self, index):
-        address = np.ndarray.__array_interface__.__get__(self)["data"][0]
-        return (address + self._shift, not self.flags.writeable)[index]
-
-    def __iter__(self):
-        return iter((self[0], self[1]))
-
-    def __len__(self):
-        return 2
-
-    _shift = 0
+def array_struct(x):
+    """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
+    outline = wrap.outline_of(x)
+    if outline.dtype.kind in "MmVO":
+        # The struct has no room for units, fields or references: the next protocol in line has.
+        raise AttributeError("__array_struct__")
+    return wrap.alias_of(x, "__array_struct__").__array_struct__
 
 
 def array_interface(x) -> dict:
@@ -74,15 +63,9 @@ def array_interface(x) -> dict:
     if outline.dtype.kind == "V":
         # An extension dtype such as bfloat16 has no typestr of its own; `__array__` keeps it.
         raise AttributeError("__array_interface__")
+    # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
     interface = dict(outline.__array_interface__)
-    if _HAS_BUFFER:
-        address = storage.pin_host(outline, "__array_interface__")
-        interface["data"] = (address, not outline.flags.writeable)
-        return interface
-    data = storage.expose_span(outline, "__array_interface__").view(_InterfaceData)
-    data._shift = interface["offset"] = views.offset_of(outline) - views.extent(outline)[0]
-    interface["data"] = data
-    interface["strides"] = outline.strides
+    interface["data"] = (storage.pin_host(outline, "__array_interface__"), not outline.flags.writeable)
     return interface
 
 

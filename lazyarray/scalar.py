@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import wrapt
 
-from . import dispatch, operators, protocols, ufuncs, wrap
+from . import dispatch, operators, ufuncs, wrap
 from .methods import VIA_FUNCTION
 
 
@@ -136,7 +136,11 @@ class LazyScalar(wrapt.BaseObjectProxy):
         return wrap.value_of(self).__ceil__()
 
     def __bytes__(self):
-        return wrap.value_of(self).tobytes()
+        return bytes(wrap.value_of(self))
+
+    def __setitem__(self, index, value):
+        raise TypeError(f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object does not support "
+                        "item assignment")
 
     def __dir__(self):
         return dir(self.dtype.type)
@@ -287,4 +291,3 @@ def _rebinding(name):
 
 
 _complete()
-_ = protocols

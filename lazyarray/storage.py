@@ -43,6 +43,7 @@ from .ranges import Ranges
 SPARSE_EXTENT = 64 << 20
 
 _u8 = np.dtype(np.uint8)
+_making_lock = threading.Lock()
 
 
 class Storage:
@@ -56,32 +57,33 @@ class Storage:
         on the host (see `from_host`).
     """
 
-    __slots__ = ("device", "root", "_block", "_root_offset", "nbytes", "mirror", "ahead", "lock", "stream",
-                 "joined", "loans", "foreign", "quiet", "reads", "compacts", "id", "__weakref__")
+    # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
+    mirror: Mirror | None = None
+    ahead = Ranges.EMPTY
+    joined: tuple = ()          # streams that have waited for the last write
+    loans: tuple = ()           # weak references to tokens of device pointers that were handed out
+    foreign = False             # somebody holds the device memory for as long as it lives
+    quiet = True
+    reads = 0                   # elements fetched one by one since the last write
+    compacts: dict | None = None
+    _block = None
+    _root_offset = 0
+    _root_view: np.ndarray | None = None
+    _lock = None
+    _nbytes: int | None = None
 
-    def __init__(self, device, root, nbytes=None):
+    def __init__(self, device, root, stream=None):
         self.device = device
         self.root = root
-        self._block = None
-        self._root_offset = 0
-        self.nbytes = root.nbytes if nbytes is None else nbytes
-        self.mirror = None
-        self.ahead = Ranges.EMPTY
-        self.lock = threading.RLock()
-        self.stream = device.stream()
-        self.joined = ()
-        self.loans = ()
-        self.foreign = False
-        self.quiet = True
-        self.reads = 0
-        self.compacts = None
+        self.stream = device.stream() if stream is None else stream     # that of the last write
 
     @classmethod
     def from_host(cls, device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
         """A storage, current on the host, with a copy of a dense array; and the array's outline in it."""
         if not views.is_dense_array(array):
             array = np.array(array, order="K")
-        self = cls(device, None, array.nbytes)
+        self = cls(device, None)
+        self._nbytes = array.nbytes
         self.quiet = False
         self.mirror = Mirror.reserve(max(array.nbytes, 1), current_options().write_tracking)
         whole = Ranges.span(0, array.nbytes)
@@ -93,6 +95,24 @@ class Storage:
     # -- where the bytes are ---------------------------------------------------------------
 
     @property
+    def lock(self):
+        """Held by everything but the quick ways; made on first use."""
+        if self._lock is None:
+            with _making_lock:
+                if self._lock is None:
+                    self._lock = threading.RLock()
+        return self._lock
+
+    @property
+    def nbytes(self) -> int:
+        if self._nbytes is None:
+            self._nbytes = self.block.nbytes
+        return self._nbytes
+
+    def _offset(self, view) -> int:
+        return self._root_offset if view is self._root_view else views.offset_of(view)
+
+    @property
     def block(self):
         """The device home as a flat array of bytes; allocated on first use if born on the host."""
         if self._block is None:
@@ -100,17 +120,17 @@ class Storage:
                 self._block = self.device.empty((self.nbytes,), _u8)
                 self.stream = self.device.stream()
             else:
-                self._block, self._root_offset = self.device.block(self.root)
-                self.nbytes = self._block.nbytes
+                block, self._root_offset = self.device.block(self.root)
+                self._block = block
         return self._block
 
     def root_outline(self) -> np.ndarray:
         """The outline of the device array that the storage was made of."""
         root = self.root
-        if root.flags.c_contiguous:
-            return views.outline(root.shape, root.dtype)
-        self.block  # settles the root's offset
-        return views.outline(root.shape, root.dtype, root.strides, self._root_offset)
+        if not root.flags.c_contiguous:
+            self.block  # settles the root's offset
+        self._root_view = views.outline(root.shape, root.dtype, root.strides, self._root_offset)
+        return self._root_view
 
     @property
     def state(self) -> str:
@@ -148,25 +168,16 @@ class Storage:
             if self._is_sparse(view):
                 return self._compact(view, why)
             self._settle_host(view, why)
-            return self.mirror.view(view.shape, view.dtype, view.strides, views.offset_of(view))
+            return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
 
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
-        with self.lock:
-            if self._is_sparse(view):
+        with self._lock or self.lock:
+            if self.nbytes > SPARSE_EXTENT and self._is_sparse(view):
                 return self._compact(view, why).view()
             self._settle_host(view, why)
             self.quiet = False
-            return self.mirror.lend(view.shape, view.dtype, view.strides, views.offset_of(view),
-                                    writeable=view.flags.writeable)
-
-    def expose_span(self, view: np.ndarray, why: str) -> np.ndarray:
-        """`expose_host` as a flat array of bytes from the first to the last byte of `view`."""
-        start, stop = views.extent(view)
-        with self.lock:
-            self._settle_host(view, why)
-            self.quiet = False
-            return self.mirror.lend((stop - start,), _u8, (1,), start, writeable=view.flags.writeable)
+            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), view.flags.writeable)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
@@ -176,7 +187,7 @@ class Storage:
                 self.compacts = None
             self.quiet = False
             self.mirror.pin()
-            return self.mirror.bytes.ctypes.data + views.offset_of(view)
+            return self.mirror.bytes.ctypes.data + self._offset(view)
 
     def lend_device(self, view: np.ndarray, why: str):
         """A device array of `view` for GPU code that may write through it, now or later."""
@@ -192,7 +203,7 @@ class Storage:
     # -- how -------------------------------------------------------------------------------
 
     def _device_view(self, view):
-        return self.device.view(self.block, view.shape, view.dtype, view.strides, views.offset_of(view))
+        return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
 
     def _join(self) -> None:
         """Make the current stream wait for the last write, once for each write."""
@@ -253,9 +264,11 @@ class Storage:
         self.compacts = None
 
     def _settle_host(self, view, why) -> None:
-        if self.mirror is None:
-            self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
         mirror = self.mirror
+        if mirror is None:
+            mirror = self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
+        elif mirror.full and not (self.loans or self.foreign):
+            return      # whatever aliases wrote, they wrote it here
         self._collect()
         if self.loans or self.foreign:
             self._forget_mirror()
@@ -263,7 +276,7 @@ class Storage:
             self._refresh(Ranges.span(0, self.nbytes), view)
         if mirror.full:
             return
-        offset = views.offset_of(view)
+        offset = self._offset(view)
         missing = Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
         if missing:
             if self.ahead and len(missing) > 1:
@@ -293,7 +306,7 @@ class Storage:
             mirror = self.mirror
             if mirror is not None:
                 changed = Ranges.span(*views.extent(view))
-                exact = Ranges.of_view(view.shape, view.strides, view.itemsize, views.offset_of(view))
+                exact = Ranges.of_view(view.shape, view.strides, view.itemsize, self._offset(view))
                 if self.ahead:
                     self.ahead = self.ahead - exact
                 mirror.invalidate(changed - self.ahead)
@@ -315,7 +328,7 @@ class Storage:
         return stop - start > SPARSE_EXTENT and stop - start > 2 * view.nbytes
 
     def _compact(self, view, why) -> np.ndarray:
-        key = (view.shape, view.strides, view.dtype, views.offset_of(view))
+        key = (view.shape, view.strides, view.dtype, self._offset(view))
         source = self.read_device(view, why=why)
         if self.loans or self.foreign:
             self._prune_loans()
@@ -359,7 +372,7 @@ class _Writing(contextlib.AbstractContextManager):
         if not storage.quiet:
             overwritten = Ranges.EMPTY
             if self.overwrite:
-                overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, views.offset_of(view))
+                overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
             with storage.lock:
                 storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
         storage._join()

@@ -61,30 +61,43 @@ def on_host(ufunc, method, inputs, kwargs, reason):
 def _quick(ufunc, inputs):
     """The result of a plain call whose plan is known and whose operands are ready, else None."""
     array_type = wrap._array_type
-    arrays = []
-    key = [ufunc]
-    for x in inputs:
-        if type(x) is array_type:
-            array = x._self_array
-            if array is None:
-                return None
-            storage = x._self_storage
-            if not storage.quiet or storage.stream != storage.device.stream():
-                return None
-            key.append(array.dtype)
-            arrays.append(array)
-        else:
+    if len(inputs) == 2:
+        x, y = inputs
+        if type(x) is not array_type or type(y) is not array_type:
             return None
-    plan = _plans.get(tuple(key))
-    if plan is None or len(arrays) == 2 and arrays[0].shape != arrays[1].shape:
+        a, b = x._self_array, y._self_array
+        if a is None or b is None:
+            return None
+        plan = _plans.get((ufunc, a.dtype, b.dtype))
+        if plan is None or a.shape != b.shape:
+            return None
+        storage, other = x._self_storage, y._self_storage
+        device = storage.device
+        stream = device.stream()
+        if not (storage.quiet and other.quiet and storage.stream == stream and other.stream == stream):
+            return None
+        if device.count > 1 and not device.on_current(a, b):
+            return None
+        result = plan(a, b)
+    elif len(inputs) == 1:
+        x, = inputs
+        a = x._self_array
+        if type(x) is not array_type or a is None:
+            return None
+        plan = _plans.get((ufunc, a.dtype))
+        if plan is None:
+            return None
+        storage = x._self_storage
+        device = storage.device
+        stream = device.stream()
+        if not (storage.quiet and storage.stream == stream) or device.count > 1 and not device.on_current(a):
+            return None
+        result = plan(a)
+    else:
         return None
-    device = storage.device
-    if device.count > 1 and device.device_of(arrays[0]) != device.current_device():
-        return None
-    result = plan(*arrays)
     if not result.ndim:
         return None
-    return wrap.new_array(Storage(device, result), None, result)
+    return wrap.new_array(Storage(device, result, stream), None, result)
 
 
 # -- the general way -------------------------------------------------------------------------
