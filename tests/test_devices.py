@@ -303,8 +303,9 @@ def test_of_duplicates_in_an_assignment_not_the_last_one_stays(device, xp):
 
 @pytest.mark.parametrize(
     ("name", "keywords"),
-    [("sum", {"where": True}), ("mean", {"where": True}), ("sum", {"initial": 0}), ("sort", {"order": None}),
-     ("take", {"mode": "clip"}), ("clip", {"a_min": 0}), ("linalg.svd", {"hermitian": True}), ("concatenate", {"order": "C"})],
+    [("sum", {"where": True}), ("mean", {"where": True}),
+     ("sum", {"initial": 0}), ("sort", {"order": None}), ("take", {"mode": "clip"}), ("clip", {"a_min": 0}),
+     ("linalg.svd", {"hermitian": True}), ("concatenate", {"order": "C"})],
 )  # fmt: skip
 def test_keywords_that_cupy_lacks_are_refused(xp, name, keywords):
     function = xp
@@ -497,6 +498,7 @@ class TestSeveralDevices:
             there = xp.ones(3)
             assert device.device_of(there) == device.allocation(there)[0] == 1
             assert device.device_of(there + 1) == 1
+            assert device.on_current(there) and not device.on_current(here, there)
             with pytest.raises(ValueError, match="different from the current device"):
                 here + there
         assert device.device_of(here) == 0 and device.count == 2

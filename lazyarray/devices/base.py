@@ -141,6 +141,10 @@ class Device(ABC):
         """Number of the device on which `d` lies."""
 
     @abstractmethod
+    def on_current(self, *arrays: Any) -> bool:
+        """Whether all these arrays lie on this thread's current device."""
+
+    @abstractmethod
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         """A context in which this device is the current one of this thread."""
 

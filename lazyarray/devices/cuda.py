@@ -147,6 +147,12 @@ class CudaDevice(Device):
     def device_of(self, d: Any) -> int:
         return d.data.device_id
 
+    def on_current(self, *arrays: Any) -> bool:
+        if self.count == 1:
+            return True
+        current = self._runtime.getDevice()
+        return all(d.data.device_id == current for d in arrays)
+
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         if self.count == 1 or device_id == self._runtime.getDevice():
             return _HERE

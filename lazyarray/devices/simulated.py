@@ -136,6 +136,10 @@ class SimulatedDevice(Device):
     def device_of(self, d: SimulatedArray) -> int:
         return d._memory.device
 
+    def on_current(self, *arrays: SimulatedArray) -> bool:
+        current = hardware.current_device()
+        return all(d._memory.device == current for d in arrays)
+
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         if hardware.count == 1 or device_id == hardware.current_device():
             return _HERE

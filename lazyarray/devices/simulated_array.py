@@ -87,7 +87,7 @@ class SimulatedArray(SimulatedArrayBase):
     def _allocate(self, shape: Any, dtype: Any = float, order: str = "C") -> None:
         dtype = np.dtype(dtype)
         check_dtype(dtype)
-        self._view = np.empty(shape, dtype, order)
+        self._view = np.empty(shape, dtype, order)  # type: ignore[call-overload]
         self._memory = hardware.allocate(self._view)
 
     # What the array is.

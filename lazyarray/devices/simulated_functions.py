@@ -180,8 +180,7 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
             return wrap_new(np.asarray(result))
         return tuple(result) if path in AS_TUPLES and isinstance(result, tuple) else result
 
-    functools.update_wrapper(call, numpy_function, updated=())
-    del call.__wrapped__  # Its parameters are not NumPy's.
+    call.__name__ = name
     return call
 
 
@@ -208,7 +207,7 @@ def _get_array_module(*args: Any) -> Any:
 
 
 def _from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> Any:
-    return array.copy() if isinstance(array, SimulatedArrayBase) and copy else dlpack.take(array)
+    return namespace.array(array) if isinstance(array, SimulatedArray) and copy else dlpack.take(array)
 
 
 class MemoryPool:

@@ -29,7 +29,7 @@ def normalised(index: Any) -> tuple[tuple[Any, ...], bool]:
         elif isinstance(item, SimulatedArrayBase):
             arrays = True
         elif np.isscalar(item) and not isinstance(item, (bool, np.bool_)):
-            items[i] = int(item)  # CuPy truncates a float here.
+            items[i] = int(item)  # type: ignore[arg-type]  # CuPy truncates a float here.
         else:
             array = np.asarray(item)
             if isinstance(item, (list, tuple)) and not array.size:
@@ -114,7 +114,7 @@ def _put_flat(view: np.ndarray, indices: np.ndarray, values: np.ndarray, mode: s
         raise IndexError("invalid entry in indices array")
     if mode == "raise":
         mode = "wrap"
-    np.put(view, places, values.astype(view.dtype), mode=mode)
+    np.put(view, places, values.astype(view.dtype), mode=mode)  # type: ignore[arg-type]
 
 
 def put_flat(array: Any, indices: Any, values: Any, mode: str = "wrap") -> None:

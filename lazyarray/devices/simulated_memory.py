@@ -44,6 +44,9 @@ class Memory:
 
     __slots__ = ("__weakref__", "_start", "device", "readers", "root", "token", "writer")
 
+    writer: tuple[Any, int]
+    readers: dict[Any, int]
+
     def __init__(self, root: np.ndarray, device: int, token: object = None) -> None:
         self.root = root
         self.device = device
