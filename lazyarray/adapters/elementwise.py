@@ -1,0 +1,247 @@
+"""Element-wise functions that are no ufuncs, and comparisons of whole arrays.
+
+CuPy's angle, sinc and clip have their own minds about NaN, signed zeros and small integers, so these are composed
+of ufuncs here, as NumPy does it.
+"""
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotOnDevice
+from .common import answer_dtype, array, is_device, truth
+
+_none = np._NoValue
+
+
+def _weak(xp: Any, value: Any) -> Any:
+    """An operand of a ufunc: Python numbers stay, everything else becomes an array."""
+    return value if type(value) in (int, float, complex) else array(xp, value)
+
+
+def _kind(value: Any) -> Any:
+    return value if type(value) in (int, float, complex) else value.dtype
+
+
+def clip(xp, /, a, a_min=_none, a_max=_none, out=None, *, min=_none, max=_none, **kwargs):
+    a = array(xp, a)
+    if kwargs or (a_min is _none) != (a_max is _none) and (min is _none and max is _none):
+        raise NotOnDevice("clip with other keywords, or one bound missing")
+    if (min is not _none or max is not _none) and (a_min is not _none or a_max is not _none):
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    low, high = (a_min, a_max) if min is _none and max is _none else (min, max)
+    bounds = [None if b is _none or b is None else _weak(xp, b) for b in (low, high)]
+    given = [b for b in bounds if b is not None]
+    dtype = np.result_type(a.dtype, *map(_kind, given))
+    # A Python integer beyond the dtype clips at its limits; NumPy knows by its value.
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if any(type(b) is int and not limits.min <= b <= limits.max for b in given):
+            raise NotOnDevice("a bound beyond the dtype")
+    if dtype.kind == "b":
+        raise NotOnDevice("clip of bool")
+    result = a.astype(dtype, copy=False)
+    for bound, function in zip(bounds, (xp.maximum, xp.minimum)):
+        if bound is not None:
+            result = function(result, dtype.type(bound) if type(bound) in (int, float, complex)
+                              else bound.astype(dtype, copy=False))
+    return result if given else a.copy()
+
+
+def round_(xp, /, a, decimals=0, out=None):
+    a = array(xp, a)
+    if a.dtype.kind == "b":
+        raise NotOnDevice("rounding of bool")
+    return xp.around(a, decimals)
+
+
+def fix(xp, /, x, out=None):
+    x = array(xp, x)
+    with warnings.catch_warnings():     # NumPy 2.5 deprecates np.fix; its warning is for the caller
+        warnings.simplefilter("ignore", DeprecationWarning)
+        dtype = answer_dtype(np.fix, (x.dtype,))
+    if hasattr(np, "fix") and np.lib.NumpyVersion(np.__version__) >= "2.5.0":
+        warnings.warn("numpy.fix is deprecated. Use numpy.trunc instead, which is faster and follows the Array API "
+                      "standard.", DeprecationWarning, stacklevel=6)
+    return xp.trunc(x.astype(dtype, copy=False)) if dtype.kind == "f" else x.copy()
+
+
+def _in_float(x: Any, dtype: np.dtype) -> Any:
+    return x.astype(dtype, copy=False)
+
+
+def angle(xp, /, z, deg=False):
+    z = array(xp, z)
+    dtype = answer_dtype(np.angle, (z.dtype,))
+    if z.dtype.kind == "c":
+        result = xp.arctan2(z.imag, z.real)
+    else:
+        z = _in_float(z, dtype)
+        result = xp.arctan2(xp.zeros((), dtype), z)
+    return (result * dtype.type(180 / np.pi) if deg else result).astype(dtype, copy=False)
+
+
+def sinc(xp, /, x):
+    x = array(xp, x)
+    dtype = answer_dtype(np.sinc, (x.dtype,))
+    y = _in_float(x, dtype) * dtype.type(np.pi)
+    tiny = np.finfo(dtype).eps if dtype.kind == "f" else 1e-20
+    y = xp.where(y == 0, dtype.type(tiny), y)
+    return xp.sin(y) / y
+
+
+def i0(xp, /, x):
+    x = array(xp, x)
+    if x.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    return xp.i0(x if x.dtype.kind == "f" else x.astype(float))
+
+
+def isclose(xp, /, a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+    a, b = array(xp, a), array(xp, b)
+    tolerances = [t if isinstance(t, (int, float)) else array(xp, t) for t in (rtol, atol)]
+    # CuPy compares small integers in half precision.
+    a, b = (v.astype(float) if v.dtype.kind in "iub" else v for v in (a, b))
+    if np.result_type(a.dtype, b.dtype) == np.float16:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    if not all(isinstance(t, (int, float)) for t in tolerances):
+        near = xp.abs(a - b) <= tolerances[1] + tolerances[0] * xp.abs(b)
+        result = (near & xp.isfinite(b)) | (a == b)
+        return result | (xp.isnan(a) & xp.isnan(b)) if equal_nan else result
+    return xp.isclose(a, b, *tolerances, equal_nan)
+
+
+def allclose(xp, /, a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+    return truth(isclose(xp, a, b, rtol, atol, equal_nan).all())
+
+
+def array_equal(xp, /, a1, a2, equal_nan=False):
+    a1, a2 = array(xp, a1), array(xp, a2)
+    if a1.shape != a2.shape:
+        return False
+    same = a1 == a2
+    if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
+        same = same | (xp.isnan(a1) & xp.isnan(a2))
+    return truth(same.all())
+
+
+def array_equiv(xp, /, a1, a2):
+    a1, a2 = array(xp, a1), array(xp, a2)
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return truth((a1 == a2).all())
+
+
+def _infinite(name: str) -> Any:
+    def adapter(xp, /, x, out=None):
+        x = array(xp, x)
+        if x.dtype.kind == "c":
+            raise TypeError("This operation is not supported for complex values because it would be ambiguous.")
+        if x.dtype.kind in "biu":
+            return xp.zeros(x.shape, bool)
+        return x == x.dtype.type("inf" if name == "isposinf" else "-inf")
+
+    adapter.__name__ = name
+    return adapter
+
+
+def _complex_test(name: str) -> Any:
+    def adapter(xp, /, x):
+        x = array(xp, x)
+        if x.dtype.kind != "c":
+            return xp.full(x.shape, name == "isreal", bool)
+        return x.imag == 0 if name == "isreal" else x.imag != 0
+
+    adapter.__name__ = name
+    return adapter
+
+
+def unwrap(xp, /, p, discont=None, axis=-1, *, period=6.283185307179586):
+    p = array(xp, p)
+    if p.ndim == 0 or is_device(xp, discont) or is_device(xp, period):
+        raise NotOnDevice("arrays in place of numbers, or a number in place of an array")
+    dtype = np.result_type(p.dtype, period)
+    if p.dtype.kind in "b":
+        raise NotOnDevice("unwrapping of bool")
+    if dtype.kind in "iu" and dtype != p.dtype:
+        raise NotOnDevice("integers of another dtype than their period")
+    return xp.unwrap(p, discont, axis, period=period)
+
+
+def interp(xp_, /, x, xp, fp, left=None, right=None, period=None):
+    x, xs, ys = array(xp_, x, float), array(xp_, xp, float), array(xp_, fp)
+    ys = ys.astype(complex if ys.dtype.kind == "c" else float, copy=False)
+    if not x.flags.c_contiguous:
+        x = xp_.ascontiguousarray(x)
+    if ys.dtype.kind != "c" and any(isinstance(v, complex) for v in (left, right)):
+        raise TypeError("Cannot cast from complex to float64")
+    left, right = (v if v is None or isinstance(v, (int, float, complex)) else array(xp_, v) for v in (left, right))
+    if is_device(xp_, period):
+        raise NotOnDevice("an array as the period")
+    return xp_.interp(x, xp_.ascontiguousarray(xs), xp_.ascontiguousarray(ys), left, right, period)
+
+
+# -- functions whose domain is left for the complex plane (numpy.emath) ---------------------------
+
+def _to_complex(x: Any) -> Any:
+    small = x.dtype.kind in "biu" and x.dtype.itemsize < 4 and x.dtype.kind != "b" or x.dtype in (
+        np.dtype(np.float32), np.dtype(np.complex64))
+    return x.astype(np.complex64 if small else np.complex128)
+
+
+def _leaves(xp: Any, x: Any, beyond_one: bool) -> bool:
+    if x.dtype.kind not in "if" and not (beyond_one and x.dtype.kind == "u"):
+        return False
+    return truth(((xp.abs(x) > 1) if beyond_one else (x < 0)).any(), "the domain of the function")
+
+
+def _extended(name: str, beyond_one: bool = False) -> Any:
+    def adapter(xp, /, x):
+        x = array(xp, x)
+        if x.dtype.kind == "b":
+            raise NotOnDevice("bool")
+        dtype = answer_dtype(getattr(np, name), (x.dtype,))
+        if _leaves(xp, x, beyond_one):
+            x = _to_complex(x)
+            dtype = x.dtype
+        return getattr(xp, name)(x.astype(dtype, copy=False))
+
+    adapter.__name__ = name
+    return adapter
+
+
+def logn(xp, /, n, x):
+    log = _extended("log")
+    return log(xp, x) / log(xp, n)
+
+
+def power(xp, /, x, p):
+    x, p = array(xp, x), array(xp, p)
+    if x.dtype.kind == "b" or p.dtype.kind == "b":
+        raise NotOnDevice("bool")
+    if _leaves(xp, x, False):
+        x = _to_complex(x)
+    if p.dtype.kind != "c" and _leaves(xp, p, False):
+        p = p * 1.0
+    dtype = np.result_type(x.dtype, p.dtype)
+    return xp.power(x.astype(dtype, copy=False), p.astype(dtype, copy=False))
+
+
+ADAPTED: dict[Any, Any] = {
+    np.clip: clip, np.round: round_, np.around: round_, np.angle: angle, np.sinc: sinc, np.i0: i0,
+    np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal, np.array_equiv: array_equiv,
+    np.isposinf: _infinite("isposinf"), np.isneginf: _infinite("isneginf"),
+    np.isreal: _complex_test("isreal"), np.iscomplex: _complex_test("iscomplex"),
+    np.unwrap: unwrap, np.interp: interp,
+    np.emath.sqrt: _extended("sqrt"), np.emath.log: _extended("log"), np.emath.log2: _extended("log2"),
+    np.emath.log10: _extended("log10"), np.emath.arccos: _extended("arccos", True),
+    np.emath.arcsin: _extended("arcsin", True), np.emath.arctanh: _extended("arctanh", True),
+    np.emath.logn: logn, np.emath.power: power,
+}
+with contextlib.suppress(AttributeError):   # np.fix is deprecated and will go
+    ADAPTED[np.fix] = fix

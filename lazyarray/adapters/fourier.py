@@ -1,0 +1,82 @@
+"""`numpy.fft`.
+
+CuPy takes -1 in `s` for a slice's end, and gives irfftn of a spectrum without symmetry another meaning than NumPy:
+there, only the last axis is real.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.fft as npf
+
+from ..errors import NotOnDevice
+from .common import array, axis_index, fetch, takes_arrays
+
+
+def _one(name: str) -> Any:
+    def adapter(xp, /, a, n=None, axis=-1, norm=None, out=None):
+        a = _ready(xp, a, real=name in ("rfft", "ihfft"))
+        axis = axis_index(axis, a.ndim)
+        if n is not None and n < 1:
+            raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
+        return getattr(xp.fft, name)(a, n, axis, norm)
+
+    adapter.__name__ = name
+    return adapter
+
+
+def _ready(xp: Any, a: Any, real: bool = False) -> Any:
+    a = array(xp, a)
+    if real and a.dtype.kind == "c":
+        raise TypeError("ufunc 'rfft' did not contain a loop with signature matching types")
+    if a.size == 0 or a.dtype.kind == "b":
+        raise NotOnDevice("transforms of nothing, or of bool")
+    return a
+
+
+def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[int], list[int]]:
+    """Sizes and axes as plain lists; what NumPy warns of goes to the host."""
+    if s is None:
+        axes = list(range(a.ndim)) if axes is None else [axis_index(x, a.ndim) for x in axes]
+        s = [a.shape[x] for x in axes]
+        if real_output and axes:
+            s[-1] = (s[-1] - 1) * 2
+        return s, axes
+    if axes is None or any(n is None for n in s):
+        raise NotOnDevice("s without axes, of which NumPy warns")
+    axes = [axis_index(x, a.ndim) for x in axes]
+    if len(s) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    return [a.shape[x] if n == -1 else int(n) for n, x in zip(s, axes)], axes
+
+
+def _many(name: str) -> Any:
+    real_input, real_output = name.startswith("rfft"), name.startswith("irfft")
+    last = {"rfft": "rfft", "irfft": "irfft", "fft": "fft", "ifft": "ifft"}[name.rstrip("n2")]
+
+    def adapter(xp, /, a, s=None, axes=None if name.endswith("n") else (-2, -1), norm=None, out=None):
+        a = _ready(xp, a, real_input)
+        s, axes = _shape_and_axes(a, fetch(s, "sizes"), axes, real_output)
+        if not axes or any(n < 1 for n in s):
+            raise NotOnDevice("no axes, or no points along one")
+        if not real_output and len(set(axes)) == len(axes):
+            return getattr(xp.fft, name)(a, s, axes, norm)
+        # One axis after the other, as NumPy does it: the last first, or last where its result is real.
+        steps = list(zip(s, axes))
+        order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [
+            (*steps[-1], last), *((n, x, "ifft" if last == "ifft" else "fft") for n, x in steps[-2::-1])]
+        for n, x, step in order:
+            a = getattr(xp.fft, step)(a, n, x, norm)
+        return a
+
+    adapter.__name__ = name
+    return adapter
+
+
+ADAPTED: dict[Any, Any] = {
+    **{getattr(npf, n): _one(n) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{getattr(npf, n): _many(n) for n in
+       ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn")},
+    npf.fftshift: takes_arrays("fft.fftshift", "x"), npf.ifftshift: takes_arrays("fft.ifftshift", "x"),
+}
+

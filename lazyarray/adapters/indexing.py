@@ -1,0 +1,334 @@
+"""Taking, choosing and changing elements by position.
+
+CuPy wraps positions that are out of range around; NumPy raises IndexError. The check costs one wait for the device
+where the positions lie there (`options.check_indices`), and none for lists and numbers.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import options
+from ..errors import NotOnDevice
+from .common import array, axis_index, fetch, indices, intp, is_device, truth
+
+
+def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
+    if mode == "raise":
+        return indices(xp, obj, n)
+    found = indices(xp, obj)
+    if n == 0 and found.size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    if mode == "wrap":
+        return found % n if n else found
+    if mode == "clip":
+        return xp.minimum(xp.maximum(found, 0), n - 1)
+    raise ValueError("clipmode not understood")
+
+
+def take(xp, /, a, indices, axis=None, out=None, mode="raise"):
+    a = array(xp, a)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = axis_index(axis, a.ndim)
+    return xp.take(a, by_mode(xp, indices, a.shape[axis], mode), axis=axis)
+
+
+def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[Any, ...]:
+    """The index tuple that takes `positions` along one axis and each place itself along the others."""
+    ndim = len(shape)
+    return tuple(positions if i == axis else xp.arange(n).reshape((-1,) + (1,) * (ndim - i - 1))
+                 for i, n in enumerate(shape))
+
+
+def take_along_axis(xp, /, arr, indices, axis=-1):
+    arr, positions = array(xp, arr), array(xp, indices)
+    if positions.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        if positions.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        arr, axis = arr.ravel(), 0
+    if arr.ndim != positions.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    axis = axis_index(axis, arr.ndim)
+    return arr[along(xp, arr.shape, _checked(xp, positions, arr.shape[axis]), axis)]
+
+
+def _checked(xp: Any, positions: Any, n: int) -> Any:
+    return indices(xp, positions, n)
+
+
+def choose(xp, /, a, choices, out=None, mode="raise"):
+    a = array(xp, a)
+    options_ = [array(xp, c) for c in choices]
+    if a.dtype.kind not in "iub" or not options_ or len(options_) > 64:
+        raise NotOnDevice("choices that only NumPy takes")
+    n = len(options_)
+    a = a.astype(intp, copy=False)
+    if mode == "raise":
+        if options.current().check_indices and truth(((a < 0) | (a >= n)).any(), "index check"):
+            raise ValueError("invalid entry in choice array")
+    else:
+        a = by_mode(xp, a, n, mode)
+    dtype = np.result_type(*(c.dtype for c in options_))
+    shape = np.broadcast_shapes(a.shape, *(c.shape for c in options_))
+    result = xp.broadcast_to(options_[0].astype(dtype, copy=False), shape)
+    for k, choice in enumerate(options_[1:], 1):
+        result = xp.where(a == k, choice.astype(dtype, copy=False), result)
+    return result.copy() if n == 1 else result
+
+
+def compress(xp, /, condition, a, axis=None, out=None):
+    a, condition = array(xp, a), array(xp, condition)
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = axis_index(axis, a.ndim)
+    found = xp.nonzero(condition)[0]
+    if condition.size > a.shape[axis] and found.size:
+        found = indices(xp, found, a.shape[axis])
+    return xp.take(a, found, axis=axis)
+
+
+def extract(xp, /, condition, arr):
+    return compress(xp, array(xp, condition).ravel(), array(xp, arr).ravel())
+
+
+def delete(xp, /, arr, obj, axis=None):
+    arr = array(xp, arr)
+    if axis is None:
+        arr, axis = arr.ravel(), 0
+    axis = axis_index(axis, arr.ndim)
+    n = arr.shape[axis]
+    before = (slice(None),) * axis
+    if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
+        if not -n <= obj < n:
+            raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {n}")
+        obj = slice(obj % n, obj % n + 1)
+    if isinstance(obj, slice):
+        start, stop, step = obj.indices(n)
+        if step == 1:
+            return xp.concatenate([arr[(*before, slice(start))], arr[(*before, slice(max(start, stop), None))]], axis)
+    if is_device(xp, obj) and obj.dtype == bool:
+        if obj.shape != (n,):
+            raise ValueError("boolean array argument obj to delete must be one dimensional and match the axis length")
+        return xp.compress(~obj, arr, axis=axis)
+    if is_device(xp, obj) and obj.dtype.kind in "iu" and obj.size > 1:
+        keep = xp.ones(n, bool)
+        keep[indices(xp, obj, n)] = False
+        return xp.compress(keep, arr, axis=axis)
+    # NumPy itself says which places are left, or what is wrong with obj.
+    left = np.delete(np.arange(n), fetch(obj, "positions to delete"))
+    return xp.take(arr, array(xp, left), axis=axis)
+
+
+def insert(xp, /, arr, obj, values, axis=None):
+    arr, values = array(xp, arr), array(xp, values)
+    if axis is None:
+        arr, axis = arr.ravel(), 0
+    axis = axis_index(axis, arr.ndim)
+    n = arr.shape[axis]
+    where = fetch(obj, "positions to insert at")
+    if isinstance(where, slice) or np.ndim(where) > 0 and np.size(where) != 1:
+        count = len(range(*where.indices(n))) if isinstance(where, slice) else (
+            int(np.sum(where)) if np.asarray(where).dtype == bool else np.size(where))
+        values = values.astype(arr.dtype, copy=False)
+    else:
+        values = values.astype(arr.dtype, copy=False)
+        values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
+        if np.ndim(where) == 0:
+            # A number takes the values along its own axis, as arr[:, i] = values does.
+            values = xp.moveaxis(values, 0, axis)
+        count = values.shape[axis]
+    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1:])
+    values = xp.broadcast_to(values, shape)
+    # NumPy itself says where old and new elements go, and what is wrong with obj.
+    order = np.insert(np.arange(n), where, np.arange(n, n + count))
+    if order.size != n + count:
+        raise NotOnDevice("an index that only NumPy takes")
+    return xp.take(xp.concatenate([arr, values], axis), array(xp, order), axis=axis)
+
+
+# -- changing what is there ----------------------------------------------------------------------
+
+def _apart(xp: Any, source: Any, target: Any) -> Any:
+    """`source`, copied if it may lie in the memory that is about to change: the device's threads know no order."""
+    return source.copy() if xp.may_share_memory(source, target) else source
+
+
+def copyto(xp, /, dst, src, casting="same_kind", where=True):
+    if isinstance(src, (bool, int, float, complex, np.generic)):
+        blank = np.empty((), dst.dtype)
+        np.copyto(blank, src, casting=casting)
+        src = xp.full((), blank[()], dst.dtype)
+    else:
+        src = array(xp, src)
+        if not np.can_cast(src.dtype, dst.dtype, casting):
+            raise TypeError(f"Cannot cast array data from {src.dtype} to {dst.dtype} according to {casting!r}")
+        if src.dtype.kind == "c" and dst.dtype.kind != "c":
+            raise NotOnDevice("NumPy warns of the imaginary part")
+        src = _apart(xp, src, dst)
+    while src.ndim > dst.ndim and src.shape[0] == 1:
+        src = src[0]
+    src = xp.broadcast_to(src, dst.shape).astype(dst.dtype, copy=False)
+    if where is True:
+        dst[...] = src
+        return
+    chosen = array(xp, where)
+    if chosen.dtype != bool:
+        raise TypeError("Cannot cast array data to bool according to the rule 'safe'")
+    xp.copyto(dst, src, where=xp.broadcast_to(_apart(xp, chosen, dst), dst.shape))
+
+
+def place(xp, /, arr, mask, vals):
+    chosen, vals = array(xp, mask), array(xp, vals).ravel()
+    if chosen.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    _fill(xp, arr, chosen, vals, in_turn=True)
+
+
+def putmask(xp, /, a, mask, values):
+    if isinstance(values, (bool, int, float, complex)):
+        values = np.array(values, a.dtype)
+    chosen, values = array(xp, mask), array(xp, values)
+    if chosen.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    if not np.can_cast(values.dtype, a.dtype):
+        raise TypeError(f"Cannot cast array data from {values.dtype} to {a.dtype} according to the rule 'safe'")
+    if values.size:
+        _fill(xp, a, chosen, values.ravel(), in_turn=False)
+
+
+def _fill(xp: Any, target: Any, chosen: Any, values: Any, in_turn: bool) -> None:
+    """Put `values`, over and over, where `chosen` is true: one after the other, or each at its own place."""
+    places = xp.nonzero(chosen.ravel())[0]
+    if places.size == 0:
+        return
+    if values.size == 0:
+        raise ValueError("Cannot insert from an empty array!")
+    values = _apart(xp, values, target)
+    turn = (xp.arange(places.size) if in_turn else places) % values.size
+    target[at(xp, places, target.shape)] = xp.take(values, turn).astype(target.dtype, copy=False)
+
+
+def at(xp: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index tuple of flat places, in C order. (CuPy's own unravel_index waits for a check of its own.)"""
+    found = []
+    for n in reversed(shape):
+        found.append(places % n)
+        places = places // n
+    return tuple(reversed(found))
+
+
+def fill_diagonal(xp, /, a, val, wrap=False):
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        end = a.size if wrap else a.shape[1] * a.shape[1]
+    else:
+        if len(set(a.shape)) != 1:
+            raise ValueError("All dimensions of input must be of equal length")
+        step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), a.size
+    values = _apart(xp, array(xp, val).ravel(), a)
+    places = xp.arange(0, min(end, a.size), step)
+    if places.size == 0 or values.size == 0:
+        raise NotOnDevice("nothing to fill, or to fill with")
+    a[at(xp, places, a.shape)] = xp.take(values, xp.arange(places.size) % values.size).astype(a.dtype, copy=False)
+
+
+# -- index arithmetic ----------------------------------------------------------------------------
+
+def nonzero(xp, /, a):
+    a = array(xp, a)
+    if a.ndim == 0:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    return xp.nonzero(a)
+
+
+def argwhere(xp, /, a):
+    a = array(xp, a)
+    if a.ndim == 0:
+        raise NotOnDevice("an array without dimensions")
+    return xp.argwhere(a)
+
+
+def flatnonzero(xp, /, a):
+    return xp.nonzero(array(xp, a).ravel())[0]
+
+
+def where(xp, /, condition, x=None, y=None):
+    condition = array(xp, condition)
+    if x is None and y is None:
+        return nonzero(xp, condition)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    dtype = np.result_type(*(getattr(v, "dtype", v if isinstance(v, (bool, int, float, complex)) else
+                                     np.asarray(v).dtype) for v in (x, y)))
+    choices = [dtype.type(v) if isinstance(v, (int, float, complex)) and not isinstance(v, np.generic)
+               else array(xp, v, dtype) for v in (x, y)]
+    if not any(is_device(xp, v) for v in choices):
+        choices[0] = xp.full((), choices[0], dtype)
+    return xp.where(condition.astype(bool, copy=False), *choices)
+
+
+def select(xp, /, condlist, choicelist, default=0):
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [array(xp, c) for c in condlist]
+    if any(c.dtype != bool for c in conditions):
+        raise TypeError("invalid entry in condlist: should be boolean ndarray")
+    values = [v if type(v) in (int, float, complex) else array(xp, v) for v in (*choicelist, default)]
+    dtype = np.result_type(*(getattr(v, "dtype", v) for v in values))
+    values = [array(xp, dtype.type(v) if type(v) in (int, float, complex) else v, dtype) for v in values]
+    shape = np.broadcast_shapes(*(v.shape for v in (*conditions, *values[:-1])))
+    if values[-1].ndim:
+        shape = np.broadcast_shapes(shape, values[-1].shape)
+    result = xp.broadcast_to(values[-1], shape)
+    for condition, value in zip(conditions[::-1], values[-2::-1]):
+        result = xp.where(condition, value, result)
+    return result
+
+
+def unravel_index(xp, /, indices, shape, order="C"):
+    places = array(xp, indices)
+    if places.dtype.kind not in "iu":
+        raise TypeError("only int indices permitted")
+    return tuple(xp.unravel_index(places.astype(intp, copy=False), shape, order))
+
+
+def ravel_multi_index(xp, /, multi_index, dims, mode="raise", order="C"):
+    parts = [array(xp, m) for m in multi_index]
+    if any(p.dtype.kind not in "iu" for p in parts):
+        raise TypeError("only int indices permitted")
+    return xp.ravel_multi_index(parts, dims, mode, order)
+
+
+def ix_(xp, /, *args):
+    return tuple(xp.ix_(*(array(xp, a) for a in args)))
+
+
+def bincount(xp, /, x, weights=None, minlength=0):
+    x = array(xp, x)
+    if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
+        raise NotOnDevice(f"counts of {x.dtype}")
+    if weights is not None:
+        weights = array(xp, weights)
+        if weights.dtype.kind == "c":
+            raise TypeError("Cannot cast array data from complex to float64")
+        weights = weights.astype(float, copy=False)
+    if minlength is None:
+        raise TypeError("use 0 instead of None for minlength")
+    return xp.bincount(x.astype(intp, copy=False), weights, minlength)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
+    np.extract: extract, np.delete: delete, np.insert: insert, np.copyto: copyto, np.place: place,
+    np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.nonzero: nonzero, np.argwhere: argwhere,
+    np.flatnonzero: flatnonzero, np.where: where, np.select: select, np.unravel_index: unravel_index,
+    np.ravel_multi_index: ravel_multi_index, np.ix_: ix_, np.bincount: bincount,
+}

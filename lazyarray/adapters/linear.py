@@ -1,0 +1,387 @@
+"""Products of arrays and `numpy.linalg`.
+
+NumPy decomposes and solves in double precision whatever the input, and rounds the result to the input's precision.
+So does this; it also raises where CuPy would answer for float16.
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotOnDevice
+from .common import array, axes_of, axis_index, fetch, takes_arrays, truth, tuple_type
+from .reductions import count_nonzero
+
+_none = np._NoValue
+
+
+# -- products ------------------------------------------------------------------------------------
+
+def dot(xp, /, a, b, out=None):
+    return xp.dot(array(xp, a), array(xp, b))
+
+
+def vdot(xp, /, a, b):
+    a, b = array(xp, a).ravel(), array(xp, b).ravel()
+    return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
+
+
+def tensordot(xp, /, a, b, axes=2):
+    a, b = array(xp, a), array(xp, b)
+    axes = fetch(axes, "axes")
+    if not a.size or not b.size or not (isinstance(axes, (int, np.integer)) or len(axes) == 2):
+        raise NotOnDevice("products without elements")
+    if not isinstance(axes, (int, np.integer)):
+        axes = tuple(tuple(map(int, np.atleast_1d(x))) for x in axes)
+    return xp.tensordot(a, b, axes)
+
+
+def cross(xp, /, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    a, b = array(xp, a), array(xp, b)
+    for x, ax in ((a, axisa if axis is None else axis), (b, axisb if axis is None else axis)):
+        if x.shape[axis_index(ax, x.ndim)] != 3:
+            raise NotOnDevice("vectors of two dimensions, of which NumPy warns")
+    return xp.cross(a, b, axisa, axisb, axisc, axis)
+
+
+def linalg_cross(xp, /, x1, x2, *, axis=-1):
+    x1, x2 = array(xp, x1), array(xp, x2)
+    if x1.shape[axis_index(axis, x1.ndim)] != 3 or x2.shape[axis_index(axis, x2.ndim)] != 3:
+        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
+    return xp.cross(x1, x2, axis=axis)
+
+
+def linalg_outer(xp, /, x1, x2):
+    x1, x2 = array(xp, x1), array(xp, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError("Input arrays must be one-dimensional")
+    return xp.outer(x1, x2)
+
+
+def linalg_tensordot(xp, /, x1, x2, *, axes=2):
+    return tensordot(xp, x1, x2, axes)
+
+
+def linalg_trace(xp, /, x, *, offset=0, dtype=None):
+    x = array(xp, x)
+    if x.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    return xp.trace(x, offset, -2, -1, dtype)
+
+
+def vecdot(xp, /, x1, x2, *, axis=-1):
+    x1, x2 = array(xp, x1), array(xp, x2)
+    x1, x2 = (xp.moveaxis(x, axis_index(axis, x.ndim), -1) for x in (x1, x2))
+    return contract(xp, x1.conj() if x1.dtype.kind == "c" else x1, x2)
+
+
+def contract(xp: Any, x1: Any, x2: Any) -> Any:
+    """Sum of products over the last axis, the others broadcast."""
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError("the last dimensions differ")
+    return xp.matmul(x1[..., None, :], x2[..., :, None])[..., 0, 0]
+
+
+def multi_dot(xp, /, arrays, *, out=None):
+    parts = [array(xp, a) for a in arrays]
+    if len(parts) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    first, last = parts[0].ndim, parts[-1].ndim
+    if first not in (1, 2) or last not in (1, 2) or any(p.ndim != 2 for p in parts[1:-1]):
+        raise np.linalg.LinAlgError("arrays must be two-dimensional, the first and the last may have one dimension")
+    parts[0], parts[-1] = xp.atleast_2d(parts[0]), parts[-1][:, None] if last == 1 else parts[-1]
+    if any(a.shape[1] != b.shape[0] for a, b in zip(parts, parts[1:])):
+        raise ValueError("shapes not aligned")
+    while len(parts) > 1:
+        # The dearest inner dimension goes first: not always the optimum, but close, and cheap to find.
+        i = max(range(len(parts) - 1), key=lambda k: parts[k].shape[1])
+        parts[i:i + 2] = [xp.dot(parts[i], parts[i + 1])]
+    result = parts[0]
+    if first == 1:
+        result = result[0]
+    return result[..., 0] if last == 1 else result
+
+
+def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
+    operands = list(operands)
+    if isinstance(operands[0], str):
+        operands[1:] = [array(xp, o) for o in operands[1:]]
+        arrays = operands[1:]
+    else:
+        arrays = operands[0:len(operands) // 2 * 2:2]
+    dtype = kwargs.pop("dtype", None)
+    casting = kwargs.pop("casting", "safe")
+    if kwargs.pop("order", "K") != "K" or kwargs:
+        raise NotOnDevice("einsum with other keywords")
+    if any(a.dtype.kind == "b" for a in arrays):
+        raise NotOnDevice("sums of bool")
+    if dtype is not None:
+        if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
+            raise TypeError("Cannot cast an operand to dtype= by the casting rule")
+        return xp.einsum(*operands, optimize=optimize, dtype=np.dtype(dtype))
+    return xp.einsum(*operands, optimize=optimize)
+
+
+# -- decompositions and solutions ------------------------------------------------------------------
+
+def _precision(*arrays: Any) -> tuple[np.dtype, np.dtype]:
+    """dtypes to compute in (double) and to give the result in."""
+    result = np.dtype(np.float32)
+    is_complex = False
+    for a in arrays:
+        if a.dtype.kind in "biu":
+            result = np.dtype(float)
+        elif a.dtype.char not in "fdFD":
+            raise TypeError(f"array type {a.dtype} is unsupported in linalg")
+        elif a.dtype.char in "dD":
+            result = np.dtype(float)
+        is_complex = is_complex or a.dtype.kind == "c"
+    if is_complex:
+        return np.dtype(complex), np.dtype(np.complex64 if result == np.float32 else complex)
+    return np.dtype(float), result
+
+
+def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.dtype]:
+    """A stack of matrices in double precision, the dtype of results, and its real kind."""
+    a = array(xp, a)
+    work, result = _precision(a)
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if square and a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    if a.size == 0:
+        raise NotOnDevice("matrices without elements")
+    return a.astype(work, copy=False), result, np.dtype(result.char.lower())
+
+
+def _finite(xp: Any, a: Any, what: str) -> None:
+    """LAPACK reports what cuSOLVER answers with NaN."""
+    if not truth(xp.isfinite(a).all(), "finite?"):
+        raise NotOnDevice(f"{what} of infinities or NaN")
+
+
+def _turned(a: Any) -> Any:
+    a = a.swapaxes(-1, -2)
+    return a.conj() if a.dtype.kind == "c" else a
+
+
+def cholesky(xp, /, a, *, upper=False):
+    a, result, _ = _matrices(xp, a)
+    _finite(xp, a, "decompositions")
+    factor = xp.linalg.cholesky(_turned(a) if upper else a)
+    return (_turned(factor) if upper else factor).astype(result, copy=False)
+
+
+def qr(xp, /, a, mode="reduced"):
+    a, result, _ = _matrices(xp, a, square=False)
+    found = xp.linalg.qr(a, mode)
+    if not isinstance(found, tuple):
+        return found.astype(result, copy=False)
+    found = tuple(f.astype(result, copy=False) for f in found)
+    return found if mode == "raw" else tuple_type("qr")(*found)
+
+
+def svd(xp, /, a, full_matrices=True, compute_uv=True, hermitian=False):
+    a, result, real = _matrices(xp, a, square=hermitian)
+    _finite(xp, a, "decompositions")
+    if hermitian:
+        if not compute_uv:
+            return xp.sort(xp.abs(xp.linalg.eigvalsh(a)), axis=-1)[..., ::-1].astype(real, copy=False)
+        s, u = xp.linalg.eigh(a)
+        sign, s = xp.copysign(1.0, s), xp.abs(s)
+        order = xp.argsort(s, axis=-1)[..., ::-1]
+        sign, s = xp.take_along_axis(sign, order, -1), xp.take_along_axis(s, order, -1)
+        u = xp.take_along_axis(u, xp.broadcast_to(order[..., None, :], u.shape), -1)
+        v = _turned(u * sign[..., None, :])
+    elif not compute_uv:
+        return xp.linalg.svd(a, full_matrices, False).astype(real, copy=False)
+    else:
+        u, s, v = xp.linalg.svd(a, full_matrices, True)
+    return tuple_type("svd")(u.astype(result, copy=False), s.astype(real, copy=False), v.astype(result, copy=False))
+
+
+def svdvals(xp, /, x):
+    return svd(xp, x, compute_uv=False)
+
+
+def eigh(xp, /, a, UPLO="L"):
+    a, result, real = _matrices(xp, a)
+    _finite(xp, a, "eigenvalues")
+    values, vectors = xp.linalg.eigh(a, UPLO.upper())
+    return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
+
+
+def eigvalsh(xp, /, a, UPLO="L"):
+    a, _, real = _matrices(xp, a)
+    _finite(xp, a, "eigenvalues")
+    return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
+
+
+def inv(xp, /, a):
+    a, result, _ = _matrices(xp, a)
+    return xp.linalg.inv(a).astype(result, copy=False)
+
+
+def det(xp, /, a):
+    a, result, _ = _matrices(xp, a)
+    return xp.linalg.det(a).astype(result, copy=False)
+
+
+def slogdet(xp, /, a):
+    a, result, real = _matrices(xp, a)
+    sign, log = xp.linalg.slogdet(a)
+    return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
+
+
+def solve(xp, /, a, b):
+    a, b = array(xp, a), array(xp, b)
+    work, result = _precision(a, b)
+    a = _matrices(xp, a)[0].astype(work, copy=False)
+    b = b.astype(work, copy=False)
+    if b.ndim == 0 or b.size == 0:
+        raise NotOnDevice("right sides without elements")
+    vector = b.ndim == 1
+    if vector:
+        b = b[:, None]
+    if b.shape[-2] != a.shape[-1]:
+        raise ValueError("solve: mismatch in the core dimension")
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
+    found = xp.linalg.solve(a, b).astype(result, copy=False)
+    return found[..., 0] if vector else found
+
+
+def lstsq(xp, /, a, b, rcond=None):
+    a, b = array(xp, a), array(xp, b)
+    work, result = _precision(a, b)
+    if a.ndim != 2 or not a.size or not b.size or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise NotOnDevice("least squares without elements, or of other dimensions")
+    if rcond is None:
+        # In the result's precision, as NumPy has it, although the work is done in double.
+        rcond = np.finfo(result).eps * max(a.shape)
+    rcond = float(fetch(rcond, "rcond"))
+    if rcond >= 1:
+        raise NotOnDevice("rcond of 1 or more")
+    x, residuals, rank, s = xp.linalg.lstsq(a.astype(work), b.astype(work), rcond)
+    real = np.dtype(result.char.lower())
+    return (x.astype(result, copy=False), residuals.astype(real, copy=False), rank.astype(np.int32, copy=False),
+            s.astype(real, copy=False))
+
+
+def pinv(xp, /, a, rcond=None, hermitian=False, *, rtol=_none):
+    a, result, _ = _matrices(xp, a, square=hermitian)
+    if rcond is not None and rtol is not _none:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    if rcond is None:
+        rcond = 1e-15 if rtol is _none else max(a.shape[-2:]) * np.finfo(result).eps if rtol is None else rtol
+    rcond = rcond if isinstance(rcond, (int, float)) else array(xp, rcond)[..., None]
+    u, s, v = svd(xp, a.conj(), full_matrices=False, hermitian=hermitian)
+    large = s > rcond * s.max(axis=-1, keepdims=True)
+    inverse = xp.where(large, 1 / xp.where(large, s, 1.0), 0.0)
+    return xp.matmul(v.swapaxes(-1, -2), inverse[..., None] * u.swapaxes(-1, -2)).astype(result, copy=False)
+
+
+def matrix_rank(xp, /, A, tol=None, hermitian=False, *, rtol=None):
+    a = array(xp, A)
+    if tol is not None and rtol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
+    if a.ndim < 2:
+        return int(truth((a != 0).any()))
+    s = svd(xp, a, compute_uv=False, hermitian=hermitian)
+    if tol is None:
+        rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else _last(xp, rtol)
+        tol = s.max(axis=-1, keepdims=True) * rtol
+    else:
+        tol = _last(xp, tol)
+    return count_nonzero(xp, s > tol, axis=-1)
+
+
+def _last(xp: Any, value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else array(xp, value)[..., None]
+
+
+def matrix_power(xp, /, a, n):
+    a = array(xp, a)
+    n = operator.index(n)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    if n == 0:
+        return xp.broadcast_to(xp.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+    if n < 0:
+        a, n = inv(xp, a), -n
+    result = None
+    while n:
+        n, bit = divmod(n, 2)
+        if bit:
+            result = a if result is None else xp.matmul(result, a)
+        if n:
+            a = xp.matmul(a, a)
+    return result
+
+
+def cond(xp, /, x, p=None):
+    x = array(xp, x)
+    a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
+    if p not in (None, 2, -2):
+        # A singular matrix among others gives infinity in NumPy, and an exception in CuPy.
+        inverse = xp.linalg.inv(a)
+        return (norm(xp, a, p, (-2, -1)) * norm(xp, inverse, p, (-2, -1))).astype(real, copy=False)
+    _finite(xp, a, "conditions")
+    s = svd(xp, x, compute_uv=False)
+    top, bottom = (s[..., -1], s[..., 0]) if p == -2 else (s[..., 0], s[..., -1])
+    return xp.where(bottom == 0, s.dtype.type("inf"), top / xp.where(bottom == 0, s.dtype.type(1), bottom))
+
+
+def norm(xp, /, x, ord=None, axis=None, keepdims=False):
+    x = array(xp, x)
+    if x.size == 0 or axis is None and x.ndim == 0 and ord is not None:
+        raise NotOnDevice("norms without elements")
+    return xp.linalg.norm(x, ord, axis, bool(keepdims))
+
+
+def vector_norm(xp, /, x, *, axis=None, keepdims=False, ord=2):
+    x = array(xp, x)
+    shape, axes = x.shape, axes_of(axis, x.ndim)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    flat = x.transpose(*axes, *rest).reshape([-1] + [shape[i] for i in rest]) if x.size else x
+    result = norm(xp, flat, ord, 0)
+    return result.reshape([1 if i in axes else n for i, n in enumerate(shape)]) if keepdims else result
+
+
+def matrix_norm(xp, /, x, *, keepdims=False, ord="fro"):
+    return norm(xp, x, ord, (-2, -1), keepdims)
+
+
+def cov(xp, /, m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    if fweights is not None or aweights is not None:
+        raise NotOnDevice("weights, which NumPy checks one by one")
+    m = array(xp, m)
+    if not m.size or ddof is not None and ddof != int(ddof):
+        raise NotOnDevice("nothing to compare")
+    return xp.cov(m, None if y is None else array(xp, y), rowvar, bias, ddof, dtype=dtype)
+
+
+def corrcoef(xp, /, x, y=None, rowvar=True, *, dtype=None):
+    x = array(xp, x)
+    if not x.size:
+        raise NotOnDevice("nothing to compare")
+    return xp.corrcoef(x, None if y is None else array(xp, y), rowvar, dtype=dtype)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.dot: dot, np.vdot: vdot, np.inner: takes_arrays("inner", "a", "b"), np.outer: takes_arrays("outer", "a", "b"),
+    np.kron: takes_arrays("kron", "a", "b"), np.tensordot: tensordot, np.einsum: einsum, np.cross: cross,
+    np.trace: takes_arrays("trace", "a"), np.cov: cov, np.corrcoef: corrcoef,
+    np.linalg.matmul: takes_arrays("matmul", "x1", "x2"), np.linalg.cross: linalg_cross,
+    np.linalg.outer: linalg_outer, np.linalg.tensordot: linalg_tensordot, np.linalg.trace: linalg_trace,
+    np.linalg.vecdot: vecdot, np.linalg.multi_dot: multi_dot, np.linalg.cholesky: cholesky, np.linalg.qr: qr,
+    np.linalg.svd: svd, np.linalg.svdvals: svdvals, np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh,
+    np.linalg.inv: inv, np.linalg.det: det, np.linalg.slogdet: slogdet, np.linalg.solve: solve,
+    np.linalg.lstsq: lstsq, np.linalg.pinv: pinv, np.linalg.matrix_rank: matrix_rank,
+    np.linalg.matrix_power: matrix_power, np.linalg.cond: cond, np.linalg.norm: norm,
+    np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
+    np.linalg.tensorinv: takes_arrays("linalg.tensorinv", "a"),
+    np.linalg.tensorsolve: takes_arrays("linalg.tensorsolve", "a", "b"),
+}

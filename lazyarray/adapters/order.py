@@ -1,0 +1,317 @@
+"""Sorting, partitions, medians and quantiles.
+
+CuPy sorts stably with NaN last, as NumPy's stable sort does, but its selection kernels misplace NaN, so everything
+here sorts. Only five of NumPy's thirteen quantile methods exist there, and its nanmedian mistakes infinities.
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotOnDevice
+from .common import answer_dtype, array, axes_of, axis_index, count_of, fetch, intp, intp_result, truth
+from .reductions import warn
+
+_none = np._NoValue
+
+
+def _plain_order(kind, order, stable, descending) -> None:
+    if order is not None or descending not in (_none, None, False):
+        raise NotOnDevice("order= or descending=")
+    if kind is not None:
+        if stable is not None:
+            raise ValueError("`kind` and `stable` parameters can't be provided at the same time.")
+        if kind not in ("quicksort", "mergesort", "heapsort", "stable"):
+            raise NotOnDevice(f"kind={kind!r}")
+
+
+def sort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
+    a = array(xp, a)
+    _plain_order(kind, order, stable, descending)
+    return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim))
+
+
+def argsort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
+    a = array(xp, a)
+    _plain_order(kind, order, stable, descending)
+    if a.ndim == 0:
+        raise NotOnDevice("an array without dimensions")
+    return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim)))
+
+
+def _check_kth(kth, n: int) -> None:
+    kth = np.asarray(fetch(kth, "kth"))
+    if kth.dtype.kind not in "iu":
+        raise NotOnDevice("kth is not of integers")
+    if kth.size and (kth.min() < -n or kth.max() >= n):
+        raise ValueError("kth out of bounds")
+
+
+def partition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
+    a = array(xp, a)
+    if order is not None or kind != "introselect":
+        raise NotOnDevice("order= or kind=")
+    _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
+    return sort(xp, a, axis)
+
+
+def argpartition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
+    a = array(xp, a)
+    if order is not None or kind != "introselect":
+        raise NotOnDevice("order= or kind=")
+    _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
+    return argsort(xp, a, axis)
+
+
+def lexsort(xp, /, keys, axis=-1):
+    keys = [array(xp, k) for k in (keys if isinstance(keys, (list, tuple)) else array(xp, keys))]
+    if not keys or keys[0].ndim == 0:
+        raise NotOnDevice("keys without dimensions")
+    axis = axis_index(axis, keys[0].ndim)
+    if any(k.shape != keys[0].shape for k in keys):
+        raise ValueError("all keys need to be the same shape")
+    found = xp.argsort(keys[0], axis=axis)
+    for key in keys[1:]:
+        found = xp.take_along_axis(found, xp.argsort(xp.take_along_axis(key, found, axis), axis=axis), axis)
+    return intp_result(found)
+
+
+def sort_complex(xp, /, a):
+    a = array(xp, a)
+    return xp.sort(a.astype(answer_dtype(np.sort_complex, (a.dtype,))))
+
+
+# -- medians and quantiles -----------------------------------------------------------------------
+
+def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """`a` sorted along one last axis that joins the axes of `axis`, and the shape with 1 in their places."""
+    axes = axes_of(axis, a.ndim)
+    kept = [i for i in range(a.ndim) if i not in axes]
+    n = count_of(a.shape, axes)
+    if n == 0 or a.size == 0:
+        raise NotOnDevice("a slice without elements")
+    slices = a.transpose(*kept, *axes).reshape([a.shape[i] for i in kept] + [n])
+    return xp.sort(slices, axis=-1), tuple(1 if i in axes else m for i, m in enumerate(a.shape))
+
+
+def _real(xp: Any, a: Any) -> Any:
+    a = array(xp, a)
+    if a.dtype.kind not in "fiub":
+        raise NotOnDevice(f"quantiles of {a.dtype}")
+    return a
+
+
+def median(xp, /, a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    a = _real(xp, a)
+    ordered, ones = _sorted_slices(xp, a, axis)
+    n = ordered.shape[-1]
+    low, high = ordered[..., (n - 1) // 2], ordered[..., n // 2]
+    result = answer_dtype(np.median, (a.dtype,))
+    if low is not high and n % 2 == 0:
+        work = np.dtype(np.float32) if result == np.float16 else result
+        low = ((low.astype(work) + high.astype(work)) / work.type(2)).astype(result, copy=False)
+    else:
+        low = low.astype(result)
+    if a.dtype.kind == "f":
+        # NaN sorts to the end, and one of them is enough.
+        low = xp.where(xp.isnan(ordered[..., -1]), result.type("nan"), low)
+    return low.reshape(ones) if keepdims else low
+
+
+def _count_valid(xp: Any, ordered: Any) -> Any:
+    count = xp.sum(~xp.isnan(ordered), axis=-1)
+    if truth((count == 0).any(), "a slice of NaN"):
+        warn("All-NaN slice encountered")
+    return count
+
+
+def nanmedian(xp, /, a, axis=None, out=None, overwrite_input=False, keepdims=_none):
+    a = _real(xp, a)
+    keepdims = keepdims is not _none and keepdims
+    if a.dtype.kind != "f":
+        return median(xp, a, axis, keepdims=keepdims)
+    ordered, ones = _sorted_slices(xp, a, axis)
+    count = _count_valid(xp, ordered)
+    low = xp.take_along_axis(ordered, xp.maximum((count - 1) // 2, 0)[..., None], -1)[..., 0]
+    high = xp.take_along_axis(ordered, (count // 2)[..., None] % ordered.shape[-1], -1)[..., 0]
+    work = np.dtype(np.float32) if a.dtype == np.float16 else a.dtype
+    middle = xp.where(low == high, low.astype(work), (low.astype(work) + high.astype(work)) / work.type(2))
+    middle = xp.where(count == 0, work.type("nan"), middle).astype(a.dtype, copy=False)
+    return middle.reshape(ones) if keepdims else middle
+
+
+#: Continuous methods of Hyndman and Fan: (alpha, beta).
+_HYNDMAN_FAN = {
+    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0), "linear": (1, 1),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}
+_METHODS = {*_HYNDMAN_FAN, "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "lower", "higher",
+            "midpoint", "nearest"}
+
+
+def _places(ns: Any, n: Any, q: Any, method: str) -> tuple[Any, Any]:
+    """Position below each quantile in `n` sorted values, and the weight of the next one (`ns`: NumPy or the device)."""
+    if method in ("lower", "higher", "nearest", "midpoint"):
+        v = (n - 1) * q
+        if method == "midpoint":
+            return ns.floor(v), ns.where(v % 1 == 0, 0.0, 0.5)
+        return {"lower": ns.floor, "higher": ns.ceil, "nearest": ns.rint}[method](v), v * 0
+    if method in ("inverted_cdf", "closest_observation"):
+        v = n * q - (1 if method == "inverted_cdf" else 1.5)
+        low = ns.floor(v)
+        stay = v == low
+        if method == "closest_observation":
+            stay = stay & (low % 2 == 1)
+        return ns.maximum(ns.where(stay, low, low + 1), 0), v * 0
+    if method == "averaged_inverted_cdf":
+        v = n * q - 1
+        low = ns.floor(v)
+        return low, ns.where(v == low, 0.5, 1.0)
+    alpha, beta = _HYNDMAN_FAN[method]
+    v = (n - 1) * q if method == "linear" else n * q + (alpha + q * (1 - alpha - beta)) - 1
+    low = ns.floor(v)
+    return low, v - low
+
+
+def _quantile(xp, a, q, axis, method, keepdims, weights, scale, func):
+    a = _real(xp, a)
+    if weights is not None or method not in _METHODS:
+        raise NotOnDevice("weights=, or a method that NumPy shall judge")
+    result = answer_dtype(func, (a.dtype, _hashable(q)), method=method)
+    q = np.asarray(fetch(q, "the quantiles"), dtype=float) / scale
+    if q.ndim > 2 or not (np.all(q >= 0) and np.all(q <= 1)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    ordered, ones = _sorted_slices(xp, a, axis)
+    n = ordered.shape[-1]
+    if func in (np.nanquantile, np.nanpercentile) and a.dtype.kind == "f":
+        values = _nan_quantiles(xp, ordered, q, method, result)
+    else:
+        low, weight = _places(np, n, q.ravel(), method)
+        # Beyond an end both neighbours are the end itself.
+        outside = (low < 0) | (low >= n - 1)
+        low = np.clip(low, 0, n - 1).astype(intp)
+        values = _between(xp, [ordered[..., int(i)] for i in low],
+                          [ordered[..., int(i)] for i in np.where(outside, low, np.minimum(low + 1, n - 1))],
+                          weight, result)
+        if a.dtype.kind == "f":
+            missing = xp.isnan(ordered[..., -1])
+            values = [xp.where(missing, result.type("nan"), v) for v in values]
+    if keepdims:
+        values = [v.reshape(ones) for v in values]
+    if q.ndim == 0:
+        return values[0]
+    stacked = xp.stack(values) if values else xp.empty((0, *(ones if keepdims else ordered.shape[:-1])), result)
+    return stacked.reshape(q.shape + stacked.shape[1:])
+
+
+def _hashable(q: Any) -> Any:
+    """What of the quantiles decides the result's dtype: their dtype, or that they are a Python number."""
+    if isinstance(q, (int, float)) and not isinstance(q, np.generic):
+        return 0.5
+    return q.dtype if hasattr(q, "dtype") else np.asarray(q).dtype
+
+
+def _between(xp, lows, highs, weights, result):
+    """Interpolated values, computed from the nearer end as NumPy does."""
+    work = np.dtype(np.float32) if result == np.float16 else result
+    values = []
+    for low, high, t in zip(lows, highs, weights):
+        if work.kind != "f" or t == 0:
+            values.append(low.astype(result))
+            continue
+        low, high = low.astype(work), high.astype(work)
+        step = high - low
+        value = low + step * work.type(t) if t < 0.5 else high - step * work.type(1 - t)
+        # The difference of equal infinities is NaN in NumPy too.
+        values.append(value.astype(result, copy=False))
+    return values
+
+
+def _nan_quantiles(xp, ordered, q, method, result):
+    """Quantiles of what is not NaN in each slice."""
+    count = _count_valid(xp, ordered)
+    work = np.dtype(np.float32) if result == np.float16 else result
+    last = xp.maximum(count - 1, 0)
+    values = []
+    for one in q.ravel():
+        low, t = _places(xp, count.astype(float), float(one), method)
+        outside = (low < 0) | (low >= last)
+        low = xp.minimum(xp.maximum(low, 0), last).astype(intp)
+        high = xp.where(outside, low, xp.minimum(low + 1, last))
+        below, above = (xp.take_along_axis(ordered, i[..., None], -1)[..., 0].astype(work) for i in (low, high))
+        t = t.astype(work)
+        step = above - below
+        value = xp.where(t < 0.5, below + step * t, above - step * (1 - t))
+        value = xp.where(t == 0, below, value)
+        values.append(xp.where(count == 0, work.type("nan"), value).astype(result, copy=False))
+    return values
+
+
+def quantile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+             weights=None):
+    return _quantile(xp, a, q, axis, method, keepdims, weights, 1, np.quantile)
+
+
+def percentile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+               weights=None):
+    return _quantile(xp, a, q, axis, method, keepdims, weights, 100, np.percentile)
+
+
+def nanquantile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_none, *,
+                weights=None):
+    return _quantile(xp, a, q, axis, method, keepdims is not _none and keepdims, weights, 1, np.nanquantile)
+
+
+def nanpercentile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_none, *,
+                  weights=None):
+    return _quantile(xp, a, q, axis, method, keepdims is not _none and keepdims, weights, 100, np.nanpercentile)
+
+
+# -- places in sorted arrays ---------------------------------------------------------------------
+
+def searchsorted(xp, /, a, v, side="left", sorter=None):
+    a, v = array(xp, a), array(xp, v)
+    if side not in ("left", "right"):
+        raise ValueError("search side must be one of 'left' or 'right'")
+    if a.ndim != 1:
+        raise NotOnDevice("a is not one-dimensional")
+    if sorter is not None:
+        sorter = array(xp, sorter)
+        if sorter.dtype.kind not in "iu" or sorter.shape != a.shape:
+            raise NotOnDevice("sorter is of another shape or dtype")
+        if truth(((sorter < 0) | (sorter >= a.size)).any(), "index check"):
+            raise ValueError("Sorter index out of range.")
+        a = xp.take(a, sorter)
+    # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.
+    dtype = np.result_type(a.dtype, v.dtype)
+    return xp.searchsorted(a.astype(dtype, copy=False), v.astype(dtype, copy=False), side=side)
+
+
+def digitize(xp, /, x, bins, right=False):
+    x, bins = array(xp, x), array(xp, bins)
+    if x.dtype.kind == "c" or bins.dtype.kind == "c":
+        raise TypeError("x may not be complex")
+    if bins.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    # One flag each for rising, falling and NaN, in one wait; CuPy itself does not look.
+    before, after = bins[:-1], bins[1:]
+    rising, falling, odd = fetch(
+        xp.stack([(before <= after).all(), (before >= after).all(), (bins != bins).any()]), "are the bins monotonic?")
+    if odd:
+        raise NotOnDevice("NaN among the bins")
+    side = "left" if operator.truth(right) else "right"
+    if rising:
+        return searchsorted(xp, bins, x, side)
+    if falling:
+        return bins.size - searchsorted(xp, bins[::-1], x, side)
+    raise ValueError("bins must be monotonically increasing or decreasing")
+
+
+ADAPTED: dict[Any, Any] = {
+    np.sort: sort, np.argsort: argsort, np.partition: partition, np.argpartition: argpartition,
+    np.lexsort: lexsort, np.sort_complex: sort_complex, np.median: median, np.nanmedian: nanmedian,
+    np.quantile: quantile, np.percentile: percentile, np.nanquantile: nanquantile,
+    np.nanpercentile: nanpercentile, np.searchsorted: searchsorted, np.digitize: digitize,
+}

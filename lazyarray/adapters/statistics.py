@@ -1,0 +1,322 @@
+"""Histograms, convolutions, polynomials and rows of evenly spaced numbers.
+
+A histogram's edges are computed by NumPy from the smallest and the largest value: counts must not hang on the last
+bit of an edge. CuPy counts NaN, and integers up to one beyond the last edge.
+"""
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotOnDevice
+from .common import array, fetch, intp, is_device, resolve, truth
+from .linear import inv, lstsq
+from .order import searchsorted
+
+
+# -- histograms ----------------------------------------------------------------------------------
+
+def _extent(xp: Any, a: Any, range: Any) -> np.ndarray:
+    """Two host values with the dtype and the extremes of `a`: all that NumPy needs to place even edges."""
+    if range is not None or a.size == 0:
+        return np.zeros(min(a.size, 1), a.dtype)
+    return fetch(xp.stack([a.min(), a.max()]), "the extremes of the data")
+
+
+def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
+    """Edges on the host, or on the device if they were given there."""
+    if isinstance(bins, str):
+        raise NotOnDevice("bins by name")
+    if is_device(xp, bins) and bins.ndim:
+        if bins.ndim != 1:
+            raise ValueError("`bins` must be 1d, when an array")
+        if truth((bins[:-1] > bins[1:]).any(), "are the bins monotonic?"):
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return bins
+    range = None if range is None else tuple(fetch(r, "range") for r in range)
+    return np.histogram_bin_edges(_extent(xp, a, range), fetch(bins, "bins"), range)
+
+
+def _plain(xp: Any, a: Any) -> Any:
+    a = array(xp, a)
+    if a.dtype.kind not in "fiu" or a.dtype == np.uint64:
+        raise NotOnDevice(f"a histogram of {a.dtype}")
+    return a.ravel()
+
+
+def _counts(xp: Any, a: Any, edges: Any, weights: Any) -> Any:
+    n = edges.size - 1
+    places = searchsorted(xp, edges, a, "right") - 1
+    # The last bin has its upper edge too. What lies outside, NaN included, goes into a bin of its own.
+    places = xp.where(a == edges[-1], n - 1, places)
+    inside = (a >= edges[0]) & (a <= edges[-1])
+    places = xp.where(inside, places, n)
+    return xp.bincount(places, weights, n + 1)[:n]
+
+
+def histogram(xp, /, a, bins=10, range=None, density=None, weights=None):
+    shape = array(xp, a).shape
+    a = _plain(xp, a)
+    edges = _edges(xp, a, bins, range)
+    uniform = not is_device(xp, edges) and np.ndim(bins) == 0
+    edges = array(xp, edges)
+    if edges.size < 2:
+        raise NotOnDevice("fewer than two edges")
+    if weights is None:
+        counts = _counts(xp, a, edges, None)
+    else:
+        weights = array(xp, weights)
+        if weights.shape != shape:
+            raise ValueError("weights should have the same shape as a.")
+        if weights.dtype.kind not in "fc" and not (weights.dtype.kind in "iu" and uniform):
+            raise NotOnDevice(f"weights of {weights.dtype}")
+        flat = weights.ravel()
+        if flat.dtype.kind == "c":
+            counts = _counts(xp, a, edges, flat.real.astype(float)) + 1j * _counts(
+                xp, a, edges, flat.imag.astype(float))
+        else:
+            counts = _counts(xp, a, edges, flat.astype(float))
+        counts = counts.astype(weights.dtype)
+    if density:
+        return counts / xp.diff(edges).astype(float) / counts.sum(), edges
+    return counts, edges
+
+
+def histogram_bin_edges(xp, /, a, bins=10, range=None, weights=None):
+    return array(xp, _edges(xp, _plain(xp, a), bins, range))
+
+
+def histogramdd(xp, /, sample, bins=10, range=None, density=None, weights=None):
+    if is_device(xp, sample):
+        columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
+    else:
+        columns = [array(xp, s) for s in sample]
+    columns = [_plain(xp, c) for c in columns]
+    ndim = len(columns)
+    if isinstance(bins, (int, np.integer)):
+        bins = [bins] * ndim
+    elif is_device(xp, bins) or len(bins) != ndim:
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    ranges = [None] * ndim if range is None else list(range)
+    if len(ranges) != ndim or not columns[0].size:
+        raise NotOnDevice("ranges of another number, or no sample")
+    edges, places, inside = [], 0, True
+    for column, count, extent in zip(columns, bins, ranges):
+        if not is_device(xp, count) and np.ndim(count) == 0:
+            # Unlike np.histogram, these edges are of the sample's own floats.
+            low, high = _extent(xp, column, None) if extent is None else extent
+            if not (np.isfinite(low) and np.isfinite(high)) or low > high:
+                raise ValueError("range is not finite, or max must be larger than min")
+            if low == high:
+                low, high = low - 0.5, high + 0.5
+            edge = np.linspace(low, high, operator.index(count) + 1)
+        else:
+            edge = _edges(xp, column, count, extent)
+        edge = array(xp, edge)
+        n = edge.size - 1
+        if n < 1:
+            raise NotOnDevice("fewer than two edges")
+        place = xp.where(column == edge[-1], n - 1, searchsorted(xp, edge, column, "right") - 1)
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
+        places = places * n + place
+        edges.append(edge)
+    shape = tuple(e.size - 1 for e in edges)
+    total = int(np.prod(shape))
+    if weights is not None:
+        weights = array(xp, weights).astype(float)
+    counts = xp.bincount(xp.where(inside, places, total).astype(intp), weights, total + 1)[:total]
+    counts = counts.reshape(shape).astype(float)
+    if density:
+        volume = counts.sum()
+        for i, edge in enumerate(edges):
+            counts = counts / xp.diff(edge).reshape([-1 if k == i else 1 for k in _range(ndim)])
+        counts = counts / volume
+    return counts, edges
+
+
+_range = range
+
+
+def histogram2d(xp, /, x, y, bins=10, range=None, density=None, weights=None):
+    x, y = array(xp, x), array(xp, y)
+    if x.shape != y.shape:
+        raise ValueError("x and y must have the same length.")
+    if is_device(xp, bins) or np.ndim(bins) == 1 and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    counts, edges = histogramdd(xp, [x, y], bins, range, density, weights)
+    return counts, *edges
+
+
+# -- convolution -----------------------------------------------------------------------------------
+
+_SHORT = 64
+"""Up to this many taps, one multiplication and addition each; beyond it, Fourier transforms."""
+
+
+def convolve(xp, /, a, v, mode="full"):
+    a, v = (x.reshape(1) if x.ndim == 0 else x for x in (array(xp, a), array(xp, v)))
+    if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
+        raise ValueError("object too deep for desired array, or empty")
+    if mode not in ("full", "same", "valid"):
+        raise NotOnDevice(f"mode={mode!r}")
+    if v.size > a.size:
+        a, v = v, a
+    dtype = np.result_type(a.dtype, v.dtype)
+    n, m = a.size, v.size
+    if dtype.kind == "b":
+        return convolve(xp, a.astype(intp), v.astype(intp), mode) != 0
+    full = _long(xp, a, v, dtype) if m > _SHORT and dtype.kind in "fc" else _short(xp, a, v, dtype)
+    if mode == "full":
+        return full
+    start = m - 1 if mode == "valid" else (m - 1) // 2
+    return full[start:start + (n - m + 1 if mode == "valid" else n)]
+
+
+def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
+    if v.size > 1024:
+        raise NotOnDevice("a long convolution of integers")
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    a, v = a.astype(work, copy=False), v.astype(work, copy=False)
+    full = xp.zeros(a.size + v.size - 1, work)
+    for k in range(v.size):
+        full[k:k + a.size] += a * v[k]
+    return full.astype(dtype, copy=False)
+
+
+def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
+    # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
+    if not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite?"):
+        raise NotOnDevice("a long convolution of infinities or NaN")
+    n = a.size + v.size - 1
+    size = 1 << (n - 1).bit_length()
+    if dtype.kind == "c":
+        product = xp.fft.ifft(xp.fft.fft(a.astype(complex), size) * xp.fft.fft(v.astype(complex), size))
+    else:
+        product = xp.fft.irfft(xp.fft.rfft(a.astype(float), size) * xp.fft.rfft(v.astype(float), size), size)
+    return product[:n].astype(dtype)
+
+
+def correlate(xp, /, a, v, mode="valid"):
+    a, v = array(xp, a), array(xp, v)
+    if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
+        raise ValueError("object too deep for desired array, or empty")
+    turned = v[::-1].conj() if v.dtype.kind == "c" else v[::-1]
+    if mode == "same" and v.size > a.size:
+        # NumPy centres on the longer one, counted from its other end.
+        full = convolve(xp, a, turned)
+        start = (a.size - 1) - (a.size - 1) // 2
+        return full[start:start + v.size]
+    return convolve(xp, a, turned, mode)
+
+
+# -- polynomials -------------------------------------------------------------------------------------
+
+def polyval(xp, /, p, x):
+    if isinstance(x, np.poly1d) or isinstance(p, np.poly1d):
+        raise NotOnDevice("a polynomial object takes part")
+    x, p = array(xp, x), array(xp, p)
+    if p.ndim != 1 or p.size > 256:
+        raise NotOnDevice("coefficients of other than one dimension, or very many")
+    if not p.size:
+        return xp.zeros_like(x)
+    dtype = np.result_type(x.dtype, p.dtype)
+    if dtype.kind == "b":
+        raise NotOnDevice("polynomials of bool")
+    p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
+    result = xp.broadcast_to(p[0], x.shape)
+    for k in range(1, p.size):
+        result = result * x + p[k]
+    return result.copy() if p.size == 1 else result
+
+
+def _aligned(name: str) -> Any:
+    def adapter(xp, /, a1, a2):
+        parts = [array(xp, a) for a in (a1, a2)]
+        if any(p.ndim > 1 for p in parts):
+            raise NotOnDevice("coefficients of more than one dimension")
+        parts = [p.reshape(1) if p.ndim == 0 else p for p in parts]
+        n = max(p.size for p in parts)
+        parts = [xp.concatenate([xp.zeros(n - p.size, p.dtype), p]) if p.size < n else p for p in parts]
+        return resolve(xp, name)(*parts)
+
+    adapter.__name__ = "poly" + name
+    return adapter
+
+
+def vander(xp, /, x, N=None, increasing=False):
+    x = array(xp, x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    n = x.size if N is None else operator.index(N)
+    powers = xp.ones((x.size, n), np.promote_types(x.dtype, int))
+    if n > 1:
+        powers[:, 1:] = x[:, None]
+        powers = xp.cumprod(powers, axis=1)
+    return powers if increasing else powers[:, ::-1]
+
+
+def polyfit(xp, /, x, y, deg, rcond=None, full=False, w=None, cov=False):
+    x, y = array(xp, x) + 0.0, array(xp, y) + 0.0
+    order = operator.index(deg) + 1
+    if order < 1:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.size * np.finfo(x.dtype).eps
+    left, right = vander(xp, x, order), y
+    if w is not None:
+        w = array(xp, w) + 0.0
+        if w.shape != x.shape:
+            raise TypeError("expected w and y to have the same length")
+        left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
+    scale = xp.sqrt((left * left).sum(axis=0))
+    left = left / scale
+    found, residuals, rank, s = lstsq(xp, left, right, rcond)
+    found = (found.T / scale).T
+    if full:
+        return found, residuals, rank, s, rcond
+    if fetch(rank, "the rank of the fit") != order:
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=6)
+    if not cov:
+        return found
+    base = inv(xp, xp.dot(left.T, left)) / xp.outer(scale, scale)
+    if cov != "unscaled":
+        if x.size <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (x.size - order)
+        base = base * factor if y.ndim == 1 else base[:, :, None] * factor
+    return found, base
+
+
+# -- evenly spaced numbers ---------------------------------------------------------------------------
+
+def linspace(xp, /, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = (v if isinstance(v, (int, float)) else array(xp, v) for v in (start, stop))
+    if device not in (None, "cpu") or not (is_device(xp, start) or is_device(xp, stop)):
+        raise NotOnDevice("numbers alone")
+    if any(is_device(xp, v) and v.dtype.kind not in "iuf" for v in (start, stop)):
+        raise NotOnDevice("ends that are not real numbers")
+    return xp.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+
+
+def logspace(xp, /, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    if not isinstance(base, (int, float)):
+        raise NotOnDevice("bases in an array")
+    powers = linspace(xp, start, stop, num, endpoint, axis=axis)
+    result = xp.power(powers.dtype.type(base), powers)
+    return result if dtype is None else result.astype(dtype, copy=False)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
+    np.histogram2d: histogram2d, np.convolve: convolve, np.correlate: correlate, np.polyval: polyval,
+    np.polyadd: _aligned("add"), np.polysub: _aligned("subtract"), np.polyfit: polyfit, np.vander: vander,
+    np.linspace: linspace, np.logspace: logspace,
+}

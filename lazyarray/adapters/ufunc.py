@@ -1,0 +1,160 @@
+"""Ufuncs that the device has not, or that mean something else there.
+
+Operands come in the dtypes of NumPy's loop. CuPy's floor division and remainder of floats go by the rounded quotient
+(``1 // 0.1`` is 10, ``1 % inf`` NaN), its shifts are C's, its integer power takes negative exponents, and its fmod of
+64-bit integers goes through doubles.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .common import truth
+from .linear import contract
+
+_umath = np._core.umath
+
+_DIVIDE = """
+    {T} m = fmod(a, b);
+    {T} q;
+    if (b == 0) {{ q = a / b; }} else {{
+        q = (a - m) / b;
+        if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m += b; q -= 1; }} }} else {{ m = copysign(({T})0, b); }}
+        if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
+    }}
+    out = {out};
+"""
+_C_TYPES = {"f": "float", "d": "double"}
+_kernels: dict[Any, Any] = {}
+
+
+def _fused(xp: Any, char: str, out: str) -> Any:
+    """One kernel for NumPy's division with remainder, where the device compiles kernels; else None."""
+    make = getattr(xp, "ElementwiseKernel", None)
+    if make is None:
+        return None
+    kernel = _kernels.get((char, out))
+    if kernel is None:
+        kind = _C_TYPES[char]
+        kernel = _kernels[char, out] = make(
+            f"{kind} a, {kind} b", f"{kind} out", _DIVIDE.format(T=kind, out=out), f"lazyarray_divide_{out}_{char}")
+    return kernel
+
+
+def _array(xp: Any, x: Any) -> Any:
+    return x if isinstance(x, xp.ndarray) else xp.full((), x, x.dtype)
+
+
+def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
+    """Quotient ("q") or remainder ("m") of floats."""
+    dtype = a.dtype
+    if dtype == np.float16:
+        return _divide(xp, a.astype(np.float32), b.astype(np.float32), which).astype(dtype)
+    a, b = _array(xp, a), _array(xp, b)
+    kernel = _fused(xp, dtype.char, which)
+    if kernel is not None:
+        return kernel(a, b)
+    zero = dtype.type(0)
+    first = xp.fmod(a, b)
+    turned = (first != 0) & ((b < 0) != (first < 0))
+    if which == "m":
+        rest = xp.where(turned, first + b, first)
+        return xp.where(b == 0, first, xp.where(first == 0, xp.copysign(zero, b), rest))
+    quotient = (a - first) / b
+    quotient = xp.where(turned, quotient - dtype.type(1), quotient)
+    down = xp.floor(quotient)
+    down = xp.where(quotient - down > dtype.type(0.5), down + dtype.type(1), down)
+    return xp.where(b == 0, a / b, xp.where(quotient == 0, xp.copysign(zero, a / b), down))
+
+
+def floor_divide(xp, /, a, b):
+    return _divide(xp, a, b, "q") if a.dtype.kind == "f" else xp.floor_divide(a, b)
+
+
+def remainder(xp, /, a, b):
+    return _divide(xp, a, b, "m") if a.dtype.kind == "f" else xp.remainder(a, b)
+
+
+def divmod_(xp, /, a, b):
+    return floor_divide(xp, a, b), remainder(xp, a, b)
+
+
+def fmod(xp, /, a, b):
+    if a.dtype.kind == "f" or a.dtype.itemsize < 8:
+        return xp.fmod(a, b)
+    rest = xp.remainder(a, b)
+    return rest if a.dtype.kind == "u" else xp.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
+
+
+def power(xp, /, a, b):
+    if b.dtype.kind == "i" and truth(_least(xp, b) < 0, "a negative exponent?"):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    return xp.power(a, b)
+
+
+def _least(xp: Any, b: Any) -> Any:
+    if not isinstance(b, xp.ndarray):
+        return b
+    return b.min() if b.size else np.int64(0)
+
+
+def _shift(name: str) -> Any:
+    def adapter(xp, /, a, b):
+        bits = a.dtype.itemsize * 8
+        if not isinstance(b, xp.ndarray) and 0 <= int(b) < bits:
+            return getattr(xp, name)(a, b)
+        a, b = _array(xp, a), _array(xp, b)
+        beyond = (b >= bits) if b.dtype.kind == "u" else (b < 0) | (b >= bits)
+        zero = a.dtype.type(0)
+        shifted = getattr(xp, name)(a, xp.where(beyond, b.dtype.type(0), b))
+        rest = xp.where(a < 0, a.dtype.type(-1), zero) if name == "right_shift" and a.dtype.kind == "i" else zero
+        return xp.where(beyond, rest, shifted)
+
+    adapter.__name__ = name
+    return adapter
+
+
+def _compare(name: str) -> Any:
+    """Signed with unsigned 64-bit integers are compared by value in NumPy, and as doubles in CuPy."""
+    swapped = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+               "equal": "equal", "not_equal": "not_equal"}[name]
+    # What a negative number gives beside any unsigned one.
+    negative = name in ("less", "less_equal", "not_equal")
+
+    def adapter(xp, /, a, b):
+        if a.dtype == b.dtype:
+            return getattr(xp, name)(a, b)
+        if a.dtype.kind == "u":
+            return UFUNCS[getattr(np, swapped)](xp, b, a)
+        return xp.where(a < 0, np.bool_(negative), getattr(xp, name)(a.astype(np.uint64), b))
+
+    adapter.__name__ = name
+    return adapter
+
+
+def clip(xp, /, a, low, high):
+    return xp.minimum(xp.maximum(a, low), high)
+
+
+def vecdot(xp, /, a, b):
+    return contract(xp, a.conj() if a.dtype.kind == "c" else a, b)
+
+
+def matvec(xp, /, a, b):
+    return xp.matmul(a, b[..., None])[..., 0]
+
+
+def vecmat(xp, /, a, b):
+    return xp.matmul((a.conj() if a.dtype.kind == "c" else a)[..., None, :], b)[..., 0, :]
+
+
+#: Ufunc -> adapter(xp, *operands).
+UFUNCS: dict[np.ufunc, Any] = {
+    np.floor_divide: floor_divide, np.remainder: remainder, np.divmod: divmod_, np.fmod: fmod, np.power: power,
+    np.left_shift: _shift("left_shift"), np.right_shift: _shift("right_shift"), _umath.clip: clip,
+    np.vecdot: vecdot,
+    **{getattr(np, n): _compare(n) for n in
+       ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
+    **{getattr(np, n): f for n, f in (("matvec", matvec), ("vecmat", vecmat)) if hasattr(np, n)},
+}

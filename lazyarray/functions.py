@@ -1,0 +1,173 @@
+"""Which NumPy function runs how: tables keyed by function object, pairwise disjoint, together all that NumPy lets override.
+
+- `VIEWS`: the result is a view; NumPy does the arithmetic on outlines (`view_functions`).
+- `PLAIN`: the device function at the dotted path has NumPy's parameters and meaning.
+- `ADAPTED`: a device version where that rule is wrong (`adapters`).
+- `LAZY`: answered above the device: metadata, text, new arrays, writes by position (`lazy_functions`).
+- `HOST_ONLY`: NumPy does it on the host, for the reason given.
+
+`WRITES` names the parameters that a function modifies, `ARRAY_0D` the functions that return a 0-d array where others
+return a scalar. `UFUNCS` and `UFUNC_HOST_ONLY` do for ufuncs what the tables above do for functions.
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import lazy_functions, view_functions
+from .adapters import ADAPTED as _ADAPTED
+from .adapters import ufunc as _ufunc_adapters
+
+__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "LAZY", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS", "UFUNC_HOST_ONLY",
+           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+
+_Function = Callable[..., Any]
+
+#: The NumPy release that brought a function; it is in the tables from then on.
+_SINCE = {"cumulative_sum": "2.1.0", "cumulative_prod": "2.1.0", "unstack": "2.1.0", "matvec": "2.2.0",
+          "vecmat": "2.2.0", "_slice": "2.3.0"}
+#: Names that some releases have and others don't: deprecated, or helpers.
+_PASSING = frozenset({"fix", "real", "imag"})
+
+
+def _named(names: str, home: Any = np) -> list[_Function]:
+    """NumPy's functions of these names; a name that this NumPy should have and has not is an AttributeError."""
+    found = []
+    version = np.lib.NumpyVersion(np.__version__)
+    for name in names.split():
+        if version < _SINCE.get(name, "0.0.0"):
+            continue
+        if name in _PASSING and not hasattr(home, name):
+            continue
+        found.append(getattr(home, name))
+    return found
+
+
+VIEWS: dict[_Function, _Function] = view_functions.VIEWS
+LAZY: dict[_Function, _Function] = lazy_functions.LAZY
+ADAPTED: dict[_Function, _Function] = _ADAPTED
+PLAIN: dict[_Function, str] = {f: f.__name__ for f in _named("cumsum cumprod cumulative_sum cumulative_prod")}
+
+
+class _HostOnly(Mapping[_Function, str]):
+    """Function -> reason. Modules whose functions all run on the host are imported only if somebody lists them."""
+
+    def __init__(self, functions: dict[_Function, str], modules: dict[str, str]) -> None:
+        self._functions, self._modules = functions, modules
+
+    def __getitem__(self, func: _Function) -> str:
+        reason = self._functions.get(func) or self._modules.get(getattr(func, "__module__", ""))
+        if reason is None:
+            raise KeyError(func)
+        return reason
+
+    def __iter__(self) -> Iterator[_Function]:
+        from numpy.testing.overrides import get_overridable_numpy_array_functions
+
+        yield from self._functions
+        for name in self._modules:
+            importlib.import_module(name)
+        yield from (f for f in get_overridable_numpy_array_functions() if f.__module__ in self._modules)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_FEW = "a handful of coefficients is the host's work"
+_FILE = "it writes a file"
+_DATES = "dates live on the host"
+_STRINGS = "strings live on the host"
+
+HOST_ONLY: Mapping[_Function, str] = _HostOnly(
+    {
+        np.apply_along_axis: "it calls a function of yours once for each slice",
+        np.geomspace: "the device has no such function",
+        np.linalg.eig: "the order of the eigenvalues is LAPACK's",
+        np.linalg.eigvals: "the order of the eigenvalues is LAPACK's",
+        **dict.fromkeys(_named("poly roots polymul polydiv polyder polyint"), _FEW),
+        **dict.fromkeys(_named("save savez savez_compressed savetxt"), _FILE),
+        **dict.fromkeys(_named("busday_count busday_offset is_busday datetime_as_string"), _DATES),
+    },
+    {
+        "numpy.char": _STRINGS,
+        "numpy.strings": _STRINGS,
+        "numpy.lib.recfunctions": "structured arrays live on the host",
+        "numpy.polynomial.polynomial": _FEW,
+    },
+)
+
+_OUT = ("out",)
+
+#: Function -> names of the parameters that it modifies.
+WRITES: dict[_Function, tuple[str, ...]] = {
+    **dict.fromkeys(_named(
+        "all any amax amin max min sum prod mean std var ptp argmax argmin nansum nanprod nanmax nanmin nanmean nanstd "
+        "nanvar nanargmax nanargmin nanmedian nanpercentile nanquantile median percentile quantile cumsum cumprod "
+        "cumulative_sum cumulative_prod nancumsum nancumprod take choose compress clip round around fix isposinf "
+        "isneginf dot outer einsum trace concatenate stack busday_count busday_offset is_busday"), _OUT),
+    **dict.fromkeys(_named("multi_dot", np.linalg), _OUT),
+    **dict.fromkeys(_named(
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), _OUT),
+    np.copyto: ("dst",), np.place: ("arr",), np.put: ("a",), np.putmask: ("a",), np.put_along_axis: ("arr",),
+    np.fill_diagonal: ("a",), np.nan_to_num: ("x",),
+}
+
+#: Functions whose result without dimensions is an array; everywhere else it is a scalar.
+ARRAY_0D: frozenset[_Function] = frozenset({
+    *_named("where tensordot select cov pad resize isin block roll tile i0 concatenate stack require broadcast_to "
+            "histogram_bin_edges meshgrid ix_ linspace logspace repeat sort cumsum cumprod append delete insert"),
+    np.linalg.tensordot,
+})
+
+# -- ufuncs ----------------------------------------------------------------------------------------
+
+_umath = np._core.umath
+
+_ADAPTED_UFUNCS = _ufunc_adapters.UFUNCS
+_SAME_UFUNCS = (
+    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or bitwise_xor "
+    "cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor fmax fmin frexp "
+    "gcd heaviside hypot invert isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp logaddexp2 logical_and "
+    "logical_not logical_or logical_xor matmul maximum minimum modf multiply negative nextafter positive rad2deg radians "
+    "reciprocal rint sign signbit sin sinh sqrt square subtract tan tanh trunc")
+
+#: Ufunc -> the device's name for it, or adapter(xp, *operands in the dtypes of NumPy's loop).
+UFUNCS: dict[np.ufunc, str | _Function] = {
+    **{getattr(np, name): name for name in _SAME_UFUNCS.split()}, **_ADAPTED_UFUNCS,
+}
+
+_STRING_UFUNCS = (
+    "_center _expandtabs _expandtabs_length _ljust _lstrip_chars _lstrip_whitespace _partition _partition_index "
+    "_replace _rjust _rpartition _rpartition_index _rstrip_chars _rstrip_whitespace _slice _strip_chars "
+    "_strip_whitespace _zfill count endswith find index isalnum isalpha isdecimal isdigit islower isnumeric isspace "
+    "istitle isupper rfind rindex startswith str_len")
+
+#: Ufunc -> why NumPy does it on the host.
+UFUNC_HOST_ONLY: dict[np.ufunc, str] = {
+    np.isnat: _DATES, np.spacing: "the device has no such ufunc",
+    **dict.fromkeys(_named("_ones_like real imag", _umath), "NumPy's own helper, for arrays of objects"),
+    **dict.fromkeys(_named(_STRING_UFUNCS, _umath), _STRINGS),
+}
+
+_PAIRWISE = frozenset(_named(
+    "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
+    "lcm logaddexp logaddexp2"))
+
+#: Method -> the ufuncs that have it on the device; `ufunc_methods` says for which dtypes.
+UFUNC_METHODS: dict[str, frozenset[np.ufunc]] = {
+    "__call__": frozenset(UFUNCS), "reduce": _PAIRWISE, "accumulate": _PAIRWISE,
+    "reduceat": frozenset({np.add}),
+    "outer": frozenset(u for u in UFUNCS if u.nin == 2 and u.signature is None),
+    "at": frozenset(_named("add subtract maximum minimum bitwise_and bitwise_or bitwise_xor")),
+}
+UFUNC_REDUCEAT = UFUNC_METHODS["reduceat"]
+#: CUDA has no atomic addition of signed 64-bit integers, and CuPy none in its place.
+UFUNC_AT_LACKS = frozenset({np.dtype(np.int64)})
+
+
+def ufunc_on_device(ufunc: np.ufunc, method: str = "__call__") -> bool:
+    """Whether the device can do this ufunc's method, for the dtypes it holds."""
+    return ufunc in UFUNC_METHODS[method]

@@ -1,0 +1,401 @@
+"""NumPy functions that are answered above the device: from metadata, from corners, or by other NumPy functions.
+
+A handler is ``handler(run, *args, **kwargs)``, with the lazy arrays as they were given.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import devices, display, options, views, wrap
+from .adapters import common, indexing
+from .errors import NotOnDevice
+from .storage import Storage
+from .view_functions import viewed
+
+
+# -- metadata ------------------------------------------------------------------------------------
+
+def _outlined(obj: Any) -> Any:
+    if wrap.is_lazy(obj):
+        return wrap.outline_of(obj)
+    if isinstance(obj, (list, tuple)):
+        return type(obj)(_outlined(o) for o in obj)
+    return obj
+
+
+def _from_outlines(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of a function that looks at shapes and dtypes only."""
+
+    @functools.wraps(func)
+    def handler(run, /, *args, **kwargs):
+        return func(*_outlined(args), **{k: _outlined(v) for k, v in kwargs.items()})
+
+    return handler
+
+
+def min_scalar_type(run, /, a):
+    # Of a number it is the smallest type that holds the value.
+    outline = run.outline(a)
+    return np.min_scalar_type(outline if outline.ndim else run.host(a, "numpy.min_scalar_type"))
+
+
+def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def handler(run, /, a, b, *args, **kwargs):
+        a, b = (run.asarray(x) if run.is_scalar(x) else x for x in (a, b))
+        if run.is_lazy(a) and run.is_lazy(b):
+            if a._self_storage is not b._self_storage and type(a._self_storage) is Storage:
+                return False
+            return func(run.outline(a), run.outline(b), *args, **kwargs)
+        x, other = (a, b) if run.is_lazy(a) else (b, a)
+        if not isinstance(other, np.ndarray):
+            raise NotOnDevice("not two arrays")
+        storage = x._self_storage
+        if type(storage) is not Storage:
+            return func(run.outline(x), other, *args, **kwargs)
+        mirror = storage.mirror
+        if mirror is None:
+            return False
+        # An alias lies in the mirror as the outline lies in the storage.
+        start = other.__array_interface__["data"][0] - mirror.address
+        if not 0 <= start < mirror.nbytes:
+            return False
+        alias = views.outline(other.shape, other.dtype, other.strides, start)
+        return func(run.outline(x), alias, *args, **kwargs)
+
+    return handler
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+def array2string(run, /, a, *args, **kwargs):
+    shown = display.printable(run.asarray(a), kwargs.get("threshold"), kwargs.get("edgeitems"))
+    return np.array2string(shown, *args, **kwargs)
+
+
+def _text(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def handler(run, /, *args, **kwargs):
+        if not args:
+            raise NotOnDevice("the array is named")
+        return func(display.printable(run.asarray(args[0])), *args[1:], **kwargs)
+
+    return handler
+
+
+# -- making --------------------------------------------------------------------------------------
+
+def _blank(layout: np.ndarray) -> Any:
+    """A new device array laid out as an outline, its values undefined."""
+    device = devices.current()
+    if device.usable() is not None:
+        raise NotOnDevice(device.usable())
+    if not device.can_hold(layout.dtype):
+        raise NotOnDevice(f"the device holds no {layout.dtype}")
+    block = device.empty((layout.nbytes,), np.dtype(np.uint8))
+    return device.view(block, layout.shape, layout.dtype, layout.strides, 0)
+
+
+def _wrapped(array: Any) -> Any:
+    return wrap.new_array(Storage(devices.current(), array), None, array)
+
+
+def _fill(run: Any, array: Any, value: Any) -> None:
+    """Fill with what ``np.copyto(array, value, casting="unsafe")`` would put there."""
+    if array.size == 0:
+        return
+    if run.is_lazy(value) or isinstance(value, devices.current().array_type):
+        source = run.device(value) if run.is_lazy(value) else value
+        if source.dtype.kind == "c" and array.dtype.kind != "c":
+            raise NotOnDevice("NumPy warns of the imaginary part")
+        if not isinstance(source, np.generic):
+            array[...] = run.xp.broadcast_to(source, array.shape)
+            return
+        value = source
+    if np.ndim(value):
+        array[...] = common.array(run.xp, np.array(value).astype(array.dtype))
+        return
+    one = np.empty((), array.dtype)
+    np.copyto(one, value, casting="unsafe")
+    array[...] = one[()]
+
+
+def _check_device(device: Any) -> None:
+    np.empty(0, device=device)      # NumPy words the error
+
+
+def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
+    """The handler of `zeros_like` and its kin: the layout of the prototype, whose values nobody needs."""
+
+    def made(run, prototype, fill, dtype, order, shape, device):
+        _check_device(device)
+        outline = run.outline(prototype)
+        kind = outline.dtype if dtype is None else np.dtype(dtype)
+        if shape is not None:
+            shape = tuple(shape) if np.iterable(shape) else (shape,)
+            shape = tuple(s.__index__() for s in shape)
+        if kind.itemsize == 0 or not devices.current().can_hold(kind):
+            fills = () if func is not np.full_like else (run.host(fill, "fill value") if run.is_lazy(fill) else fill,)
+            return wrap.host_result(func(outline, *fills, dtype=dtype, order=order, shape=shape, subok=False))
+        np.empty_like(np.empty(0), order=order)     # NumPy judges the order
+        array = _blank(views.like(outline, order.upper(), kind, shape))
+        if fill is not None:
+            _fill(run, array, fill)
+        return _wrapped(array)
+
+    if func is np.full_like:
+        def handler(run, /, a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+            if fill_value is None:
+                raise NotOnDevice("None as the value")
+            return made(run, a, fill_value, dtype, order, shape, device)
+    elif func is np.empty_like:
+        def handler(run, /, prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):
+            return made(run, prototype, None, dtype, order, shape, device)
+    else:
+        def handler(run, /, a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+            return made(run, a, value, dtype, order, shape, device)
+    return functools.wraps(func)(handler)
+
+
+def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
+    """The handler of ``func(shape, ..., like=lazy)``: made on the device."""
+
+    @functools.wraps(func)
+    def handler(run, /, shape, dtype=None, order="C", *, device=None):
+        _check_device(device)
+        shape = tuple(s.__index__() for s in shape) if np.iterable(shape) else (shape.__index__(),)
+        kind = np.dtype(float if dtype is None else dtype)
+        if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in ("C", "F", "A", "K"):
+            return wrap.host_result(func(shape, dtype, order))
+        layout = views.outline(shape[::-1], kind).T if order == "F" else views.outline(shape, kind)
+        array = _blank(layout)
+        if value is not None:
+            _fill(run, array, value)
+        return _wrapped(array)
+
+    return handler
+
+
+def full(run, /, shape, fill_value, dtype=None, order="C", *, device=None):
+    if dtype is None:
+        dtype = run.outline(fill_value).dtype if run.is_lazy(fill_value) else np.asarray(fill_value).dtype
+    return _new(np.full, fill_value)(run, shape, dtype, order, device=device)
+
+
+def _on_host(run: Any, obj: Any) -> Any:
+    if run.is_lazy(obj):
+        return run.host(obj, "an argument beside like=")
+    if isinstance(obj, (list, tuple)):
+        return type(obj)(_on_host(run, o) for o in obj)
+    return obj
+
+
+def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of ``func(..., like=lazy)`` for what NumPy makes or reads on the host."""
+
+    @functools.wraps(func)
+    def handler(run, /, *args, **kwargs):
+        made = func(*(_on_host(run, a) for a in args), **{k: _on_host(run, v) for k, v in kwargs.items()})
+        return wrap.from_host(made, f"numpy.{func.__name__} with like=")
+
+    return handler
+
+
+def _converting(func: Callable[..., Any], copies: bool) -> Callable[..., Any]:
+    """The handler of ``asarray(obj, ..., like=lazy)`` and its kin; a lazy `obj` stays where it is."""
+    by_numpy = _made_by_numpy(func)
+
+    @functools.wraps(func)
+    def handler(run, /, *args, **kwargs):
+        if len(args) != 1 or not run.is_array(args[0]) or kwargs.keys() - {"dtype", "copy", "device"} or any(
+                kwargs.get(k) is not None for k in ("device",)):
+            return by_numpy(run, *args, **kwargs)
+        x, dtype, copy = args[0], kwargs.get("dtype"), kwargs.get("copy", True if copies else None)
+        dtype = run.outline(x).dtype if dtype is None else np.dtype(dtype)
+        if copy is False and dtype != run.outline(x).dtype:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return x.astype(dtype, copy=bool(copy))
+
+    return handler
+
+
+def copy(run, /, a, order="K", subok=False):
+    return run.asarray(a).copy(order=order)
+
+
+def astype(run, /, x, dtype, *, copy=True, device=None):
+    if not run.is_array(x):
+        raise TypeError(f"Input should be a NumPy array. It is a {type(x)} instead.")
+    _check_device(device)
+    return x.astype(dtype, copy=copy)
+
+
+def _index_grid(name: str) -> Callable[..., Any]:
+    def handler(run, /, arr, k=0):
+        outline = run.outline(arr)
+        if outline.ndim != 2:
+            raise ValueError("input array must be 2-d")
+        return run.wrap(tuple(getattr(run.xp, name)(outline.shape[0], k, outline.shape[1])))
+
+    return handler
+
+
+def diag_indices_from(run, /, arr):
+    shape = run.outline(arr).shape
+    if len(shape) < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return (run.wrap(run.xp.arange(shape[0])),) * len(shape)
+
+
+# -- parts that depend on values -------------------------------------------------------------------
+
+def trim_zeros(run, /, filt, trim="fb", axis=None):
+    x = run.asarray(filt)
+    outline = run.outline(x)
+    trim = trim.lower()
+    if outline.ndim != 1 or axis not in (None, 0, -1) or trim not in ("fb", "bf", "f", "b"):
+        raise NotOnDevice("more than one axis, or a word that NumPy shall judge")
+    places = run.xp.nonzero(run.device(x))[0]
+    if not places.size:
+        return run.view(x, outline[:0])
+    first, last = common.fetch(run.xp.stack([places[0], places[-1]]), "where the zeros end")
+    return run.view(x, outline[int(first) if "f" in trim else None:int(last) + 1 if "b" in trim else None])
+
+
+def real_if_close(run, /, a, tol=100):
+    x = run.asarray(a)
+    outline = run.outline(x)
+    if outline.dtype.kind != "c":
+        return x
+    if tol > 1:
+        tol = np.finfo(outline.dtype.type).eps * tol
+    if common.truth((run.xp.abs(run.device(x).imag) < tol).all(), "is the imaginary part small?"):
+        return viewed(run, x, outline.real)
+    return x
+
+
+def nan_to_num(run, /, x, copy=True, nan=0.0, posinf=None, neginf=None):
+    y = run.asarray(x)
+    d = run.device(y)
+    if d.dtype.kind in "fc":
+        given = [v if v is None or isinstance(v, (int, float)) else (
+            run.device(v) if run.is_lazy(v) else common.array(run.xp, v)) for v in (nan, posinf, neginf)]
+        if any(getattr(v, "dtype", d.dtype).kind == "c" for v in given):
+            raise NotOnDevice("complex replacements")
+        d = run.xp.nan_to_num(d, True, *given)
+    elif copy:
+        d = d.copy()
+    if copy:
+        return run.wrap(d)
+    if run.outline(y).dtype.kind in "fc":
+        y[...] = run.wrap(d, scalar=False)
+    return y if d.ndim else y[()]
+
+
+# -- writing by position ----------------------------------------------------------------------------
+
+def _device_or_host(run: Any, obj: Any) -> Any:
+    """What the adapters take for an array: a device array of a lazy one, the object itself otherwise."""
+    return run.device(obj) if run.is_lazy(obj) else obj
+
+
+def put(run, /, a, ind, v, mode="raise"):
+    if not run.is_array(a):
+        raise NotOnDevice("it writes into a host array")
+    outline = run.outline(a)
+    places = indexing.by_mode(run.xp, _device_or_host(run, ind), outline.size, mode).ravel()
+    values = common.array(run.xp, _device_or_host(run, v)).ravel()
+    if places.size == 0 or values.size == 0:
+        return
+    values = run.xp.take(values, run.xp.arange(places.size) % values.size)
+    index = tuple(run.wrap(i, scalar=False) for i in indexing.at(run.xp, places, outline.shape))
+    with options.options(check_indices=False):      # they have been checked, or brought into range
+        run.setitem(a, index, run.wrap(values, scalar=False))
+
+
+def put_along_axis(run, /, arr, indices, values, axis):
+    if not run.is_array(arr):
+        raise NotOnDevice("it writes into a host array")
+    positions = common.array(run.xp, _device_or_host(run, indices))
+    if positions.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        if positions.ndim != 1:
+            raise NotOnDevice("indices of more than one dimension")
+        return put(run, arr, indices, run.xp.broadcast_to(
+            common.array(run.xp, _device_or_host(run, values)), positions.shape))
+    shape = run.outline(arr).shape
+    if positions.ndim != len(shape):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    axis = common.axis_index(axis, len(shape))
+    positions = common.indices(run.xp, positions, shape[axis])
+    index = tuple(run.wrap(i, scalar=False) for i in indexing.along(run.xp, shape, positions, axis))
+    with options.options(check_indices=False):
+        run.setitem(arr, index, values)
+
+
+# -- functions of functions ---------------------------------------------------------------------------
+
+def apply_over_axes(run, /, func, a, axes):
+    value = run.asarray(a)
+    ndim = value.ndim
+    for axis in (axes,) if np.ndim(axes) == 0 else axes:
+        axis = axis + ndim if axis < 0 else axis
+        result = func(value, axis)
+        if result.ndim != value.ndim:
+            result = np.expand_dims(result, axis)
+        if result.ndim != value.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        value = result
+    return value
+
+
+def piecewise(run, /, x, condlist, funclist, *args, **kw):
+    x = run.asarray(x)
+    if np.isscalar(condlist) or not isinstance(condlist, list) and condlist.ndim == x.ndim or isinstance(
+            condlist, list) and condlist and np.ndim(condlist[0]) == 0 and x.ndim != 0:
+        condlist = [condlist]
+    conditions = [np.asarray(c, dtype=bool) if not run.is_lazy(c) else c.astype(bool, copy=False) for c in condlist]
+    n = len(conditions)
+    if n == len(funclist) - 1:
+        other = ~functools.reduce(np.logical_or, conditions)
+        conditions.append(other)
+    elif n != len(funclist):
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    result = np.zeros_like(x)
+    for condition, func in zip(conditions, funclist):
+        if callable(func):
+            values = x[condition]
+            if values.size > 0:
+                result[condition] = func(values, *args, **kw)
+        else:
+            result[condition] = func
+    return result
+
+
+LAZY: dict[Any, Callable[..., Any]] = {
+    **{func: _from_outlines(func) for func in (
+        np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj,
+        np.einsum_path)},
+    **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},
+    **{func: _text(func) for func in (np.array_repr, np.array_str)},
+    **{func: _made_by_numpy(func) for func in (
+        np.arange, np.eye, np.identity, np.tri, np.frombuffer, np.fromfile, np.fromfunction, np.fromiter,
+        np.fromstring, np.genfromtxt, np.loadtxt)},
+    **{func: _converting(func, func is np.array) for func in (
+        np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)},
+    np.min_scalar_type: min_scalar_type, np.array2string: array2string,
+    np.empty_like: _like(np.empty_like), np.zeros_like: _like(np.zeros_like, 0), np.ones_like: _like(np.ones_like, 1),
+    np.full_like: _like(np.full_like), np.empty: _new(np.empty, None), np.zeros: _new(np.zeros, 0),
+    np.ones: _new(np.ones, 1), np.full: full, np.copy: copy, np.astype: astype,
+    np.tril_indices_from: _index_grid("tril_indices"), np.triu_indices_from: _index_grid("triu_indices"),
+    np.diag_indices_from: diag_indices_from, np.trim_zeros: trim_zeros, np.real_if_close: real_if_close,
+    np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
+    np.apply_over_axes: apply_over_axes, np.piecewise: piecewise,
+}

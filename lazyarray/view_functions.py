@@ -1,0 +1,150 @@
+"""NumPy functions whose result is a view: NumPy itself does the arithmetic, on outlines.
+
+A handler is ``handler(run, *args, **kwargs)`` with the lazy arrays as they were given and `run` of `dispatch.Run`.
+No byte is copied and none is looked at: a function that reads elements must not see an outline.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import views
+
+_NOT_LAZY = "only a parameter is lazy, not the array"
+
+
+def viewed(run: Any, x: Any, result: Any) -> Any:
+    """Views of `x` for what NumPy made of its outline: an array, or a list or tuple of arrays."""
+    if isinstance(result, np.ndarray):
+        return x if result is run.outline(x) else run.view(x, result)
+    return type(result)(viewed(run, x, r) for r in result)
+
+
+def on_host_side(run: Any, obj: Any) -> Any:
+    """A parameter that is lazy (a shape, an axis, places to split at), as NumPy reads it."""
+    if run.is_lazy(obj):
+        return run.host(obj, "a parameter of a view")
+    if isinstance(obj, (list, tuple)):
+        return type(obj)(on_host_side(run, o) for o in obj)
+    return obj
+
+
+def _first_name(func: Callable[..., Any]) -> str:
+    return next(iter(inspect.signature(func).parameters))
+
+
+def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of a function whose first parameter is the array that its result is a view of."""
+    name = _first_name(func)
+
+    @functools.wraps(func)
+    def handler(run, /, *args, **kwargs):
+        if args:
+            x, args = args[0], args[1:]
+        elif name in kwargs:
+            x = kwargs.pop(name)
+        else:
+            return func(**kwargs)       # NumPy words the error
+        if not run.is_lazy(x):
+            return run.on_host(func, (x, *args), kwargs, _NOT_LAZY)
+        x = run.asarray(x)
+        args = on_host_side(run, args)
+        kwargs = {k: on_host_side(run, v) for k, v in kwargs.items()}
+        return viewed(run, x, func(run.outline(x), *args, **kwargs))
+
+    return handler
+
+
+def _each(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of `atleast_1d` and its like: each argument for itself."""
+
+    @functools.wraps(func)
+    def handler(run, /, *arys):
+        results = tuple(
+            viewed(run, x, func(run.outline(x))) if run.is_array(x) else func(x)
+            for x in (run.asarray(x) if run.is_scalar(x) else x for x in arys))
+        return results[0] if len(results) == 1 else results
+
+    return handler
+
+
+def broadcast_arrays(run, /, *args, subok=False):
+    args = [run.asarray(a) if run.is_lazy(a) else np.asanyarray(a) for a in args]
+    results = np.broadcast_arrays(*(run.outline(a) if run.is_lazy(a) else a for a in args), subok=subok)
+    return type(results)(viewed(run, a, r) if run.is_lazy(a) else r for a, r in zip(args, results))
+
+
+def flip(run, /, m, axis=None):
+    x = run.asarray(m)
+    if run.outline(x).ndim == 0 and axis is None:
+        return x[()]
+    return viewed(run, x, np.flip(run.outline(x), axis))
+
+
+def unstack(run, /, x, *, axis=0):
+    x = run.asarray(x)
+    outline = run.outline(x)
+    if outline.ndim == 0:
+        raise ValueError("Input array must be at least 1-d.")
+    moved = np.moveaxis(outline, axis, 0)
+    if moved.ndim == 1:
+        return tuple(x)
+    return tuple(run.view(x, moved[i]) for i in range(moved.shape[0]))
+
+
+def reshape(run, /, a, shape, order="C", *, copy=None):
+    return run.asarray(a).reshape(shape, order=order, copy=copy)
+
+
+def ravel(run, /, a, order="C"):
+    x = run.asarray(a)
+    outline = run.outline(x)
+    np.ravel(np.empty(0), order)        # NumPy judges the order
+    order = "C" if order is None else order.upper()
+    if order == "A":
+        order = "F" if outline.flags.fnc else "C"
+    if order == "K":
+        # The order of the strides: a view if the axes so arranged are contiguous.
+        axes = sorted(range(outline.ndim), key=lambda i: (-abs(outline.strides[i]), i))
+        outline = outline.transpose(axes)
+        if not outline.flags.c_contiguous:
+            return ravel(run, x.copy("K"), "K")
+    elif order == "F":
+        outline = outline.T
+    if outline.flags.c_contiguous:
+        return run.view(x, views.reshaped(outline, -1))
+    return x.flatten(order)
+
+
+def real(run, /, val):
+    return run.asarray(val).real
+
+
+def imag(run, /, val):
+    return run.asarray(val).imag
+
+
+def diag(run, /, v, k=0):
+    x = run.asarray(v)
+    if run.outline(x).ndim == 1:
+        return run.wrap(run.xp.diag(run.device(x), k))
+    if run.outline(x).ndim != 2:
+        raise ValueError("Input must be 1- or 2-d.")
+    return viewed(run, x, np.diagonal(run.outline(x), k))
+
+
+VIEWS: dict[Any, Callable[..., Any]] = {
+    **{func: viewing(func) for func in (
+        np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.linalg.matrix_transpose,
+        np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.fliplr, np.flipud, np.rot90,
+        np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
+    **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
+    np.broadcast_arrays: broadcast_arrays, np.flip: flip, np.reshape: reshape, np.ravel: ravel, np.real: real,
+    np.imag: imag, np.diag: diag,
+}
+if hasattr(np, "unstack"):      # NumPy 2.1
+    VIEWS[np.unstack] = unstack
