@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import weakref
 from pickle import PickleBuffer
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ _MOST_RANGES = 1 << 14
 
 #: Aliases that died are counted by the next `collect`, or as soon as there are this many.
 _MOST_DEAD = 64
+#: With fewer live aliases than this, what they cover is worked out as soon as one is lent.
+_FEW = 8
 
 _u1 = np.dtype(np.uint8)
 _ndarray = np.ndarray
@@ -42,6 +45,9 @@ class _Alias(weakref.ref):
     """The owner of an alias, and which bytes the alias covers."""
 
     __slots__ = ("ranges", "writeable")
+
+    ranges: Ranges
+    writeable: bool
 
 
 class Mirror:
@@ -56,8 +62,8 @@ class Mirror:
         False when no alias is alive, and none has died since the last `collect`.
     """
 
-    __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead", "_bury",
-                 "_live", "_late", "_found", "_pinned", "__weakref__")
+    __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
+                 "_bury", "_live", "_late", "_found", "_pinned", "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str):
         self.nbytes = nbytes
@@ -66,9 +72,10 @@ class Mirror:
         self._tracking = tracking
         self._memory: np.ndarray | None = None
         self._mapping: Mapping | None = None
-        self._tracker: Nothing | Snapshot | Pages | None = None
-        self._aliases: dict[int, _Alias] | None = None
-        self._dead: list[_Alias] | None = None
+        # The rest of it is made when something is lent: of a million mirrors, few are.
+        self._tracker: Any = None           # Nothing, Snapshot or Pages
+        self._aliases: Any = None           # dict[int, _Alias]
+        self._dead: Any = None              # list[_Alias]
         self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
@@ -132,7 +139,7 @@ class Mirror:
         """
         array = _ndarray(shape, dtype, self.bytes, offset, strides)
         if not writeable:
-            array.setflags(False)
+            array.setflags(write=False)
         return array
 
     def filling(self, ranges: Ranges) -> _Filling:
@@ -154,7 +161,7 @@ class Mirror:
         memory = self._memory if self._memory is not None else self.bytes
         if not writeable:
             memory = memory.view()
-            memory.setflags(False)
+            memory.setflags(write=False)
         owner = PickleBuffer(memory)
         array = _ndarray(shape, dtype, owner, offset, strides)
         if array.flags.forc:
@@ -175,6 +182,10 @@ class Mirror:
         alias.ranges = ranges
         alias.writeable = writeable
         live = self._live
+        if live is None and len(self._aliases) < _FEW:
+            self._writable()
+            live = self._live
+        # What live aliases may write is watched already.
         if live is None or not live.covers(ranges):
             self._watch(ranges)
             if self._live is not None and (writeable or self._tracker.sees_all):
@@ -189,7 +200,6 @@ class Mirror:
         They count as a writable alias for as long as the mirror lives, and the memory lives
         as long as the mirror.
         """
-        self.bytes  # a pointer implies memory
         ranges = Ranges.span(0, self.nbytes) if ranges is None else ranges
         self._watch(ranges)
         self._pinned = self._pinned | ranges if ranges else self._pinned
@@ -258,7 +268,10 @@ class Mirror:
         if self._tracker is None:
             found = kernel() if self._mapping is not None else None
             try:
-                self._tracker = Pages(memory, self._mapping, found) if found is not None else Snapshot(memory)
+                if self._mapping is not None and found is not None:
+                    self._tracker = Pages(memory, self._mapping, found)
+                else:
+                    self._tracker = Snapshot(memory)
             except OSError:
                 self._tracker = _NOTHING
         return self._tracker
@@ -282,7 +295,7 @@ class Mirror:
             self._aliases.pop(id(alias), None)
             if alias.writeable or sees_all:
                 self._late = self._late | alias.ranges
-            self._live = None
+            self._live = None if self._aliases else EMPTY
 
     def _held(self) -> list[_Alias]:
         # A copy, made at once: the collector may run finalisers that lend again, in this thread.

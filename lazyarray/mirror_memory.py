@@ -6,6 +6,7 @@ next one of its size, up to a limit, as malloc does with smaller memory.
 """
 from __future__ import annotations
 
+import errno
 import mmap
 import threading
 import weakref
@@ -19,6 +20,9 @@ __all__ = ["Mapping", "mapped"]
 KEPT_SIZE = 32 << 20
 #: Bytes kept at most, over all sizes.
 KEPT_BYTES = 64 << 20
+#: Mappings in use at most. The system allows a process some 65,000, for all that it does, and
+#: those that are lent do not merge.
+MOST = 16_384
 #: From this size on huge pages are asked for.
 HUGE_FROM = 4 << 20
 
@@ -70,6 +74,8 @@ def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
     OSError
         No memory, or no more mappings.
     """
+    if len(_uses) >= MOST:
+        raise OSError(errno.ENOMEM, f"{MOST} mappings are in use")
     size = _rounded(nbytes)
     mapping = _take(size) or Mapping(size)
     array = np.frombuffer(mapping.memory, _u1, nbytes)

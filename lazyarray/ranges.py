@@ -6,7 +6,7 @@ more than one are sorted arrays, and all work on them is vectorised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,8 +37,12 @@ class Ranges:
 
     EMPTY: ClassVar[Ranges]
 
-    def __init__(self, start: int, stop: int, starts: np.ndarray | None = None, stops: np.ndarray | None = None):
-        # Callers keep the normal form; the arrays are there only from two ranges up.
+    # Arrays of int64 both, or, with fewer than two ranges, None both.
+    _starts: Any
+    _stops: Any
+
+    def __init__(self, start: int, stop: int, starts: Any = None, stops: Any = None):
+        # Callers keep the normal form.
         self.start = start
         self.stop = stop
         self._starts = starts

@@ -23,6 +23,7 @@ import platform
 import struct
 import sys
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,8 @@ class Kernel:
         number = _SYSCALL.get(platform.machine()) if sys.maxsize > 1 << 32 else None
         if sys.platform != "linux" or number is None:
             raise OSError(f"no page tracking on {sys.platform} {platform.machine()}")
-        from fcntl import ioctl     # not there on every platform
+        from fcntl import ioctl  # not there on every platform
+
         self._call = ioctl
         self._uffd = ctypes.CDLL(None, use_errno=True).syscall(
             ctypes.c_long(number), ctypes.c_int(_USER_MODE_ONLY | os.O_CLOEXEC))
@@ -92,7 +94,7 @@ class Kernel:
             if descriptor >= 0:
                 close(descriptor)
 
-    def _ioctl(self, descriptor: int, request: int, argument: bytes | bytearray) -> int:
+    def _ioctl(self, descriptor: int, request: int, argument: bytes | bytearray) -> Any:
         if os.getpid() != self._pid:
             raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
         return self._call(descriptor, request, argument)

@@ -115,7 +115,8 @@ def test_a_limit_on_ranges_only_adds_bytes_between(view, limit):
 
 
 @pytest.mark.parametrize("index", [
-    np.s_[...], np.s_[::-1], np.s_[1:, ::2], np.s_[::3, 1], np.s_[:, ::-2], np.s_[2, 3, ...], np.s_[:0], np.s_[None, 1:3],
+    np.s_[...], np.s_[::-1], np.s_[1:, ::2], np.s_[::3, 1], np.s_[:, ::-2], np.s_[2, 3, ...], np.s_[:0],
+    np.s_[None, 1:3],
 ])
 def test_bytes_of_numpy_views(index):
     base = np.arange(48, dtype=np.int16).reshape(6, 8)

@@ -165,6 +165,14 @@ def test_the_kernel_refusing_later_costs_precision_only(monkeypatch):
     assert other.collect() == Ranges.span(0, other.nbytes)
 
 
+def test_more_mappings_than_a_process_should_have(monkeypatch):
+    monkeypatch.setattr(mirror_memory, "MOST", len(mirror_memory._uses))
+    mirror = filled(4 * PAGES_FROM)
+    alias = lend_all(mirror)
+    alias[5] = 3
+    assert mirror.collect().covers(Ranges.span(5, 6))
+
+
 # -- pages ---------------------------------------------------------------------------------
 
 
@@ -357,7 +365,7 @@ def test_fork(nbytes, how):
         try:
             child()
             code = 0
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (whatever it is must not return into pytest)
             sys.stderr.write(f"in the child: {error!r}\n")
         finally:
             os._exit(code)
