@@ -249,6 +249,16 @@ def test_device_arrays_refuse_to_become_host_arrays(device, xp):
     assert d.get().tolist() == xp.asnumpy(d).tolist() == [1, 1, 1]
 
 
+def test_host_arrays_are_uploaded_when_asked(device, xp):
+    host = np.arange(3.0)
+    for made in (xp.asarray(host), xp.array([host, host])[1], xp.asarray([0.0, 1.0, 2.0]), xp.array((host,))[0]):
+        assert type(made) is device.array_type and down(device, made).tolist() == [0, 1, 2]
+    shared = xp.asarray(made)
+    assert device.first(shared) == device.first(made)
+    host[:] = 5
+    assert down(device, xp.stack([made, xp.asarray(host)])).tolist() == [[0, 1, 2], [5, 5, 5]]
+
+
 @pytest.mark.parametrize("bad", [[1.0, 2.0, 3.0], np.ones(3), "a", object(), None], ids=lambda bad: type(bad).__name__)
 def test_ufuncs_take_arrays_and_scalars_only(xp, bad):
     with pytest.raises(TypeError):
@@ -445,6 +455,17 @@ class TestDelay:
             d += 1
             assert down(self.device, d).tolist() != [2, 2, 2]
         assert down(self.device, e).tolist() == [3, 3, 3]
+
+    def test_loans_and_exports_are_the_same_memory(self, xp):
+        d = xp.ones(3)
+        self.device.synchronize()
+        lent, token = self.device.lend(d)
+        exported = self.device.from_foreign(ByInterface(d))
+        with self.other:
+            lent += 1
+        assert down(self.device, d).tolist() != [2, 2, 2] != down(self.device, exported).tolist()
+        self.device.wait(self.other)
+        assert down(self.device, d).tolist() == [2, 2, 2] == down(self.device, exported).tolist()
 
     def test_waiting_passes_on(self, xp):
         third = self.device.new_stream()

@@ -146,9 +146,8 @@ class SimulatedDevice(Device):
         return DeviceContext(device_id)
 
     def lend(self, d: SimulatedArray) -> tuple[SimulatedArray, Any]:
-        memory = d._memory
-        token = _Token(memory)
-        return make(d._view, Memory(memory.root, memory.device, token)), token
+        token = _Token(d._memory)
+        return make(d._view, d._memory.lend(token)), token
 
     def from_foreign(self, obj: Any) -> SimulatedArray | None:
         if exports(obj):

@@ -83,4 +83,4 @@ def take(exporter: Any) -> Any:
     owner = hardware.memory_at(*byte_bounds(view))
     offset = view.__array_interface__["data"][0] - owner.start
     inside = np.ndarray(view.shape, view.dtype, flat_bytes(owner.root), offset, view.strides)
-    return make(inside, Memory(owner.root, owner.device, token=(view, owner)))
+    return make(inside, owner.lend((view, owner)))

@@ -187,6 +187,8 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
 def _uploaded(value: Any) -> Any:
     if isinstance(value, np.ndarray) and not exports(value):
         return wrap_new(value.astype(value.dtype.newbyteorder("=")))
+    if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
+        return type(value)(_uploaded(item) for item in value)
     return value
 
 

@@ -82,7 +82,7 @@ def from_interface(value: Any) -> SimulatedArrayBase:
     owner = hardware.memory_at(address, address + 1)
     view = np.ndarray(shape, dtype, buffer=flat_bytes(owner.root), offset=address - owner.ptr, strides=strides)
     # As with CuPy's UnownedMemory, whoever exported the memory is kept alive.
-    return make(view, Memory(owner.root, owner.device, token=(value, owner)))
+    return make(view, owner.lend((value, owner)))
 
 
 def root_of(view: np.ndarray) -> np.ndarray:
@@ -198,8 +198,8 @@ def _launch_checked(
         return wrap(value, memories)
     stream = hardware.current_stream()
     tick = start_work(stream)
-    written = [array._memory for array in writes]
-    late = [memory for memory in memories if memory not in written and unseen(stream.clock, memory, False)]
+    written = [array._memory.home for array in writes]
+    late = [memory for memory in memories if memory.home not in written and unseen(stream.clock, memory, False)]
     races = [array for array in writes if unseen(stream.clock, array._memory, True)]
     value = None
     if not writes:
@@ -213,7 +213,7 @@ def _launch_checked(
     for array in races:
         array._view[...] = poisoned(array._view)
     for memory in memories:
-        if memory not in written:
+        if memory.home not in written:
             note_read(memory, stream, tick)
     for memory in written:
         note_write(memory, stream, tick)

@@ -36,21 +36,33 @@ class DeviceError(RuntimeError):
 
 
 class Memory:
-    """One allocation of device memory.
+    """One allocation of device memory, or a loan of one.
 
-    `root` is the NumPy array that owns the bytes, `device` the number of the device on which they lie.  `token`,
-    if any, belongs to a loan: it lives as long as this object does.
+    `root` is the NumPy array that owns the bytes, `device` the number of the device on which they lie.  A loan has a
+    `token`, which lives as long as it does, and the allocation as its `home`; who has used it when is kept there.
     """
 
-    __slots__ = ("__weakref__", "_start", "device", "readers", "root", "token", "writer")
+    __slots__ = ("__weakref__", "_start", "device", "lender", "readers", "root", "token", "writer")
 
     writer: tuple[Any, int]
     readers: dict[Any, int]
+    token: object
 
-    def __init__(self, root: np.ndarray, device: int, token: object = None) -> None:
+    def __init__(self, root: np.ndarray, device: int) -> None:
         self.root = root
         self.device = device
-        self.token = token
+        self.lender: Memory | None = None
+
+    def lend(self, token: object) -> Memory:
+        """A loan of this memory."""
+        loan = Memory(self.root, self.device)
+        loan.lender, loan.token = self.home, token
+        return loan
+
+    @property
+    def home(self) -> Memory:
+        """The allocation itself."""
+        return self if self.lender is None else self.lender
 
     @property
     def start(self) -> int:
@@ -77,8 +89,8 @@ class CountedMemory(Memory):
 
     __slots__ = ()
 
-    def __init__(self, root: np.ndarray, device: int, token: object = None) -> None:
-        Memory.__init__(self, root, device, token)
+    def __init__(self, root: np.ndarray, device: int) -> None:
+        Memory.__init__(self, root, device)
         hardware.reserve(self, root.nbytes)
 
     def __del__(self) -> None:
@@ -230,10 +242,10 @@ class Hardware:
         if self.forked:
             raise DeviceError("cudaErrorInitializationError: initialization error")
 
-    def allocate(self, root: np.ndarray, token: object = None) -> Memory:
+    def allocate(self, root: np.ndarray) -> Memory:
         """Memory on the current device made of an array that owns its bytes."""
         self.used = True
-        return self.memory_type(root, self.current_device(), token)
+        return self.memory_type(root, self.current_device())
 
     def used_bytes(self, device: int) -> int:
         """Bytes in use on a device, of what was allocated since a limit was set."""
@@ -294,23 +306,25 @@ def start_work(stream: Stream) -> int:
 
 def unseen(clock: dict[Any, int], memory: Memory, writing: bool) -> bool:
     """Whether a stream with this clock races with earlier work on `memory`: writes, and reads too if it writes."""
-    writer = getattr(memory, "writer", None)
+    home = memory.home
+    writer = getattr(home, "writer", None)
     if writer is not None and clock.get(writer[0], 0) < writer[1]:
         return True
-    return writing and any(clock.get(key, 0) < tick for key, tick in getattr(memory, "readers", {}).items())
+    return writing and any(clock.get(key, 0) < tick for key, tick in getattr(home, "readers", {}).items())
 
 
 def note_write(memory: Memory, stream: Stream, tick: int) -> None:
     """Record that work `tick` of `stream` wrote `memory`."""
-    memory.writer = stream.key, tick
-    memory.readers = {}
+    memory.home.writer = stream.key, tick
+    memory.home.readers = {}
 
 
 def note_read(memory: Memory, stream: Stream, tick: int) -> None:
     """Record that work `tick` of `stream` read `memory`."""
-    if not hasattr(memory, "readers"):
-        memory.readers = {}
-    memory.readers[stream.key] = tick
+    home = memory.home
+    if not hasattr(home, "readers"):
+        home.readers = {}
+    home.readers[stream.key] = tick
 
 
 def poisoned(array: np.ndarray) -> np.ndarray:
