@@ -159,6 +159,25 @@ class ByOldCapsule(ByCapsule):
         return self.array.__dlpack__(stream=stream)
 
 
+class InStream:
+    """Whatever is asked of an exporter, it answers with another stream as the current one."""
+
+    def __init__(self, exporter, stream):
+        self.exporter, self.stream = exporter, stream
+
+    def __getattr__(self, name):
+        with self.stream:
+            found = getattr(self.exporter, name)
+        return self._in_stream(found) if callable(found) else found
+
+    def _in_stream(self, function):
+        def call(**options):
+            with self.stream:
+                return function(**options)
+
+        return call
+
+
 @pytest.mark.parametrize("export", [lambda a: a, ByInterface, ByMethod, ByCapsule, ByOldCapsule])
 @pytest.mark.parametrize("layout", ["C", "transposed", "reversed", "0-d"])
 def test_foreign_arrays_are_shared(device, export, layout):
@@ -466,6 +485,15 @@ class TestDelay:
         assert down(self.device, d).tolist() != [2, 2, 2] != down(self.device, exported).tolist()
         self.device.wait(self.other)
         assert down(self.device, d).tolist() == [2, 2, 2] == down(self.device, exported).tolist()
+
+    @pytest.mark.parametrize("export", [ByInterface, ByCapsule])
+    def test_protocols_wait_for_the_exporter(self, xp, export):
+        with self.other:
+            d = xp.ones(3)
+            d += 1
+        assert down(self.device, d).tolist() != [2, 2, 2]
+        found = self.device.from_foreign(InStream(export(d), self.other))
+        assert down(self.device, found).tolist() == [2, 2, 2]
 
     def test_waiting_passes_on(self, xp):
         third = self.device.new_stream()

@@ -238,6 +238,9 @@ class SimulatedArray(SimulatedArrayBase):
             raise BufferError("unsupported device requested.")
         if copy:
             raise BufferError("copy=True only supported for copy to CPU.")
+        if not hardware.plain and stream != -1:
+            here, there = hardware.current_stream(), hardware.stream_named(stream or 1)
+            there.wait_event(here.record())
         return dlpack.export(self, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:

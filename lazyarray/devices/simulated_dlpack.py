@@ -72,10 +72,11 @@ class _OnHost:
 
 def take(exporter: Any) -> Any:
     """A device array over the device memory of another library's array."""
+    stream = hardware.current_stream().ptr or 1
     try:
-        capsule = exporter.__dlpack__(stream=1, max_version=(1, 0))
+        capsule = exporter.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:  # From before DLPack 1.0.
-        capsule = exporter.__dlpack__(stream=1)
+        capsule = exporter.__dlpack__(stream=stream)
     set_device(capsule, CPU, 0)
     view = np.from_dlpack(_OnHost(capsule))
     if not view.size:

@@ -81,6 +81,8 @@ def from_interface(value: Any) -> SimulatedArrayBase:
         return wrap_new(np.empty(shape, dtype))
     owner = hardware.memory_at(address, address + 1)
     view = np.ndarray(shape, dtype, buffer=flat_bytes(owner.root), offset=address - owner.ptr, strides=strides)
+    if not hardware.plain and interface.get("stream") is not None:
+        hardware.stream_named(interface["stream"]).synchronize()
     # As with CuPy's UnownedMemory, whoever exported the memory is kept alive.
     return make(view, owner.lend((value, owner)))
 

@@ -100,7 +100,7 @@ class CountedMemory(Memory):
 class Stream:
     """A queue of work.  Usable as a context, which makes it the current stream of this thread."""
 
-    _numbers = iter(range(1, 1 << 62))
+    _numbers = iter(range(3, 1 << 62))  # CUDA gives 0, 1 and 2 a meaning of their own.
 
     def __init__(self, null: bool = False, non_blocking: bool = False, device_id: int | None = None) -> None:
         self.device_id = hardware.current_device() if device_id is None else device_id
@@ -236,6 +236,15 @@ class Hardware:
     def streams_of(self, device: int) -> list[Stream]:
         """Every stream of a device that is alive."""
         return [stream for stream in list(self.streams) if stream.device_id == device]
+
+    def stream_named(self, pointer: int) -> Stream:
+        """The stream on the current device that a protocol names by its pointer; 1 is the null stream."""
+        for stream in self.streams_of(self.current_device()):
+            if stream.ptr == pointer:
+                return stream
+        if pointer in (0, 1):
+            return self.null_stream(self.current_device())
+        raise DeviceError("cudaErrorInvalidResourceHandle: invalid resource handle")
 
     def check(self) -> None:
         """Refuse work in a process that was forked after the device had been used, as CUDA does."""
