@@ -9,8 +9,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
-from skimage import data
+from skimage import data, io
 
 import lazyarray
 
@@ -51,7 +50,7 @@ def main() -> None:
     with lazyarray.trace() as record:
         picture = lazyarray.asarray(photograph)
         developed = develop(picture)
-        Image.fromarray(developed).save(arguments.output)
+        io.imsave(arguments.output, developed, check_contrast=False)
 
     device = lazyarray.device()
     print(f"{arguments.output}: a {photograph.dtype} picture of shape {photograph.shape}, developed on {device.name}\n")
