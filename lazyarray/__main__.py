@@ -1,4 +1,4 @@
-"""``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do if something is missing."""
+"""``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do about what is missing."""
 from __future__ import annotations
 
 import platform
