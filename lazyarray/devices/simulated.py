@@ -19,10 +19,10 @@ import numpy as np
 
 from . import simulated_dlpack as dlpack
 from . import simulated_members  # noqa: F401 - gives the array its operators
-from .base import Device
+from .base import HOLDABLE, Device
 from .simulated_array import SimulatedArray, fill_from_host
 from .simulated_functions import DeviceContext, namespace
-from .simulated_launch import as_device, can_hold, exports, flat_bytes, make
+from .simulated_launch import as_device, can_hold, check_dtype, exports, flat_bytes, make, wrap_new
 from .simulated_memory import (
     DeviceError,
     Event,
@@ -53,6 +53,10 @@ class SimulatedDevice(Device):
     array_type = SimulatedArray
     faults = (OutOfMemoryError, DeviceError)
 
+    def __init__(self) -> None:
+        hardware.used = True
+        self.stream = hardware.current_stream  # type: ignore[method-assign]  # Spares the most frequent call a step.
+
     @property
     def count(self) -> int:  # type: ignore[override]
         """How many devices there are."""
@@ -64,7 +68,9 @@ class SimulatedDevice(Device):
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> SimulatedArray:
         if not hardware.plain:
             hardware.check()
-        return SimulatedArray(shape, dtype)
+        if dtype not in HOLDABLE:
+            check_dtype(dtype)
+        return wrap_new(np.empty(shape, dtype))
 
     def view(
         self,

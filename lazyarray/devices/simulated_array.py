@@ -88,7 +88,7 @@ class SimulatedArray(SimulatedArrayBase):
         dtype = np.dtype(dtype)
         check_dtype(dtype)
         self._view = np.empty(shape, dtype, order)  # type: ignore[call-overload]
-        self._memory = hardware.allocate(self._view)
+        self._memory = hardware.memory_type(self._view, hardware.current_device())
 
     # What the array is.
 

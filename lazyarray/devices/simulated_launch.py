@@ -121,7 +121,8 @@ def wrap_new(view: np.ndarray) -> Any:
     """A device array of a fresh NumPy array, or of a view of one."""
     array = parts.array.__new__(parts.array)
     array._view = view
-    array._memory = hardware.allocate(view if view.base is None else root_of(view))
+    root = view if view.base is None else root_of(view)
+    array._memory = hardware.memory_type(root, 0 if hardware.count == 1 else hardware.local.device)
     return array
 
 

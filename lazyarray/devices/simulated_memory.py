@@ -251,11 +251,6 @@ class Hardware:
         if self.forked:
             raise DeviceError("cudaErrorInitializationError: initialization error")
 
-    def allocate(self, root: np.ndarray) -> Memory:
-        """Memory on the current device made of an array that owns its bytes."""
-        self.used = True
-        return self.memory_type(root, self.current_device())
-
     def used_bytes(self, device: int) -> int:
         """Bytes in use on a device, of what was allocated since a limit was set."""
         return sum(size for owner, size in list(self.live.values()) if owner == device)
