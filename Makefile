@@ -10,7 +10,8 @@ ARGS ?=
 ifdef READY
   RUN := PYTHONPATH=. $(PYTHON)
 else
-  VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  VENV := .venv-$(or $(VERSION),$(error $(PYTHON) does not run; name another one with PYTHON=...))
   RUN := $(VENV)/bin/python
   DEMO_ENV := $(VENV)/demo.stamp
   TEST_ENV := $(VENV)/test.stamp
