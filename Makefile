@@ -46,7 +46,7 @@ nightly: test
 
 clean:
 	rm -rf .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	find lazyarray tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/%.stamp: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
