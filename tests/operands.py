@@ -250,6 +250,7 @@ class Operands(dict):
         super().__init__()
         self.factory, self.code, self.layout, self.to_device = factory, code, layout, to_device
         self.made: list[Any] = []
+        self.arguments = 0
         self["dt"] = dtype_of(code)
         self["a"] = self._array
         self["h"] = self._host

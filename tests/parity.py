@@ -36,7 +36,8 @@ class Case:
 
     ``host`` is the reason why this argument combination may run on the host although the function has a
     device version; ``func`` is None for a program, which is evaluated whole; ``lazy`` says whether the arrays
-    and scalars that come out are lazy ones.
+    and scalars that come out are lazy ones; ``parameters`` is how many small arrays the function itself makes
+    on the host (bin edges, positions) for the device.
     """
 
     label: str
@@ -46,6 +47,7 @@ class Case:
     kind: str = "elementwise"
     compare: Compare | None = None
     lazy: bool = True
+    parameters: int = 0
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +63,7 @@ class Case:
     def hosted(self) -> int:
         """How many operands are plain host data, each of which may be uploaded once."""
         made = len(re.findall(r"\b(?:a|out)\(", self.label)) if self.func is None else 0
+        made += self.parameters + ("like=" in self.label)
         return made + self.label.count("[") + sum(
             name in HOSTED or name in HOST_UNTYPED or name == "h" or (name[:1] == "l" and name[1:] in TYPED)
             for name in self.names
@@ -116,6 +119,7 @@ def _run(case: Case, operands: Operands, watch: Any = None) -> Any:
                 value = eval(case.code, NAMES, operands)
             return operands.get("r") if value is None else value
         args, kwargs = eval(case.code, NAMES, operands)
+        operands.arguments = sum(hasattr(item, "dtype") for item in leaves([args, kwargs]))
         with watch or warnings.catch_warnings():
             return case.func(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  whatever NumPy raises is the expected result
@@ -148,23 +152,26 @@ def _side_effects(wanted: list, gotten: list, kind: str) -> str | None:
     return None
 
 
-#: Reasons for which a call of plain float64 arrays may go to the host: CuPy has no such thing.
-DELIBERATE: tuple[str, ...] = (
-    r"NumPy says what",
-    r"is (reduced|accumulated) in order",
-    r"the device has no \w+\.(at|reduceat)",
+#: Reasons for which a call of plain float64 arrays may go to the host: the device library has no such thing,
+#: or it is a case so rare that NumPy's own answer is worth the copy.
+DELIBERATE = re.compile(
+    r"is (reduced|accumulated) in order|the device has no \w+\.(at|reduceat)|initial=None|bins by name|weights"
+    r"|NumPy (says what|warns|shall judge)|writes into a host array|index is not of integers|no axes, or no points"
+    r"|bases in an array|^mode=|a function that pads|more than one axis|NaN in rows|of infinities or NaN"
+    r"|a (sum|mean) of float64 in|array without dimensions|^\w+ with (axis|axes|keepdims|other keywords)"
+    r"|out of bounds for array of dimension 0|the device holds no|out= has another shape or dtype"
 )
 
 
-def accepted(reason: str, everyday: bool) -> bool:
+def accepted(reason: str, layout: str, everyday: bool) -> bool:
     """Whether a fallback is a decision, not an accident.
 
-    An error on the device where NumPy has none is an accident.  With everyday arguments even a decision
-    has to be one that is listed.
+    An error on the device where NumPy has none is an accident, which only arrays of no or one element may
+    have.  With everyday arguments even a decision has to be one that is listed.
     """
     if " on the device:" in reason or "no table" in reason:
-        return False
-    return not everyday or any(re.search(pattern, reason) for pattern in DELIBERATE)
+        return layout in ("0-d", "empty")
+    return not everyday or bool(DELIBERATE.search(reason))
 
 
 def _copies(
@@ -172,12 +179,12 @@ def _copies(
 ) -> str | None:
     """Whether a call copied more than the contract allows."""
     counts = {kind: sum(event.kind == kind for event in events) for kind in ("upload", "materialise")}
-    lazy_made = sum(type(item) is not np.ndarray for item in got_operands.made)
+    lazy_made = max(got_operands.arguments, sum(type(item) is not np.ndarray for item in got_operands.made))
     plain = any(not isinstance(item, (np.ndarray, np.generic)) and item is not None for item in leaves(want))
     host_out = "out=h(" in case.label or any(name in ("hof", "hox", "hoacc") for name in case.names)
     on_device = on_device and case.host is None and code in DEVICE_DTYPES
     reasons = [event.reason for event in events if event.kind == "fallback"] if on_device else []
-    unwanted = [reason for reason in reasons if not accepted(reason, (code, layout) == ("f8", "C"))]
+    unwanted = [reason for reason in reasons if not accepted(reason, layout, (code, layout) == ("f8", "C"))]
     if unwanted:
         return f"fallback: to the host ({unwanted[0]})"
     if on_device and not reasons:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 import recipes_host
 from parity import NAMES, Case, call_case
 from recipes_host import HOST, UNSET
@@ -44,6 +46,17 @@ for _kind, _tables in TABLES.items():
                 raise ValueError(f"{_func.__qualname__} has recipes in two tables")
             RECIPES[_func] = (tuple(line.strip() for line in _lines.splitlines() if line.strip()), _kind)
 
+#: How many small arrays a function makes on the host for the device: edges, positions, values given as numbers.
+PARAMETERS: dict[Callable, int] = {
+    np.histogram: 1,
+    np.histogram_bin_edges: 1,
+    np.histogram2d: 2,
+    np.histogramdd: 3,
+    np.insert: 1,
+    np.delete: 1,
+    np.repeat: 1,
+}
+
 
 def name_of(func: Callable) -> str:
     """The public dotted name of a function."""
@@ -54,4 +67,5 @@ def name_of(func: Callable) -> str:
 def cases_of(func: Callable) -> list[Case]:
     """The cases of one function."""
     lines, kind = RECIPES[func]
-    return [call_case(name_of(func), func, line, kind=kind, compare=COMPARE.get(func)) for line in lines]
+    settings = {"kind": kind, "compare": COMPARE.get(func), "parameters": PARAMETERS.get(func, 0)}
+    return [call_case(name_of(func), func, line, **settings) for line in lines]

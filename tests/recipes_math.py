@@ -332,7 +332,8 @@ EXTREMES: dict[Callable, str] = {
     ),
     np.piecewise: (
         "x, [mask, ~mask], [1, 2]\nx, [mask], [1, 2]\nx, mask, [5]\n"
-        "x, [mask], [lambda z: z * 2, lambda z: z]\nv, vmask, [lambda z, k: z + k, 0], 3\n"
+        "x, [mask], [lambda z: z * 2, lambda z: z]  # host: a Python callback\n"
+        "v, vmask, [lambda z, k: z + k, 0], 3  # host: a Python callback\n"
         "x, [mask], [1, 2, 3]\nv, [v < 1], [7]\ns, [True], [3]\nx, [hmask], [1]"
     ),
     np.lexsort: "(v, w)\n x\n x, axis=0\n (v,)\n (few.ravel(), fv)\n (v, row)\n s\n (v, hw)\n x, 5\n lx\n (nv, v)\n t",
@@ -370,7 +371,7 @@ EXTREMES: dict[Callable, str] = {
     ),
     np.apply_over_axes: (
         "np.sum, t, [0, 2]\nnp.max, x, 0\nnp.sum, x, [5]\nnp.sum, s, [0]\nlambda r, k: r, x, 0\nnp.sum, hx, 1\n"
-        "np.sum, t, a([0, 1])"
+        "np.sum, t, a([0, 1])  # host: the axes are read"
     ),
     np.argsort: (
         "x\nx, axis=0\nx, axis=None\nv\nv, kind='stable'\nfv, kind='stable'\nfew, 1, stable=True\ns\nx, 5\nlx\n"

@@ -119,11 +119,13 @@ MEMBERS: dict[str, str] = {
         "x[0]\nx[0, 1]\nx[-1, -1]\nx[1:]\nx[..., 0]\nx[:, None]\nx[::-1, ::2]\nx[[0, 2]]\nx[i2]\nx[mask]\n"
         "x[x > 1]\nx[i[:3], i[:3]]\nx[9]\nx[0, 9]\nx[far]\nx[()]\ns[()]\ns[...]\ns[None]\nx[:, i]\n"
         "x[:, near]\n"
-        "x[0, 0, 0]\nx[1.5]\nx['a']\nv[vmask]\nv[2]\nv[a(2)]\nv[np.int64(1)]\nv[True]\nv[hi]\nx[hmask]\n"
+        "x[0, 0, 0]\nx[1.5]\nx['a']\nv[vmask]\nv[2]\nv[a(2)]  # host: the number is read\nv[np.int64(1)]\n"
+        "v[True]\nv[hi]\nx[hmask]\n"
         "t[0, :, [1, 2]]\nt[:, a([0, 1]), 1:]\nv[[]]\nv[a([], 'i8')]\nx[[True, False, True]]\n"
         "x[:, [False] * 4]\nx[None, ..., 0:2]\n"
         "rec['a']\nrec[['b', 'a']]\nrec[0]\nrec['q']\nrec[1]['b']\nx[1][2]\nx[a([[0, -1], [1, 2]]), 1:3]\n"
-        "x[np.newaxis, [0]]\nv[vmask[:3]]\nx[mask, 0]\nv[i][::2]\nx[slice(a(0), a(2))]\nx[a([0.])]\n"
+        "x[np.newaxis, [0]]\nv[vmask[:3]]\nx[mask, 0]\nv[i][::2]\n"
+        "x[slice(a(0), a(2))]  # host: the numbers are read\nx[a([0.])]\n"
         "x[np.ix_([0, 2], [1, 3])]\nx[mask[0]]\nx[:, mask[0]]\nx[0][...]\nt[..., mask[0]]\n"
         "v[[0, 1], [0, 1]]"
     ),
@@ -131,8 +133,10 @@ MEMBERS: dict[str, str] = {
         "x[0] = 5\nx[0, 1] = 7\nx[1:] = y[1:]\nx[...] = row\nx[mask] = 3\nx[mask] = y[mask]\n"
         "x[[0, 2]] = row\nx[i2[0], i2[1]] = 9\nv[[0, 0, 0]] = [1, 2, 3]\nv[a([1, 1, 4])] = w[:3]\n"
         "x[9] = 1\nv[far] = 1\nv[near] = 1\n"
-        "x[:] = v\nx[::2] = hx[::2]\nx[:, 0] = 1.5\ns[()] = 4\ns[...] = 5\nx[x > 0] = 0\nhx[0] = row\n"
-        "hx[mask] = y[mask]\nx[hmask] = hy[hmask]\nx[1:] = x[:-1]\nx[::-1] = x\nx[0] = 'a'\nx[0] = None\n"
+        "x[:] = v\nx[::2] = hx[::2]\nx[:, 0] = 1.5\ns[()] = 4\ns[...] = 5\nx[x > 0] = 0\n"
+        "hx[0] = row  # host: written to an ndarray\n"
+        "hx[mask] = y[mask]  # host: written to an ndarray\nx[hmask] = hy[hmask]\nx[1:] = x[:-1]\n"
+        "x[::-1] = x\nx[0] = 'a'\nx[0] = None\n"
         "x['a'] = 1\nrec['a'] = 7\nrec[0] = (9, 9.5)\n"
         "x[[True, False, True]] = 2\nx.T[0] = 8\nt[:, [0, 1], 0] = 6\nv[v.argsort()] = w\n"
         "x[mask] = [1, 2]\nx[0] = 2j\nx[0] = 300\nx[0] = -1\nx[None, 0] = 3\nx[0] = lrow\nv[[]] = []\n"
@@ -384,7 +388,8 @@ MEMBERS: dict[str, str] = {
     "view": (
         "x.view()\nx.view('u1')\nx.view('i4')\nx.view(dt)\nx.view(np.ndarray)\nv.view('i2')\nx.T.view('u1')\n"
         "s.view('u1')\nx.view('S3')  # host: strings\nx.view('nope')\ntype(x.view(type=np.matrix)).__name__\n"
-        "weights.view('i8')\noc.view('f8')\nx.view(dtype='M8[s]')  # host: datetimes\nx.view(np.recarray).shape"
+        "weights.view('i8')\noc.view('f8')\nx.view(dtype='M8[s]')  # host: datetimes\n"
+        "x.view(np.recarray).shape  # host: another class"
     ),
 }
 
@@ -408,9 +413,12 @@ NOT_TESTED: dict[str, str] = {
 #: Members that hand the values to the host, or read them one at a time: that is what they are for.
 HOST_MEMBERS: frozenset[str] = frozenset(
     "__array__ __array_interface__ __array_struct__ __array_wrap__ __bool__ __buffer__ __complex__ __contains__"
-    " __dlpack__ __float__ __format__ __hash__ __index__ __int__ __iter__ __len__ __reduce__"
-    " __reduce_ex__ __repr__ __setstate__ __str__ ctypes data dump dumps flat item tobytes tofile tolist".split()
+    " __dlpack__ __float__ __format__ __hash__ __index__ __int__ __iter__ __len__"
+    " __reduce__ __reduce_ex__ __repr__ __setstate__ __str__ byteswap ctypes data dump dumps flat item"
+    " tobytes tofile tolist".split()
 )
+#: Members that a value may come to from outside.
+TAKES_VALUES = frozenset(("__contains__", "flat"))
 
 KINDS = dict.fromkeys(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "trace", "dot"), "reduction")
 
@@ -419,4 +427,5 @@ def cases_of(name: str) -> list[Case]:
     """The cases of one member."""
     kind = "reduction" if "matmul" in name else KINDS.get(name, "elementwise")
     lines = [line.strip() for line in MEMBERS[name].splitlines() if line.strip()]
-    return [program_case(line, kind=kind, lazy=name not in HOST_MEMBERS) for line in lines]
+    settings = {"kind": kind, "lazy": name not in HOST_MEMBERS, "parameters": int(name in TAKES_VALUES)}
+    return [program_case(line, **settings) for line in lines]

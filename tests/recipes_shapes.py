@@ -44,7 +44,10 @@ SHAPES: dict[Callable, str] = {
     np.diagflat: "v\n x\n v, 2\n s\n lx, k=-1",
     np.real: "x\n v\n s\n 3 + 4j\n lx\n t[0]",
     np.imag: "x\n v\n s\n 3 + 4j\n lx",
-    np.split: "v, 3\n v, [2, 4]\n x, 2, axis=1\n v, 4\n x, [1, 9], -1\n t, 2\n s, 1\n x, 2, 5\n v, a([1, 3])",
+    np.split: (
+        "v, 3\nv, [2, 4]\nx, 2, axis=1\nv, 4\nx, [1, 9], -1\nt, 2\ns, 1\nx, 2, 5\n"
+        "v, a([1, 3])  # host: the positions are read"
+    ),
     np.array_split: "v, 4\n x, 3, 1\n v, [0, 2]\n v, 0\n x, 5\n s, 2\n lv, 2",
     np.hsplit: "x, 2\n v, 2\n v, [1]\n s, 1\n x, 3",
     np.vsplit: "x, 3\n x, [1]\n v, 2\n t, 2",
@@ -91,7 +94,9 @@ SHAPES: dict[Callable, str] = {
         "v, 2\nx, 2\nx, 3, axis=1\nx, [1, 0, 2], axis=0\nv, counts\nv, [1, 2]\nx, -1\ns, 3\nx, 2, axis=5\n"
         "lv, 2\nv, 1.5\nx, a([2]), 1"
     ),
-    np.tile: "v, 2\n x, (2, 1)\n x, (2, 1, 2)\n s, 3\n v, ()\n v, 0\n lx, 2\n x, a([2, 2])",
+    np.tile: (
+        "v, 2\nx, (2, 1)\nx, (2, 1, 2)\ns, 3\nv, ()\nv, 0\nlx, 2\nx, a([2, 2])  # host: the numbers are read"
+    ),
     np.resize: "x, (2, 3)\n x, (5, 5)\n v, 10\n v, 0\n s, (2, 2)\n x, -1\n lx, 3",
     np.roll: (
         "v, 2\nx, 1\nx, 1, axis=0\nx, (1, -2), axis=(0, 1)\nx, -7, 1\nv, 0\nx, 1, 4\nx, (1, 2), 0\ns, 1\n"

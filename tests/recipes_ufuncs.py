@@ -125,8 +125,9 @@ ACCUMULATE = (
     "hx, out=ox"
 )
 REDUCEAT = (
-    "v, [0, 3]\nv, a([0, 3, 1])\nx, [0, 2]\nx, [0, 2], axis=1\nx, [0, 1], 1, 'f8'\nv, far\n"
-    "v, [0, 3], out=out((2,))\ns, [0]\nlv, [0, 2]\nhv, a([0, 2])\np, [1, 0]\nv, [1.5]"
+    "v, [0, 3]\nv, a([0, 3, 1])  # host: the positions are read\nx, [0, 2]\nx, [0, 2], axis=1\n"
+    "x, [0, 1], 1, 'f8'\nv, far\n"
+    "v, [0, 3], out=out((2,))\ns, [0]\nlv, [0, 2]\nhv, a([0, 2])  # host: the positions are read\np, [1, 0]\nv, [1.5]"
 )
 OUTER = (
     "v, w\nx, v\ns, v\nv, 3\nv, hw\nv, w, out=out((6, 6))\nlv, w\nv, w, dtype='f8'\nv, pv\npv, pv\n"
