@@ -1,4 +1,4 @@
-"""Which NumPy function runs how: tables keyed by function object, pairwise disjoint, together all that NumPy lets override.
+"""Which NumPy function runs how: tables keyed by function object, pairwise disjoint, together all overridable ones.
 
 - `VIEWS`: the result is a view; NumPy does the arithmetic on outlines (`view_functions`).
 - `PLAIN`: the device function at the dotted path has NumPy's parameters and meaning.
@@ -21,8 +21,8 @@ from . import lazy_functions, view_functions
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "LAZY", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS", "UFUNC_HOST_ONLY",
-           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS",
+           "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -101,8 +101,29 @@ HOST_ONLY: Mapping[_Function, str] = _HostOnly(
 
 _OUT = ("out",)
 
+
+class _Writes(dict[_Function, tuple[str, ...]]):
+    """Function -> names of the parameters that it modifies; those of modules that nobody need have imported by name."""
+
+    _BY_NAME = {"assign_fields_by_name": ("dst",), "recursive_fill_fields": ("output",)}
+
+    def __missing__(self, func: _Function) -> tuple[str, ...]:
+        if getattr(func, "__module__", "") != "numpy.lib.recfunctions" or func.__name__ not in self._BY_NAME:
+            raise KeyError(func)
+        return self._BY_NAME[func.__name__]
+
+    def __contains__(self, func: object) -> bool:
+        return self.get(func, None) is not None
+
+    def get(self, func: Any, default: Any = None) -> Any:
+        try:
+            return self[func]
+        except KeyError:
+            return default
+
+
 #: Function -> names of the parameters that it modifies.
-WRITES: dict[_Function, tuple[str, ...]] = {
+WRITES: dict[_Function, tuple[str, ...]] = _Writes({
     **dict.fromkeys(_named(
         "all any amax amin max min sum prod mean std var ptp argmax argmin nansum nanprod nanmax nanmin nanmean nanstd "
         "nanvar nanargmax nanargmin nanmedian nanpercentile nanquantile median percentile quantile cumsum cumprod "
@@ -113,14 +134,19 @@ WRITES: dict[_Function, tuple[str, ...]] = {
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), _OUT),
     np.copyto: ("dst",), np.place: ("arr",), np.put: ("a",), np.putmask: ("a",), np.put_along_axis: ("arr",),
     np.fill_diagonal: ("a",), np.nan_to_num: ("x",),
-}
+})
 
 #: Functions whose result without dimensions is an array; everywhere else it is a scalar.
 ARRAY_0D: frozenset[_Function] = frozenset({
-    *_named("where tensordot select cov pad resize isin block roll tile i0 concatenate stack require broadcast_to "
-            "histogram_bin_edges meshgrid ix_ linspace logspace repeat sort cumsum cumprod append delete insert"),
-    np.linalg.tensordot,
+    *_named("where tensordot select cov pad resize isin block roll tile i0"), np.linalg.tensordot,
 })
+
+#: Functions that cast their result into `out` of another dtype, where others compute in it or refuse it: the rule.
+OUT_CASTS: dict[_Function, str] = {
+    **dict.fromkeys(_named("all any isposinf isneginf"), "unsafe"),
+    **dict.fromkeys(_named(
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), "same_kind"),
+}
 
 # -- ufuncs ----------------------------------------------------------------------------------------
 
@@ -128,11 +154,11 @@ _umath = np._core.umath
 
 _ADAPTED_UFUNCS = _ufunc_adapters.UFUNCS
 _SAME_UFUNCS = (
-    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or bitwise_xor "
-    "cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor fmax fmin frexp "
-    "gcd heaviside hypot invert isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp logaddexp2 logical_and "
-    "logical_not logical_or logical_xor matmul maximum minimum modf multiply negative nextafter positive rad2deg radians "
-    "reciprocal rint sign signbit sin sinh sqrt square subtract tan tanh trunc")
+    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or "
+    "bitwise_xor cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor "
+    "fmax fmin frexp gcd heaviside hypot invert isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp "
+    "logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum modf multiply negative "
+    "nextafter positive rad2deg radians reciprocal rint sign signbit sin sinh sqrt square subtract tan tanh trunc")
 
 #: Ufunc -> the device's name for it, or adapter(xp, *operands in the dtypes of NumPy's loop).
 UFUNCS: dict[np.ufunc, str | _Function] = {

@@ -16,7 +16,6 @@ from .errors import NotOnDevice
 from .storage import Storage
 from .view_functions import viewed
 
-
 # -- metadata ------------------------------------------------------------------------------------
 
 def _outlined(obj: Any) -> Any:
@@ -104,9 +103,19 @@ def _wrapped(array: Any) -> Any:
     return wrap.new_array(Storage(devices.current(), array), None, array)
 
 
+def _shape(shape: Any) -> tuple[int, ...]:
+    found = tuple(s.__index__() for s in shape) if np.iterable(shape) else (shape.__index__(),)
+    if any(n < 0 for n in found):
+        raise ValueError("negative dimensions are not allowed")
+    return found
+
+
 def _fill(run: Any, array: Any, value: Any) -> None:
     """Fill with what ``np.copyto(array, value, casting="unsafe")`` would put there."""
     if array.size == 0:
+        given = run.outline(value).shape if run.is_lazy(value) else np.shape(value)
+        if np.broadcast_shapes(given, array.shape) != array.shape:
+            raise NotOnDevice("NumPy says what a value of another shape is")
         return
     if run.is_lazy(value) or isinstance(value, devices.current().array_type):
         source = run.device(value) if run.is_lazy(value) else value
@@ -136,8 +145,7 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
         outline = run.outline(prototype)
         kind = outline.dtype if dtype is None else np.dtype(dtype)
         if shape is not None:
-            shape = tuple(shape) if np.iterable(shape) else (shape,)
-            shape = tuple(s.__index__() for s in shape)
+            shape = _shape(shape)
         if kind.itemsize == 0 or not devices.current().can_hold(kind):
             fills = () if func is not np.full_like else (run.host(fill, "fill value") if run.is_lazy(fill) else fill,)
             return wrap.host_result(func(outline, *fills, dtype=dtype, order=order, shape=shape, subok=False))
@@ -167,10 +175,11 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(run, /, shape, dtype=None, order="C", *, device=None):
         _check_device(device)
-        shape = tuple(s.__index__() for s in shape) if np.iterable(shape) else (shape.__index__(),)
+        shape = _shape(shape)
         kind = np.dtype(float if dtype is None else dtype)
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in ("C", "F", "A", "K"):
-            return wrap.host_result(func(shape, dtype, order))
+            fills = () if func is not np.full else (run.host(value, "fill value") if run.is_lazy(value) else value,)
+            return wrap.host_result(func(shape, *fills, dtype, order))
         layout = views.outline(shape[::-1], kind).T if order == "F" else views.outline(shape, kind)
         array = _blank(layout)
         if value is not None:
@@ -200,30 +209,62 @@ def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(run, /, *args, **kwargs):
         made = func(*(_on_host(run, a) for a in args), **{k: _on_host(run, v) for k, v in kwargs.items()})
-        return wrap.from_host(made, f"numpy.{func.__name__} with like=")
+        if any(made is a for a in args):
+            return made
+        x = wrap.host_result(made)
+        if not made.flags.writeable:
+            x.setflags(write=False)
+        return x
 
     return handler
 
 
-def _converting(func: Callable[..., Any], copies: bool) -> Callable[..., Any]:
-    """The handler of ``asarray(obj, ..., like=lazy)`` and its kin; a lazy `obj` stays where it is."""
+def _converting(func: Callable[..., Any], names: str, order: str | None = None, copies: bool = False) -> Any:
+    """The handler of ``asarray(obj, ..., like=lazy)`` and its kin; a lazy `obj` stays where it is.
+
+    `names` are those of the positional parameters, `order` the memory order that `func` stands for.
+    """
     by_numpy = _made_by_numpy(func)
 
     @functools.wraps(func)
     def handler(run, /, *args, **kwargs):
-        if len(args) != 1 or not run.is_array(args[0]) or kwargs.keys() - {"dtype", "copy", "device"} or any(
-                kwargs.get(k) is not None for k in ("device",)):
+        given = {**dict(zip(names.split(), args)), **kwargs}
+        obj = given.pop(names.split()[0], None)
+        if isinstance(obj, list) and obj and all(map(run.is_array, obj)) and len({o.shape for o in obj}) == 1:
+            obj = np.stack(obj)
+        dtype, copy = given.pop("dtype", None), given.pop("copy", True if copies else None)
+        wanted = given.pop("order", order) or "K"
+        ndmin = given.pop("ndmin", 0)
+        if not run.is_array(obj) or any(v not in (None, False) for v in given.values()):
             return by_numpy(run, *args, **kwargs)
-        x, dtype, copy = args[0], kwargs.get("dtype"), kwargs.get("copy", True if copies else None)
-        dtype = run.outline(x).dtype if dtype is None else np.dtype(dtype)
-        if copy is False and dtype != run.outline(x).dtype:
+        outline = run.outline(obj)
+        np.empty(0).astype(float, order=wanted)     # NumPy judges the order
+        dtype = outline.dtype if dtype is None else np.dtype(dtype)
+        flags = outline.flags
+        laid = wanted in ("K", "A") or (flags.f_contiguous if wanted == "F" else flags.c_contiguous)
+        if copy is False and not (laid and dtype == outline.dtype):
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        return x.astype(dtype, copy=bool(copy))
+        if copy or not laid or dtype != outline.dtype:
+            obj = obj.astype(dtype, order=wanted, copy=True)
+        ndmin = max(ndmin, 1 if order else 0)
+        return obj if obj.ndim >= ndmin else obj.reshape((1,) * (ndmin - obj.ndim) + obj.shape)
 
     return handler
 
 
+def require(run, /, a, dtype=None, requirements=None):
+    np.require(np.empty(0), None, requirements)     # NumPy judges the words
+    if not run.is_array(a):
+        return _made_by_numpy(np.require)(run, a, dtype, requirements)
+    wanted = {r[0].upper() for r in requirements or ()}
+    order = "F" if "F" in wanted else "C" if "C" in wanted else None
+    x = LAZY[np.asarray](run, a, dtype, order)
+    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not run.outline(x).flags.writeable
+    return x.copy(order or "K") if copied else x
+
+
 def copy(run, /, a, order="K", subok=False):
+    np.copy(np.empty(0), order)     # NumPy judges the order
     return run.asarray(a).copy(order=order)
 
 
@@ -259,13 +300,23 @@ def trim_zeros(run, /, filt, trim="fb", axis=None):
     x = run.asarray(filt)
     outline = run.outline(x)
     trim = trim.lower()
-    if outline.ndim != 1 or axis not in (None, 0, -1) or trim not in ("fb", "bf", "f", "b"):
-        raise NotOnDevice("more than one axis, or a word that NumPy shall judge")
-    places = run.xp.nonzero(run.device(x))[0]
-    if not places.size:
-        return run.view(x, outline[:0])
-    first, last = common.fetch(run.xp.stack([places[0], places[-1]]), "where the zeros end")
-    return run.view(x, outline[int(first) if "f" in trim else None:int(last) + 1 if "b" in trim else None])
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = common.axes_of(axis, outline.ndim)
+    if not axes:
+        return x
+    if (axis is not None or outline.ndim != 1) and common.newest < "2.2.0":
+        raise NotOnDevice("NumPy says what zeros along several axes are")
+    places = run.xp.nonzero(run.device(x))
+    cut = [slice(None)] * outline.ndim
+    if places[0].size:
+        ends = common.fetch(run.xp.stack([e for p in places for e in (p.min(), p.max())]), "where the zeros end")
+        for i in axes:
+            cut[i] = slice(int(ends[2 * i]) if "f" in trim else None, int(ends[2 * i + 1]) + 1 if "b" in trim else None)
+    else:
+        for i in axes:
+            cut[i] = slice(0, 0)
+    return run.view(x, outline[tuple(cut)])
 
 
 def real_if_close(run, /, a, tol=100):
@@ -305,39 +356,45 @@ def _device_or_host(run: Any, obj: Any) -> Any:
     return run.device(obj) if run.is_lazy(obj) else obj
 
 
-def put(run, /, a, ind, v, mode="raise"):
-    if not run.is_array(a):
+def _target(run: Any, x: Any) -> np.ndarray:
+    """The outline of what is written to. NumPy does what goes wrong: it may have written some of it by then."""
+    if not run.is_array(x):
         raise NotOnDevice("it writes into a host array")
-    outline = run.outline(a)
-    places = indexing.by_mode(run.xp, _device_or_host(run, ind), outline.size, mode).ravel()
-    values = common.array(run.xp, _device_or_host(run, v)).ravel()
+    outline = run.outline(x)
+    if type(x._self_storage) is not Storage or not outline.flags.writeable or outline.ndim == 0:
+        raise NotOnDevice("NumPy says what writing here does")
+    return outline
+
+
+def _write(run: Any, x: Any, index: tuple[Any, ...], values: Any) -> None:
+    with options.options(check_indices=False):      # they have been checked, or brought into range
+        run.setitem(x, tuple(run.wrap(i, scalar=False) for i in index), values)
+
+
+def put(run, /, a, ind, v, mode="raise"):
+    outline = _target(run, a)
+    try:
+        places = indexing.by_mode(run.xp, _device_or_host(run, ind), outline.size, mode).ravel()
+        values = common.array(run.xp, _device_or_host(run, v)).ravel()
+    except (IndexError, TypeError, ValueError):
+        raise NotOnDevice("NumPy says what these positions are") from None
     if places.size == 0 or values.size == 0:
         return
     values = run.xp.take(values, run.xp.arange(places.size) % values.size)
-    index = tuple(run.wrap(i, scalar=False) for i in indexing.at(run.xp, places, outline.shape))
-    with options.options(check_indices=False):      # they have been checked, or brought into range
-        run.setitem(a, index, run.wrap(values, scalar=False))
+    _write(run, a, indexing.at(run.xp, places, outline.shape), run.wrap(values, scalar=False))
 
 
 def put_along_axis(run, /, arr, indices, values, axis):
-    if not run.is_array(arr):
-        raise NotOnDevice("it writes into a host array")
+    outline = _target(run, arr)
     positions = common.array(run.xp, _device_or_host(run, indices))
-    if positions.dtype.kind not in "iu":
-        raise IndexError("`indices` must be an integer array")
-    if axis is None:
-        if positions.ndim != 1:
-            raise NotOnDevice("indices of more than one dimension")
-        return put(run, arr, indices, run.xp.broadcast_to(
-            common.array(run.xp, _device_or_host(run, values)), positions.shape))
-    shape = run.outline(arr).shape
-    if positions.ndim != len(shape):
-        raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    axis = common.axis_index(axis, len(shape))
-    positions = common.indices(run.xp, positions, shape[axis])
-    index = tuple(run.wrap(i, scalar=False) for i in indexing.along(run.xp, shape, positions, axis))
-    with options.options(check_indices=False):
-        run.setitem(arr, index, values)
+    if axis is None or positions.dtype.kind not in "iu" or positions.ndim != outline.ndim or outline.size == 0:
+        raise NotOnDevice("NumPy says what writing along no axis does")
+    axis = common.axis_index(axis, outline.ndim)
+    try:
+        positions = common.indices(run.xp, positions, outline.shape[axis])
+    except IndexError:
+        raise NotOnDevice("NumPy says what these positions are") from None
+    _write(run, arr, indexing.along(run.xp, outline.shape, positions, axis), values)
 
 
 # -- functions of functions ---------------------------------------------------------------------------
@@ -358,8 +415,7 @@ def apply_over_axes(run, /, func, a, axes):
 
 def piecewise(run, /, x, condlist, funclist, *args, **kw):
     x = run.asarray(x)
-    if np.isscalar(condlist) or not isinstance(condlist, list) and condlist.ndim == x.ndim or isinstance(
-            condlist, list) and condlist and np.ndim(condlist[0]) == 0 and x.ndim != 0:
+    if np.isscalar(condlist) or not isinstance(condlist[0], (list, np.ndarray)) and x.ndim != 0:
         condlist = [condlist]
     conditions = [np.asarray(c, dtype=bool) if not run.is_lazy(c) else c.astype(bool, copy=False) for c in condlist]
     n = len(conditions)
@@ -388,8 +444,10 @@ LAZY: dict[Any, Callable[..., Any]] = {
     **{func: _made_by_numpy(func) for func in (
         np.arange, np.eye, np.identity, np.tri, np.frombuffer, np.fromfile, np.fromfunction, np.fromiter,
         np.fromstring, np.genfromtxt, np.loadtxt)},
-    **{func: _converting(func, func is np.array) for func in (
-        np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)},
+    np.array: _converting(np.array, "object dtype", copies=True), np.asarray: _converting(np.asarray, "a dtype order"),
+    np.asanyarray: _converting(np.asanyarray, "a dtype order"),
+    np.ascontiguousarray: _converting(np.ascontiguousarray, "a dtype", "C"),
+    np.asfortranarray: _converting(np.asfortranarray, "a dtype", "F"), np.require: require,
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
     np.empty_like: _like(np.empty_like), np.zeros_like: _like(np.zeros_like, 0), np.ones_like: _like(np.ones_like, 1),
     np.full_like: _like(np.full_like), np.empty: _new(np.empty, None), np.zeros: _new(np.zeros, 0),

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from . import views
+from . import views, wrap
+from .adapters import common
+from .errors import NotOnDevice
 
 _NOT_LAZY = "only a parameter is lazy, not the array"
 
@@ -26,8 +28,12 @@ def viewed(run: Any, x: Any, result: Any) -> Any:
 
 def on_host_side(run: Any, obj: Any) -> Any:
     """A parameter that is lazy (a shape, an axis, places to split at), as NumPy reads it."""
-    if run.is_lazy(obj):
+    if run.is_scalar(obj):
         return run.host(obj, "a parameter of a view")
+    if run.is_lazy(obj):
+        on_device = run.outline(obj) is not None and obj._self_storage.state == "device"
+        return common.fetch(run.device(obj), "a parameter of a view") if on_device else run.host(
+            obj, "a parameter of a view")
     if isinstance(obj, (list, tuple)):
         return type(obj)(on_host_side(run, o) for o in obj)
     return obj
@@ -64,16 +70,24 @@ def _each(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def handler(run, /, *arys):
-        results = tuple(
-            viewed(run, x, func(run.outline(x))) if run.is_array(x) else func(x)
-            for x in (run.asarray(x) if run.is_scalar(x) else x for x in arys))
-        return results[0] if len(results) == 1 else results
+        results = []
+        for x in arys:
+            if run.is_lazy(x):
+                x = run.asarray(x)
+                results.append(viewed(run, x, func(run.outline(x))))
+            else:
+                # An ndarray stays what it is, or is looked at; a list or number is nobody else's.
+                made = func(x)
+                results.append(made if isinstance(x, np.ndarray) else wrap.host_result(made))
+        return results[0] if len(results) == 1 else tuple(results)
 
     return handler
 
 
 def broadcast_arrays(run, /, *args, subok=False):
-    args = [run.asarray(a) if run.is_lazy(a) else np.asanyarray(a) for a in args]
+    # An ndarray among them gives a view of itself, as in NumPy; lists and numbers are nobody else's.
+    args = [run.asarray(a) if run.is_lazy(a) else a if isinstance(a, np.ndarray) else wrap.host_result(np.array(a))
+            for a in args]
     results = np.broadcast_arrays(*(run.outline(a) if run.is_lazy(a) else a for a in args), subok=subok)
     return type(results)(viewed(run, a, r) if run.is_lazy(a) else r for a, r in zip(args, results))
 
@@ -85,6 +99,10 @@ def flip(run, /, m, axis=None):
     return viewed(run, x, np.flip(run.outline(x), axis))
 
 
+_FEW = 64
+"""Up to this many elements, each becomes a scalar on the device; more are fetched in one piece."""
+
+
 def unstack(run, /, x, *, axis=0):
     x = run.asarray(x)
     outline = run.outline(x)
@@ -92,7 +110,7 @@ def unstack(run, /, x, *, axis=0):
         raise ValueError("Input array must be at least 1-d.")
     moved = np.moveaxis(outline, axis, 0)
     if moved.ndim == 1:
-        return tuple(x)
+        return tuple(x[i] for i in range(moved.size)) if moved.size <= _FEW else tuple(x)
     return tuple(run.view(x, moved[i]) for i in range(moved.shape[0]))
 
 
@@ -110,10 +128,14 @@ def ravel(run, /, a, order="C"):
     if order == "K":
         # The order of the strides: a view if the axes so arranged are contiguous.
         axes = sorted(range(outline.ndim), key=lambda i: (-abs(outline.strides[i]), i))
-        outline = outline.transpose(axes)
-        if not outline.flags.c_contiguous:
-            return ravel(run, x.copy("K"), "K")
-    elif order == "F":
+        turned = outline.transpose(axes)
+        if turned.flags.c_contiguous:
+            return run.view(x, views.reshaped(turned, -1))
+        if any(n > 1 and not stride for n, stride in zip(outline.shape, outline.strides)):
+            # Axes along which nothing moves have no place in the order of strides: NumPy leaves them where they are.
+            raise NotOnDevice("NumPy says in which order a broadcast array is raveled")
+        return ravel(run, x.copy("K"), "K")
+    if order == "F":
         outline = outline.T
     if outline.flags.c_contiguous:
         return run.view(x, views.reshaped(outline, -1))
@@ -121,11 +143,13 @@ def ravel(run, /, a, order="C"):
 
 
 def real(run, /, val):
-    return run.asarray(val).real
+    x = run.asarray(val)
+    return x.real if run.outline(x).dtype != object else run.on_host(np.real, (x,), {}, "objects live on the host")
 
 
 def imag(run, /, val):
-    return run.asarray(val).imag
+    x = run.asarray(val)
+    return x.imag if run.outline(x).dtype != object else run.on_host(np.imag, (x,), {}, "objects live on the host")
 
 
 def diag(run, /, v, k=0):

@@ -7,6 +7,7 @@ only. It raises `NotOnDevice` where NumPy shall do the call on the host.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable
@@ -164,7 +165,7 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_
     if host.size == 0 and host.dtype == float:
         host = host.astype(intp)
     if host.dtype.kind not in "iub":
-        raise NotOnDevice(f"{what} is not of integers")
+        raise NotOnDevice(f"NumPy says what an {what} of other than integers is")
     host = host.astype(intp)
     if n is not None and host.size:
         if host.min() < -n or host.max() >= n:
@@ -173,16 +174,63 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_
     return array(xp, host)
 
 
-def take(xp: Any, a: Any, where: Any, axis: int) -> Any:
-    """``a.take(where, axis)`` for positions that are known to be in range."""
-    return xp.take(a, where, axis=axis)
+def dtype_or_number(value: Any) -> Any:
+    """What decides about a result's dtype: an operand's own, or a Python number, which is weak."""
+    return value if type(value) in (int, float, complex) else getattr(value, "dtype", None) or np.asarray(value).dtype
+
+
+_MOST_RUNS = 16
+
+
+def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
+    """Elements of the joined `parts` along an axis, at places that the host knows.
+
+    A few runs of neighbours, rising or falling, are slices, for which nothing has to be uploaded.
+    """
+    starts = np.cumsum([0] + [p.shape[axis] for p in parts])
+    steps = np.diff(places)
+    part = np.searchsorted(starts, places, side="right")
+    breaks = (np.diff(part) != 0) | ~np.isin(steps, (-1, 0, 1))
+    front = (slice(None),) * axis
+    pieces = []
+    start = 0
+    while start < len(places):
+        stop = start + 1
+        if stop < len(places) and not breaks[start]:
+            step = int(steps[start])
+            other = (steps[start:] != step) | breaks[start:]
+            stop = len(places) if not other.any() else start + 1 + int(other.argmax())
+        else:
+            step = 1
+        owner = int(part[start]) - 1
+        first = int(places[start] - starts[owner])
+        if step == 0:
+            pieces.append(xp.repeat(parts[owner][(*front, slice(first, first + 1))], stop - start, axis))
+        else:
+            end = first + step * (stop - start)
+            pieces.append(parts[owner][(*front, slice(first, end if end >= 0 else None, step))])
+        start = stop
+        if len(pieces) > _MOST_RUNS:
+            joined = parts[0] if len(parts) == 1 else xp.concatenate(parts, axis)
+            return xp.take(joined, array(xp, places), axis=axis)
+    if not pieces:
+        return parts[0][(*front, slice(0, 0))].copy()
+    return xp.concatenate(pieces, axis)
+
+
+def raising() -> Any:
+    """A context in which factorisations that fail raise LinAlgError, where the device has to be told so."""
+    return getattr(devices.current(), "raising", contextlib.nullcontext)()
 
 
 @functools.lru_cache(512)
 def answer_dtype(func: Callable[..., Any], dtypes: tuple[Any, ...], **kwargs: Any) -> np.dtype:
     """The dtype that NumPy's `func` gives for these dtypes, asked of NumPy itself with arrays of two ones."""
-    with np.errstate(all="ignore"):
-        return func(*(np.ones(2, d) if isinstance(d, np.dtype) else d for d in dtypes), **kwargs).dtype
+    try:
+        with np.errstate(all="ignore"):
+            return func(*(np.ones(2, d) if isinstance(d, np.dtype) else d for d in dtypes), **kwargs).dtype
+    except (TypeError, ValueError):
+        raise NotOnDevice(f"NumPy says what {func.__name__} of {dtypes[0]} is") from None
 
 
 @functools.cache

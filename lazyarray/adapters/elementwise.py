@@ -29,7 +29,7 @@ def _kind(value: Any) -> Any:
 def clip(xp, /, a, a_min=_none, a_max=_none, out=None, *, min=_none, max=_none, **kwargs):
     a = array(xp, a)
     if kwargs or (a_min is _none) != (a_max is _none) and (min is _none and max is _none):
-        raise NotOnDevice("clip with other keywords, or one bound missing")
+        raise NotOnDevice("NumPy says what clip with other keywords is")
     if (min is not _none or max is not _none) and (a_min is not _none or a_max is not _none):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     low, high = (a_min, a_max) if min is _none and max is _none else (min, max)
@@ -174,7 +174,10 @@ def unwrap(xp, /, p, discont=None, axis=-1, *, period=6.283185307179586):
 
 
 def interp(xp_, /, x, xp, fp, left=None, right=None, period=None):
-    x, xs, ys = array(xp_, x, float), array(xp_, xp, float), array(xp_, fp)
+    x, xs, ys = array(xp_, x), array(xp_, xp), array(xp_, fp)
+    if xs.ndim != 1 or ys.ndim != 1 or xs.size != ys.size or x.dtype.kind == "c" or xs.dtype.kind == "c":
+        raise NotOnDevice("NumPy says what points of other than one dimension, or complex ones, are")
+    x, xs = x.astype(float, copy=False), xs.astype(float, copy=False)
     ys = ys.astype(complex if ys.dtype.kind == "c" else float, copy=False)
     if not x.flags.c_contiguous:
         x = xp_.ascontiguousarray(x)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.fft as npf
 
 from ..errors import NotOnDevice
@@ -42,8 +43,12 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
         if real_output and axes:
             s[-1] = (s[-1] - 1) * 2
         return s, axes
-    if axes is None or any(n is None for n in s):
-        raise NotOnDevice("s without axes, of which NumPy warns")
+    if any(n is None for n in s):
+        raise NotOnDevice("NumPy says what None among the sizes is")
+    if axes is None:
+        # NumPy itself gives its warning.
+        np.fft.fftn(np.zeros((1,) * a.ndim), [1] * len(s))
+        axes = range(a.ndim - len(s), a.ndim)
     axes = [axis_index(x, a.ndim) for x in axes]
     if len(s) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
@@ -52,13 +57,18 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
 
 def _many(name: str) -> Any:
     real_input, real_output = name.startswith("rfft"), name.startswith("irfft")
+    default = None if name.endswith("n") else (-2, -1)
     last = {"rfft": "rfft", "irfft": "irfft", "fft": "fft", "ifft": "ifft"}[name.rstrip("n2")]
 
-    def adapter(xp, /, a, s=None, axes=None if name.endswith("n") else (-2, -1), norm=None, out=None):
+    def adapter(xp, /, a, s=None, axes=default, norm=None, out=None):
         a = _ready(xp, a, real_input)
         s, axes = _shape_and_axes(a, fetch(s, "sizes"), axes, real_output)
+        if not axes and last in ("fft", "ifft") and not real_input:
+            if a.ndim == 0:
+                raise NotOnDevice("NumPy says what the transform of a 0-d array is")
+            return a
         if not axes or any(n < 1 for n in s):
-            raise NotOnDevice("no axes, or no points along one")
+            raise NotOnDevice("NumPy says what a transform of no axes, or of no points, is")
         if not real_output and len(set(axes)) == len(axes):
             return getattr(xp.fft, name)(a, s, axes, norm)
         # One axis after the other, as NumPy does it: the last first, or last where its result is real.

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import options
 from ..errors import NotOnDevice
-from .common import array, axis_index, fetch, indices, intp, is_device, truth
+from .common import array, axis_index, dtype_or_number, fetch, gather, indices, intp, is_device, truth
 
 
 def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
@@ -72,7 +72,7 @@ def choose(xp, /, a, choices, out=None, mode="raise"):
             raise ValueError("invalid entry in choice array")
     else:
         a = by_mode(xp, a, n, mode)
-    dtype = np.result_type(*(c.dtype for c in options_))
+    dtype = np.result_type(*map(dtype_or_number, choices if isinstance(choices, (list, tuple)) else options_))
     shape = np.broadcast_shapes(a.shape, *(c.shape for c in options_))
     result = xp.broadcast_to(options_[0].astype(dtype, copy=False), shape)
     for k, choice in enumerate(options_[1:], 1):
@@ -122,7 +122,7 @@ def delete(xp, /, arr, obj, axis=None):
         return xp.compress(keep, arr, axis=axis)
     # NumPy itself says which places are left, or what is wrong with obj.
     left = np.delete(np.arange(n), fetch(obj, "positions to delete"))
-    return xp.take(arr, array(xp, left), axis=axis)
+    return gather(xp, [arr], left, axis)
 
 
 def insert(xp, /, arr, obj, values, axis=None):
@@ -149,7 +149,7 @@ def insert(xp, /, arr, obj, values, axis=None):
     order = np.insert(np.arange(n), where, np.arange(n, n + count))
     if order.size != n + count:
         raise NotOnDevice("an index that only NumPy takes")
-    return xp.take(xp.concatenate([arr, values], axis), array(xp, order), axis=axis)
+    return gather(xp, [arr, values], order, axis)
 
 
 # -- changing what is there ----------------------------------------------------------------------
@@ -191,8 +191,8 @@ def place(xp, /, arr, mask, vals):
 
 
 def putmask(xp, /, a, mask, values):
-    if isinstance(values, (bool, int, float, complex)):
-        values = np.array(values, a.dtype)
+    if not hasattr(values, "dtype"):
+        values = np.array(values, a.dtype)      # lists and numbers come in the array's own dtype
     chosen, values = array(xp, mask), array(xp, values)
     if chosen.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
@@ -252,7 +252,7 @@ def nonzero(xp, /, a):
 def argwhere(xp, /, a):
     a = array(xp, a)
     if a.ndim == 0:
-        raise NotOnDevice("an array without dimensions")
+        raise NotOnDevice("NumPy says what the true places of a 0-d array are")
     return xp.argwhere(a)
 
 
@@ -266,8 +266,7 @@ def where(xp, /, condition, x=None, y=None):
         return nonzero(xp, condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
-    dtype = np.result_type(*(getattr(v, "dtype", v if isinstance(v, (bool, int, float, complex)) else
-                                     np.asarray(v).dtype) for v in (x, y)))
+    dtype = np.result_type(*map(dtype_or_number, (x, y)))
     choices = [dtype.type(v) if isinstance(v, (int, float, complex)) and not isinstance(v, np.generic)
                else array(xp, v, dtype) for v in (x, y)]
     if not any(is_device(xp, v) for v in choices):
@@ -295,7 +294,7 @@ def select(xp, /, condlist, choicelist, default=0):
 
 def unravel_index(xp, /, indices, shape, order="C"):
     places = array(xp, indices)
-    if places.dtype.kind not in "iu":
+    if places.dtype.kind not in "iub":
         raise TypeError("only int indices permitted")
     return tuple(xp.unravel_index(places.astype(intp, copy=False), shape, order))
 

@@ -5,13 +5,14 @@ So does this; it also raises where CuPy would answer for float16.
 """
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import array, axes_of, axis_index, fetch, takes_arrays, truth, tuple_type
+from .common import array, axes_of, axis_index, fetch, raising, takes_arrays, truth, tuple_type
 from .reductions import count_nonzero
 
 _none = np._NoValue
@@ -88,6 +89,8 @@ def multi_dot(xp, /, arrays, *, out=None):
     parts = [array(xp, a) for a in arrays]
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(parts) == 2:
+        return xp.dot(*parts)
     first, last = parts[0].ndim, parts[-1].ndim
     if first not in (1, 2) or last not in (1, 2) or any(p.ndim != 2 for p in parts[1:-1]):
         raise np.linalg.LinAlgError("arrays must be two-dimensional, the first and the last may have one dimension")
@@ -113,15 +116,17 @@ def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
         arrays = operands[0:len(operands) // 2 * 2:2]
     dtype = kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "safe")
-    if kwargs.pop("order", "K") != "K" or kwargs:
-        raise NotOnDevice("einsum with other keywords")
+    order = kwargs.pop("order", "K")
+    if kwargs or order not in ("K", "C", "F"):
+        raise NotOnDevice("NumPy says what einsum with other keywords is")
     if any(a.dtype.kind == "b" for a in arrays):
-        raise NotOnDevice("sums of bool")
+        raise NotOnDevice("NumPy says what a product of bool is")
     if dtype is not None:
         if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
             raise TypeError("Cannot cast an operand to dtype= by the casting rule")
-        return xp.einsum(*operands, optimize=optimize, dtype=np.dtype(dtype))
-    return xp.einsum(*operands, optimize=optimize)
+        kwargs["dtype"] = np.dtype(dtype)
+    result = xp.einsum(*operands, optimize=optimize, **kwargs)
+    return result if order == "K" else xp.array(result, order=order)
 
 
 # -- decompositions and solutions ------------------------------------------------------------------
@@ -159,7 +164,14 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
 def _finite(xp: Any, a: Any, what: str) -> None:
     """LAPACK reports what cuSOLVER answers with NaN."""
     if not truth(xp.isfinite(a).all(), "finite?"):
-        raise NotOnDevice(f"{what} of infinities or NaN")
+        raise NotOnDevice(f"NumPy says what {what} of infinities or NaN are")
+
+
+def _succeeded(xp: Any, found: Any, what: str) -> Any:
+    """What CuPy gives for a singular matrix is rubbish, mostly not finite; NumPy knows whether to raise."""
+    if not truth(xp.isfinite(found).all(), "finite?"):
+        raise NotOnDevice(f"NumPy says what {what} of a singular matrix is")
+    return found
 
 
 def _turned(a: Any) -> Any:
@@ -170,7 +182,8 @@ def _turned(a: Any) -> Any:
 def cholesky(xp, /, a, *, upper=False):
     a, result, _ = _matrices(xp, a)
     _finite(xp, a, "decompositions")
-    factor = xp.linalg.cholesky(_turned(a) if upper else a)
+    with raising():
+        factor = _succeeded(xp, xp.linalg.cholesky(_turned(a) if upper else a), "a Cholesky factor")
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 
@@ -221,7 +234,8 @@ def eigvalsh(xp, /, a, UPLO="L"):
 
 def inv(xp, /, a):
     a, result, _ = _matrices(xp, a)
-    return xp.linalg.inv(a).astype(result, copy=False)
+    with raising():
+        return _succeeded(xp, xp.linalg.inv(a), "an inverse").astype(result, copy=False)
 
 
 def det(xp, /, a):
@@ -249,8 +263,34 @@ def solve(xp, /, a, b):
         raise ValueError("solve: mismatch in the core dimension")
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    found = xp.linalg.solve(a, b).astype(result, copy=False)
+    with raising():
+        found = _succeeded(xp, xp.linalg.solve(a, b), "a solution").astype(result, copy=False)
     return found[..., 0] if vector else found
+
+
+def tensorsolve(xp, /, a, b, axes=None):
+    a, b = array(xp, a), array(xp, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise NotOnDevice("NumPy says what equations of 0-d arrays are")
+    if axes is not None:
+        order = list(range(a.ndim))
+        for k in axes:
+            order.remove(k)
+            order.append(k)
+        a = a.transpose(order)
+    shape = a.shape[-(a.ndim - b.ndim):]
+    n = math.prod(shape)
+    if a.size != n * n:
+        raise np.linalg.LinAlgError("Input arrays must satisfy prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+    return solve(xp, a.reshape(n, n), b.ravel()).reshape(shape)
+
+
+def tensorinv(xp, /, a, ind=2):
+    a = array(xp, a)
+    if ind <= 0 or a.ndim < 2:
+        raise NotOnDevice("NumPy says what the inverse of so few axes is")
+    shape = a.shape[ind:] + a.shape[:ind]
+    return inv(xp, a.reshape(math.prod(a.shape[ind:]), -1)).reshape(shape)
 
 
 def lstsq(xp, /, a, b, rcond=None):
@@ -326,7 +366,7 @@ def cond(xp, /, x, p=None):
     a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
     if p not in (None, 2, -2):
         # A singular matrix among others gives infinity in NumPy, and an exception in CuPy.
-        inverse = xp.linalg.inv(a)
+        inverse = inv(xp, a)
         return (norm(xp, a, p, (-2, -1)) * norm(xp, inverse, p, (-2, -1))).astype(real, copy=False)
     _finite(xp, a, "conditions")
     s = svd(xp, x, compute_uv=False)
@@ -356,17 +396,17 @@ def matrix_norm(xp, /, x, *, keepdims=False, ord="fro"):
 
 def cov(xp, /, m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     if fweights is not None or aweights is not None:
-        raise NotOnDevice("weights, which NumPy checks one by one")
+        raise NotOnDevice("NumPy says what weighted covariances are")
     m = array(xp, m)
     if not m.size or ddof is not None and ddof != int(ddof):
-        raise NotOnDevice("nothing to compare")
+        raise NotOnDevice("NumPy says what the covariance of nothing is")
     return xp.cov(m, None if y is None else array(xp, y), rowvar, bias, ddof, dtype=dtype)
 
 
 def corrcoef(xp, /, x, y=None, rowvar=True, *, dtype=None):
     x = array(xp, x)
     if not x.size:
-        raise NotOnDevice("nothing to compare")
+        raise NotOnDevice("NumPy says what the covariance of nothing is")
     return xp.corrcoef(x, None if y is None else array(xp, y), rowvar, dtype=dtype)
 
 
@@ -382,6 +422,6 @@ ADAPTED: dict[Any, Any] = {
     np.linalg.lstsq: lstsq, np.linalg.pinv: pinv, np.linalg.matrix_rank: matrix_rank,
     np.linalg.matrix_power: matrix_power, np.linalg.cond: cond, np.linalg.norm: norm,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
-    np.linalg.tensorinv: takes_arrays("linalg.tensorinv", "a"),
-    np.linalg.tensorsolve: takes_arrays("linalg.tensorsolve", "a", "b"),
+    np.linalg.tensorinv: tensorinv,
+    np.linalg.tensorsolve: tensorsolve,
 }

@@ -30,15 +30,15 @@ def _plain_order(kind, order, stable, descending) -> None:
 def sort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
-    return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim))
+    return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable")
 
 
 def argsort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
     if a.ndim == 0:
-        raise NotOnDevice("an array without dimensions")
-    return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim)))
+        raise NotOnDevice("NumPy says what sorting a 0-d array is")
+    return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable"))
 
 
 def _check_kth(kth, n: int) -> None:
@@ -46,13 +46,15 @@ def _check_kth(kth, n: int) -> None:
     if kth.dtype.kind not in "iu":
         raise NotOnDevice("kth is not of integers")
     if kth.size and (kth.min() < -n or kth.max() >= n):
-        raise ValueError("kth out of bounds")
+        raise NotOnDevice("NumPy says what kth out of bounds is")
 
 
 def partition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
     a = array(xp, a)
     if order is not None or kind != "introselect":
         raise NotOnDevice("order= or kind=")
+    if a.ndim == 0 and axis is not None:
+        raise NotOnDevice("NumPy says what sorting a 0-d array is")
     _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
     return sort(xp, a, axis)
 
@@ -61,6 +63,8 @@ def argpartition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
     a = array(xp, a)
     if order is not None or kind != "introselect":
         raise NotOnDevice("order= or kind=")
+    if a.ndim == 0 and axis is not None:
+        raise NotOnDevice("NumPy says what sorting a 0-d array is")
     _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
     return argsort(xp, a, axis)
 
@@ -72,9 +76,10 @@ def lexsort(xp, /, keys, axis=-1):
     axis = axis_index(axis, keys[0].ndim)
     if any(k.shape != keys[0].shape for k in keys):
         raise ValueError("all keys need to be the same shape")
-    found = xp.argsort(keys[0], axis=axis)
+    found = xp.argsort(keys[0], axis=axis, kind="stable")
     for key in keys[1:]:
-        found = xp.take_along_axis(found, xp.argsort(xp.take_along_axis(key, found, axis), axis=axis), axis)
+        after = xp.argsort(xp.take_along_axis(key, found, axis), axis=axis, kind="stable")
+        found = xp.take_along_axis(found, after, axis)
     return intp_result(found)
 
 
@@ -87,11 +92,13 @@ def sort_complex(xp, /, a):
 
 def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """`a` sorted along one last axis that joins the axes of `axis`, and the shape with 1 in their places."""
+    if a.ndim == 0:
+        raise NotOnDevice("NumPy says what the quantiles of a 0-d array are")
     axes = axes_of(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     n = count_of(a.shape, axes)
     if n == 0 or a.size == 0:
-        raise NotOnDevice("a slice without elements")
+        raise NotOnDevice("NumPy says what the middle of nothing is")
     slices = a.transpose(*kept, *axes).reshape([a.shape[i] for i in kept] + [n])
     return xp.sort(slices, axis=-1), tuple(1 if i in axes else m for i, m in enumerate(a.shape))
 
@@ -178,7 +185,7 @@ def _places(ns: Any, n: Any, q: Any, method: str) -> tuple[Any, Any]:
 def _quantile(xp, a, q, axis, method, keepdims, weights, scale, func):
     a = _real(xp, a)
     if weights is not None or method not in _METHODS:
-        raise NotOnDevice("weights=, or a method that NumPy shall judge")
+        raise NotOnDevice("NumPy says what weighted quantiles are")
     result = answer_dtype(func, (a.dtype, _hashable(q)), method=method)
     q = np.asarray(fetch(q, "the quantiles"), dtype=float) / scale
     if q.ndim > 2 or not (np.all(q >= 0) and np.all(q <= 1)):
@@ -282,7 +289,7 @@ def searchsorted(xp, /, a, v, side="left", sorter=None):
         if sorter.dtype.kind not in "iu" or sorter.shape != a.shape:
             raise NotOnDevice("sorter is of another shape or dtype")
         if truth(((sorter < 0) | (sorter >= a.size)).any(), "index check"):
-            raise ValueError("Sorter index out of range.")
+            raise NotOnDevice("NumPy says what a sorter out of range is")
         a = xp.take(a, sorter)
     # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.
     dtype = np.result_type(a.dtype, v.dtype)

@@ -33,9 +33,9 @@ def _given(initial: Any) -> bool:
 def _start(initial: Any, dtype: np.dtype) -> Any:
     """`initial=` as a scalar of `dtype`; what NumPy would convert in an unusual way goes to the host."""
     if not isinstance(initial, (bool, int, float, complex, np.number, np.bool_)):
-        raise NotOnDevice("initial= is not a number")
+        raise NotOnDevice("NumPy says what initial= of other than a number is")
     if np.result_type(dtype, initial) != dtype:
-        raise NotOnDevice("initial= does not fit the dtype")
+        raise NotOnDevice("NumPy says what an initial= of another dtype is")
     return dtype.type(initial)
 
 
@@ -50,7 +50,7 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
         return None
     dtype = np.dtype(dtype)
     if dtype.kind not in "iufc" or (a.dtype.kind == "c" and dtype.kind != "c"):
-        raise NotOnDevice(f"a sum of {a.dtype} in {dtype}")
+        raise NotOnDevice(f"NumPy says what a sum of {a.dtype} in {dtype} is")
     return dtype
 
 
@@ -89,7 +89,7 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             raise NotOnDevice("complex numbers with NaN have no order that the device follows")
         if not _given(initial):
             if mask(xp, where, a.shape) is not None:
-                raise NotOnDevice("where= without initial=")
+                raise NotOnDevice("NumPy says what where= without initial= is")
             if not nan or a.dtype.kind != "f":
                 return function(a, axis=axis, keepdims=keepdims)
             # CuPy's nanmax waits for its own check too; this one gives the warning at the user's line.
@@ -167,7 +167,7 @@ def _working(a: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     if dtype is not None:
         dtype = np.dtype(dtype)
         if dtype.kind not in "fc" or (a.dtype.kind == "c" and dtype.kind != "c"):
-            raise NotOnDevice(f"a mean of {a.dtype} in {dtype}")
+            raise NotOnDevice(f"NumPy says what a mean of {a.dtype} in {dtype} is")
         return dtype, dtype
     if a.dtype.kind in "biu":
         return np.dtype(float), np.dtype(float)
@@ -181,12 +181,12 @@ def mean(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, *, where=_no
     work, result = _working(a, dtype)
     chosen = mask(xp, where, a.shape)
     if count_of(a.shape, axis) == 0:
-        raise NotOnDevice("the mean of nothing, of which NumPy warns")
+        raise NotOnDevice("NumPy says what the mean of nothing is")
     if chosen is None:
         return xp.mean(a, axis=axis, dtype=work, keepdims=keepdims).astype(result, copy=False)
     count = xp.sum(chosen, axis=axis, keepdims=keepdims)
     if truth((count == 0).any(), "the mean of nothing"):
-        raise NotOnDevice("the mean of nothing, of which NumPy warns")
+        raise NotOnDevice("NumPy says what the mean of nothing is")
     total = xp.sum(xp.where(chosen, a, a.dtype.type(0)), axis=axis, dtype=work, keepdims=keepdims)
     return (total / count.astype(work)).astype(result, copy=False)
 
@@ -211,10 +211,12 @@ def _variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
         raise NotOnDevice("a variance of real numbers in complex ones")
     chosen = mask(xp, where, a.shape)
     if chosen is None and count_of(a.shape, axis) - ddof <= 0:
-        raise NotOnDevice("no degrees of freedom left, of which NumPy warns")
+        raise NotOnDevice("NumPy says what a variance without degrees of freedom is")
     x = a.astype(work, copy=False)
     if chosen is None and mean is _none:
         return xp.var(x, axis=axis, ddof=ddof, keepdims=keepdims), result
+    if mean is not _none and a.dtype.char not in "fdFD":
+        raise NotOnDevice(f"NumPy says what a variance of {a.dtype} around a given mean is")
     zero = work.type(0)
     count = count_of(a.shape, axis) if chosen is None else xp.sum(chosen, axis=axis, keepdims=True)
     if mean is _none:
@@ -225,7 +227,7 @@ def _variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
     if chosen is None:
         return xp.sum(squares, axis=axis, keepdims=keepdims) / squares.dtype.type(count - ddof), result
     if truth((count - ddof <= 0).any(), "degrees of freedom"):
-        raise NotOnDevice("no degrees of freedom left, of which NumPy warns")
+        raise NotOnDevice("NumPy says what a variance without degrees of freedom is")
     total = xp.sum(xp.where(chosen, squares, squares.dtype.type(0)), axis=axis, keepdims=True)
     spread = total / (count - ddof).astype(total.dtype)
     return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False)), result
@@ -250,7 +252,7 @@ def average(xp, /, a, axis=None, weights=None, returned=False, *, keepdims=_none
     keepdims = _keep(keepdims)
     if weights is None:
         if a.size == 0:
-            raise NotOnDevice("the mean of nothing, of which NumPy warns")
+            raise NotOnDevice("NumPy says what the mean of nothing is")
         result = mean(xp, a, axis, keepdims=keepdims)
         scale = xp.full(result.shape, count_of(a.shape, axis), result.dtype)
         return (result, scale) if returned else result

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import NotOnDevice
 from .common import array, axis_index, intp_result, newest, truth, tuple_type
+from .shaping import concatenate
 
 _MOST_COLUMNS = 64
 """Rows are sorted column by column; beyond this, NumPy's comparison of whole rows is quicker."""
@@ -22,8 +23,10 @@ def unique(xp, /, ar, return_index=False, return_inverse=False, return_counts=Fa
     shape = a.shape
     if axis is not None:
         return _unique_rows(xp, a, axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
+    if a.ndim == 0 and return_inverse:
+        raise NotOnDevice("NumPy says what the inverse of a 0-d array is")
     flat = a.ravel()
-    order = xp.argsort(flat) if return_index or return_inverse else None
+    order = xp.argsort(flat, kind="stable") if return_index or return_inverse else None
     values = xp.sort(flat) if order is None else xp.take(flat, order)
     first = xp.ones(values.shape, bool)
     first[1:] = values[1:] != values[:-1]
@@ -58,10 +61,10 @@ def _unique_rows(xp, a, axis, return_index, return_inverse, return_counts):
         raise NotOnDevice("the shape of the inverse, which NumPy 2.0 has its own way with")
     rows = xp.ascontiguousarray(moved).reshape(n, -1)
     if a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN?"):
-        raise NotOnDevice("NaN in rows")
+        raise NotOnDevice("NumPy says what NaN in rows is")
     order = xp.arange(n)
     for column in range(rows.shape[1] - 1, -1, -1):
-        order = xp.take(order, xp.argsort(xp.take(rows[:, column], order)))
+        order = xp.take(order, xp.argsort(xp.take(rows[:, column], order), kind="stable"))
     ordered = xp.take(rows, order, axis=0)
     first = xp.ones(n, bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -86,8 +89,7 @@ def unique_values(xp, /, x):
 
 
 def union1d(xp, /, ar1, ar2):
-    a, b = _alike(xp, ar1, ar2)
-    return unique(xp, xp.concatenate([a, b]))
+    return unique(xp, concatenate(xp, [ar1, ar2], None))
 
 
 def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
@@ -107,7 +109,7 @@ def intersect1d(xp, /, ar1, ar2, assume_unique=False, return_indices=False):
         else:
             a, b = unique(xp, a), unique(xp, b)
     both = xp.concatenate([a, b])
-    order = xp.argsort(both)
+    order = xp.argsort(both, kind="stable")
     both = xp.take(both, order)
     twice = both[1:] == both[:-1]
     common = both[:-1][twice]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import NotOnDevice
 from . import common
-from .common import array, axis_index, fetch, intp, is_device, takes_arrays
+from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, takes_arrays
 
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
@@ -18,7 +18,7 @@ def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> 
         for a in arrays:
             if not np.can_cast(a.dtype, result, casting):
                 raise TypeError(f"Cannot cast array data from {a.dtype} to {result} according to {casting!r}")
-            if a.dtype.kind == "c" and result.kind != "c":
+            if a.dtype.kind == "c" and result.kind not in "cb":
                 raise NotOnDevice("NumPy warns of the imaginary part")
     return xp.concatenate([a.astype(result, copy=False) for a in arrays], axis)
 
@@ -34,6 +34,8 @@ def _each(xp: Any, arrays: Any) -> list[Any]:
 
 def concatenate(xp, /, arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     parts = _each(xp, arrays)
+    if dtype is None and not is_device(xp, arrays):
+        dtype, casting = np.result_type(*map(dtype_or_number, arrays)), "unsafe"
     if axis is None:
         parts, axis = [p.ravel() for p in parts], 0
     return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
@@ -113,11 +115,11 @@ def repeat(xp, /, a, repeats, axis=None):
         if low < 0:
             raise ValueError("repeats may not contain negative values.")
         return xp.take(a, xp.searchsorted(ends, xp.arange(int(total)), side="right"), axis=axis)
-    return xp.take(a, array(xp, np.repeat(np.arange(n), fetch(repeats, "how often to repeat"))), axis=axis)
+    return gather(xp, [a], np.repeat(np.arange(n), fetch(repeats, "how often to repeat")), axis)
 
 
 def tile(xp, /, A, reps):
-    return xp.tile(array(xp, A), fetch(reps, "how often to repeat"))
+    return xp.tile(array(xp, A), _host_numbers(fetch(reps, "how often to repeat")))
 
 
 def resize(xp, /, a, new_shape):
@@ -158,7 +160,7 @@ def meshgrid(xp, /, *xi, copy=True, sparse=False, indexing="xy"):
 def pad(xp, /, array, pad_width, mode="constant", **kwargs):
     given, a = array, common.array(xp, array)
     if callable(mode) or isinstance(pad_width, dict):
-        raise NotOnDevice("a function that pads, or widths by axis")
+        raise NotOnDevice("NumPy says what a function that pads, or widths by axis, are")
     widths = np.asarray(fetch(pad_width, "how far to pad"))
     if widths.dtype.kind != "i":
         raise TypeError("`pad_width` must be of integral type.")
@@ -172,38 +174,12 @@ def pad(xp, /, array, pad_width, mode="constant", **kwargs):
             if before or after:
                 # Where each element comes from, asked of NumPy: CuPy follows an older rule for wide borders.
                 source = np.pad(np.arange(a.shape[axis]), (before, after), mode=mode)
-                a = _border(xp, a, source, axis, before, after)
+                a = gather(xp, [a], source, axis)
         return a.copy() if a is given else a
     if mode in ("linear_ramp", "mean") and a.dtype.kind in "iu" or mode in ("reflect", "symmetric", "median"):
-        raise NotOnDevice(f"mode={mode!r} of {a.dtype}")
+        raise NotOnDevice(f"NumPy says what {mode!r} borders of {a.dtype} are")
     kwargs = {k: fetch(v, k) for k, v in kwargs.items()}
     return xp.pad(a, pairs if a.ndim else pad_width, mode, **kwargs)
-
-
-def _border(xp: Any, a: Any, source: np.ndarray, axis: int, before: int, after: int) -> Any:
-    n = a.shape[axis]
-    front = (slice(None),) * axis
-    pieces = []
-    for places in (source[:before], None, source[before + n:]):
-        if places is None:
-            pieces.append(a)
-            continue
-        # Runs of neighbours, rising or falling, are slices: nothing has to be uploaded for them.
-        start = 0
-        while start < len(places):
-            stop = start + 1
-            step = int(places[stop] - places[start]) if stop < len(places) else 1
-            step = step if step in (1, -1, 0) else 1
-            while stop < len(places) and places[stop] - places[stop - 1] == step:
-                stop += 1
-            first, last = int(places[start]), int(places[stop - 1])
-            if step == 0:
-                pieces.append(xp.repeat(a[(*front, slice(first, first + 1))], stop - start, axis))
-            else:
-                end = last + step
-                pieces.append(a[(*front, slice(first, end if end >= 0 else None, step))])
-            start = stop
-    return xp.concatenate(pieces, axis)
 
 
 # -- bits ----------------------------------------------------------------------------------------
