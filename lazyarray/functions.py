@@ -3,7 +3,8 @@
 - `VIEWS`: the result is a view; NumPy does the arithmetic on outlines (`view_functions`).
 - `PLAIN`: the device function at the dotted path has NumPy's parameters and meaning.
 - `ADAPTED`: a device version where that rule is wrong (`adapters`).
-- `LAZY`: answered above the device: metadata, text, new arrays, writes by position (`lazy_functions`).
+- `LAZY`: answered above the device: metadata, text, writes by position (`lazy_functions`), new arrays
+  (`making_functions`).
 - `HOST_ONLY`: NumPy does it on the host, for the reason given.
 
 `WRITES` names the parameters that a function modifies, `ARRAY_0D` the functions that return a 0-d array where others
@@ -21,7 +22,7 @@ from . import lazy_functions, view_functions
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS",
+__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS",
            "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
@@ -147,6 +148,10 @@ OUT_CASTS: dict[_Function, str] = {
     **dict.fromkeys(_named(
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), "same_kind"),
 }
+
+#: Functions that take `out` and leave it alone: an oversight of NumPy before 2.5 that programs can see.
+IGNORES_OUT: frozenset[_Function] = frozenset(
+    _named("hfft ifft2 irfft2", np.fft) if np.lib.NumpyVersion(np.__version__) < "2.5.0" else ())
 
 # -- ufuncs ----------------------------------------------------------------------------------------
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, display, options, views, wrap
+from . import display, options, views, wrap
 from .adapters import common, indexing
 from .errors import NotOnDevice
+from .making_functions import MAKING
 from .storage import Storage
 from .view_functions import viewed
 
@@ -86,194 +87,7 @@ def _text(func: Callable[..., Any]) -> Callable[..., Any]:
     return handler
 
 
-# -- making --------------------------------------------------------------------------------------
-
-def _blank(layout: np.ndarray) -> Any:
-    """A new device array laid out as an outline, its values undefined."""
-    device = devices.current()
-    if device.usable() is not None:
-        raise NotOnDevice(device.usable())
-    if not device.can_hold(layout.dtype):
-        raise NotOnDevice(f"the device holds no {layout.dtype}")
-    block = device.empty((layout.nbytes,), np.dtype(np.uint8))
-    return device.view(block, layout.shape, layout.dtype, layout.strides, 0)
-
-
-def _wrapped(array: Any) -> Any:
-    return wrap.new_array(Storage(devices.current(), array), None, array)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    found = tuple(s.__index__() for s in shape) if np.iterable(shape) else (shape.__index__(),)
-    if any(n < 0 for n in found):
-        raise ValueError("negative dimensions are not allowed")
-    return found
-
-
-def _fill(run: Any, array: Any, value: Any) -> None:
-    """Fill with what ``np.copyto(array, value, casting="unsafe")`` would put there."""
-    if array.size == 0:
-        given = run.outline(value).shape if run.is_lazy(value) else np.shape(value)
-        if np.broadcast_shapes(given, array.shape) != array.shape:
-            raise NotOnDevice("NumPy says what a value of another shape is")
-        return
-    if run.is_lazy(value) or isinstance(value, devices.current().array_type):
-        source = run.device(value) if run.is_lazy(value) else value
-        if source.dtype.kind == "c" and array.dtype.kind != "c":
-            raise NotOnDevice("NumPy warns of the imaginary part")
-        if not isinstance(source, np.generic):
-            array[...] = run.xp.broadcast_to(source, array.shape)
-            return
-        value = source
-    if np.ndim(value):
-        array[...] = common.array(run.xp, np.array(value).astype(array.dtype))
-        return
-    one = np.empty((), array.dtype)
-    np.copyto(one, value, casting="unsafe")
-    array[...] = one[()]
-
-
-def _check_device(device: Any) -> None:
-    np.empty(0, device=device)      # NumPy words the error
-
-
-def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
-    """The handler of `zeros_like` and its kin: the layout of the prototype, whose values nobody needs."""
-
-    def made(run, prototype, fill, dtype, order, shape, device):
-        _check_device(device)
-        outline = run.outline(prototype)
-        kind = outline.dtype if dtype is None else np.dtype(dtype)
-        if shape is not None:
-            shape = _shape(shape)
-        if kind.itemsize == 0 or not devices.current().can_hold(kind):
-            fills = () if func is not np.full_like else (run.host(fill, "fill value") if run.is_lazy(fill) else fill,)
-            return wrap.host_result(func(outline, *fills, dtype=dtype, order=order, shape=shape, subok=False))
-        np.empty_like(np.empty(0), order=order)     # NumPy judges the order
-        array = _blank(views.like(outline, order.upper(), kind, shape))
-        if fill is not None:
-            _fill(run, array, fill)
-        return _wrapped(array)
-
-    if func is np.full_like:
-        def handler(run, /, a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-            if fill_value is None:
-                raise NotOnDevice("None as the value")
-            return made(run, a, fill_value, dtype, order, shape, device)
-    elif func is np.empty_like:
-        def handler(run, /, prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):
-            return made(run, prototype, None, dtype, order, shape, device)
-    else:
-        def handler(run, /, a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-            return made(run, a, value, dtype, order, shape, device)
-    return functools.wraps(func)(handler)
-
-
-def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
-    """The handler of ``func(shape, ..., like=lazy)``: made on the device."""
-
-    @functools.wraps(func)
-    def handler(run, /, shape, dtype=None, order="C", *, device=None):
-        _check_device(device)
-        shape = _shape(shape)
-        kind = np.dtype(float if dtype is None else dtype)
-        if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in ("C", "F", "A", "K"):
-            fills = () if func is not np.full else (run.host(value, "fill value") if run.is_lazy(value) else value,)
-            return wrap.host_result(func(shape, *fills, dtype, order))
-        layout = views.outline(shape[::-1], kind).T if order == "F" else views.outline(shape, kind)
-        array = _blank(layout)
-        if value is not None:
-            _fill(run, array, value)
-        return _wrapped(array)
-
-    return handler
-
-
-def full(run, /, shape, fill_value, dtype=None, order="C", *, device=None):
-    if dtype is None:
-        dtype = run.outline(fill_value).dtype if run.is_lazy(fill_value) else np.asarray(fill_value).dtype
-    return _new(np.full, fill_value)(run, shape, dtype, order, device=device)
-
-
-def _on_host(run: Any, obj: Any) -> Any:
-    if run.is_lazy(obj):
-        return run.host(obj, "an argument beside like=")
-    if isinstance(obj, (list, tuple)):
-        return type(obj)(_on_host(run, o) for o in obj)
-    return obj
-
-
-def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
-    """The handler of ``func(..., like=lazy)`` for what NumPy makes or reads on the host."""
-
-    @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
-        made = func(*(_on_host(run, a) for a in args), **{k: _on_host(run, v) for k, v in kwargs.items()})
-        if any(made is a for a in args):
-            return made
-        x = wrap.host_result(made)
-        if not made.flags.writeable:
-            x.setflags(write=False)
-        return x
-
-    return handler
-
-
-def _converting(func: Callable[..., Any], names: str, order: str | None = None, copies: bool = False) -> Any:
-    """The handler of ``asarray(obj, ..., like=lazy)`` and its kin; a lazy `obj` stays where it is.
-
-    `names` are those of the positional parameters, `order` the memory order that `func` stands for.
-    """
-    by_numpy = _made_by_numpy(func)
-
-    @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
-        given = {**dict(zip(names.split(), args)), **kwargs}
-        obj = given.pop(names.split()[0], None)
-        if isinstance(obj, list) and obj and all(map(run.is_array, obj)) and len({o.shape for o in obj}) == 1:
-            obj = np.stack(obj)
-        dtype, copy = given.pop("dtype", None), given.pop("copy", True if copies else None)
-        wanted = given.pop("order", order) or "K"
-        ndmin = given.pop("ndmin", 0)
-        if not run.is_array(obj) or any(v not in (None, False) for v in given.values()):
-            return by_numpy(run, *args, **kwargs)
-        outline = run.outline(obj)
-        np.empty(0).astype(float, order=wanted)     # NumPy judges the order
-        dtype = outline.dtype if dtype is None else np.dtype(dtype)
-        flags = outline.flags
-        laid = wanted in ("K", "A") or (flags.f_contiguous if wanted == "F" else flags.c_contiguous)
-        if copy is False and not (laid and dtype == outline.dtype):
-            raise ValueError("Unable to avoid copy while creating an array as requested.")
-        if copy or not laid or dtype != outline.dtype:
-            obj = obj.astype(dtype, order=wanted, copy=True)
-        ndmin = max(ndmin, 1 if order else 0)
-        return obj if obj.ndim >= ndmin else obj.reshape((1,) * (ndmin - obj.ndim) + obj.shape)
-
-    return handler
-
-
-def require(run, /, a, dtype=None, requirements=None):
-    np.require(np.empty(0), None, requirements)     # NumPy judges the words
-    if not run.is_array(a):
-        return _made_by_numpy(np.require)(run, a, dtype, requirements)
-    wanted = {r[0].upper() for r in requirements or ()}
-    order = "F" if "F" in wanted else "C" if "C" in wanted else None
-    x = LAZY[np.asarray](run, a, dtype, order)
-    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not run.outline(x).flags.writeable
-    return x.copy(order or "K") if copied else x
-
-
-def copy(run, /, a, order="K", subok=False):
-    np.copy(np.empty(0), order)     # NumPy judges the order
-    return run.asarray(a).copy(order=order)
-
-
-def astype(run, /, x, dtype, *, copy=True, device=None):
-    if not run.is_array(x):
-        raise TypeError(f"Input should be a NumPy array. It is a {type(x)} instead.")
-    _check_device(device)
-    return x.astype(dtype, copy=copy)
-
+# -- indexes from shapes ---------------------------------------------------------------------------
 
 def _index_grid(name: str) -> Callable[..., Any]:
     def handler(run, /, arr, k=0):
@@ -436,22 +250,13 @@ def piecewise(run, /, x, condlist, funclist, *args, **kw):
 
 
 LAZY: dict[Any, Callable[..., Any]] = {
+    **MAKING,
     **{func: _from_outlines(func) for func in (
         np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj,
         np.einsum_path)},
     **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},
     **{func: _text(func) for func in (np.array_repr, np.array_str)},
-    **{func: _made_by_numpy(func) for func in (
-        np.arange, np.eye, np.identity, np.tri, np.frombuffer, np.fromfile, np.fromfunction, np.fromiter,
-        np.fromstring, np.genfromtxt, np.loadtxt)},
-    np.array: _converting(np.array, "object dtype", copies=True), np.asarray: _converting(np.asarray, "a dtype order"),
-    np.asanyarray: _converting(np.asanyarray, "a dtype order"),
-    np.ascontiguousarray: _converting(np.ascontiguousarray, "a dtype", "C"),
-    np.asfortranarray: _converting(np.asfortranarray, "a dtype", "F"), np.require: require,
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
-    np.empty_like: _like(np.empty_like), np.zeros_like: _like(np.zeros_like, 0), np.ones_like: _like(np.ones_like, 1),
-    np.full_like: _like(np.full_like), np.empty: _new(np.empty, None), np.zeros: _new(np.zeros, 0),
-    np.ones: _new(np.ones, 1), np.full: full, np.copy: copy, np.astype: astype,
     np.tril_indices_from: _index_grid("tril_indices"), np.triu_indices_from: _index_grid("triu_indices"),
     np.diag_indices_from: diag_indices_from, np.trim_zeros: trim_zeros, np.real_if_close: real_if_close,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import elementwise, fourier, indexing, linear, order, reductions, sets, shaping, statistics
+from . import elementwise, fourier, indexing, linear, order, products, reductions, sets, shaping, statistics
 
 __all__ = ["ADAPTED"]
 
-_TABLES = (reductions, order, indexing, elementwise, shaping, linear, fourier, sets, statistics)
+_TABLES = (reductions, order, indexing, elementwise, shaping, products, linear, fourier, sets, statistics)
 
 #: NumPy function -> adapter(xp, *args, **kwargs).
 ADAPTED: dict[Any, Any] = {function: adapter for module in _TABLES for function, adapter in module.ADAPTED.items()}

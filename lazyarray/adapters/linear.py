@@ -1,4 +1,4 @@
-"""Products of arrays and `numpy.linalg`.
+"""Decompositions, solutions and norms: most of `numpy.linalg`.
 
 NumPy decomposes and solves in double precision whatever the input, and rounds the result to the input's precision.
 So does this; it also raises where CuPy would answer for float16.
@@ -12,121 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import array, axes_of, axis_index, fetch, raising, takes_arrays, truth, tuple_type
+from .common import array, axes_of, fetch, raising, truth, tuple_type
 from .reductions import count_nonzero
 
 _none = np._NoValue
-
-
-# -- products ------------------------------------------------------------------------------------
-
-def dot(xp, /, a, b, out=None):
-    return xp.dot(array(xp, a), array(xp, b))
-
-
-def vdot(xp, /, a, b):
-    a, b = array(xp, a).ravel(), array(xp, b).ravel()
-    return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
-
-
-def tensordot(xp, /, a, b, axes=2):
-    a, b = array(xp, a), array(xp, b)
-    axes = fetch(axes, "axes")
-    if not a.size or not b.size or not (isinstance(axes, (int, np.integer)) or len(axes) == 2):
-        raise NotOnDevice("products without elements")
-    if not isinstance(axes, (int, np.integer)):
-        axes = tuple(tuple(map(int, np.atleast_1d(x))) for x in axes)
-    return xp.tensordot(a, b, axes)
-
-
-def cross(xp, /, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    a, b = array(xp, a), array(xp, b)
-    for x, ax in ((a, axisa if axis is None else axis), (b, axisb if axis is None else axis)):
-        if x.shape[axis_index(ax, x.ndim)] != 3:
-            raise NotOnDevice("vectors of two dimensions, of which NumPy warns")
-    return xp.cross(a, b, axisa, axisb, axisc, axis)
-
-
-def linalg_cross(xp, /, x1, x2, *, axis=-1):
-    x1, x2 = array(xp, x1), array(xp, x2)
-    if x1.shape[axis_index(axis, x1.ndim)] != 3 or x2.shape[axis_index(axis, x2.ndim)] != 3:
-        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
-    return xp.cross(x1, x2, axis=axis)
-
-
-def linalg_outer(xp, /, x1, x2):
-    x1, x2 = array(xp, x1), array(xp, x2)
-    if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError("Input arrays must be one-dimensional")
-    return xp.outer(x1, x2)
-
-
-def linalg_tensordot(xp, /, x1, x2, *, axes=2):
-    return tensordot(xp, x1, x2, axes)
-
-
-def linalg_trace(xp, /, x, *, offset=0, dtype=None):
-    x = array(xp, x)
-    if x.ndim < 2:
-        raise ValueError("diag requires an array of at least two dimensions")
-    return xp.trace(x, offset, -2, -1, dtype)
-
-
-def vecdot(xp, /, x1, x2, *, axis=-1):
-    x1, x2 = array(xp, x1), array(xp, x2)
-    x1, x2 = (xp.moveaxis(x, axis_index(axis, x.ndim), -1) for x in (x1, x2))
-    return contract(xp, x1.conj() if x1.dtype.kind == "c" else x1, x2)
-
-
-def contract(xp: Any, x1: Any, x2: Any) -> Any:
-    """Sum of products over the last axis, the others broadcast."""
-    if x1.shape[-1] != x2.shape[-1]:
-        raise ValueError("the last dimensions differ")
-    return xp.matmul(x1[..., None, :], x2[..., :, None])[..., 0, 0]
-
-
-def multi_dot(xp, /, arrays, *, out=None):
-    parts = [array(xp, a) for a in arrays]
-    if len(parts) < 2:
-        raise ValueError("Expecting at least two arrays.")
-    if len(parts) == 2:
-        return xp.dot(*parts)
-    first, last = parts[0].ndim, parts[-1].ndim
-    if first not in (1, 2) or last not in (1, 2) or any(p.ndim != 2 for p in parts[1:-1]):
-        raise np.linalg.LinAlgError("arrays must be two-dimensional, the first and the last may have one dimension")
-    parts[0], parts[-1] = xp.atleast_2d(parts[0]), parts[-1][:, None] if last == 1 else parts[-1]
-    if any(a.shape[1] != b.shape[0] for a, b in zip(parts, parts[1:])):
-        raise ValueError("shapes not aligned")
-    while len(parts) > 1:
-        # The dearest inner dimension goes first: not always the optimum, but close, and cheap to find.
-        i = max(range(len(parts) - 1), key=lambda k: parts[k].shape[1])
-        parts[i:i + 2] = [xp.dot(parts[i], parts[i + 1])]
-    result = parts[0]
-    if first == 1:
-        result = result[0]
-    return result[..., 0] if last == 1 else result
-
-
-def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
-    operands = list(operands)
-    if isinstance(operands[0], str):
-        operands[1:] = [array(xp, o) for o in operands[1:]]
-        arrays = operands[1:]
-    else:
-        arrays = operands[0:len(operands) // 2 * 2:2]
-    dtype = kwargs.pop("dtype", None)
-    casting = kwargs.pop("casting", "safe")
-    order = kwargs.pop("order", "K")
-    if kwargs or order not in ("K", "C", "F"):
-        raise NotOnDevice("NumPy says what einsum with other keywords is")
-    if any(a.dtype.kind == "b" for a in arrays):
-        raise NotOnDevice("NumPy says what a product of bool is")
-    if dtype is not None:
-        if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
-            raise TypeError("Cannot cast an operand to dtype= by the casting rule")
-        kwargs["dtype"] = np.dtype(dtype)
-    result = xp.einsum(*operands, optimize=optimize, **kwargs)
-    return result if order == "K" else xp.array(result, order=order)
 
 
 # -- decompositions and solutions ------------------------------------------------------------------
@@ -394,34 +283,11 @@ def matrix_norm(xp, /, x, *, keepdims=False, ord="fro"):
     return norm(xp, x, ord, (-2, -1), keepdims)
 
 
-def cov(xp, /, m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
-    if fweights is not None or aweights is not None:
-        raise NotOnDevice("NumPy says what weighted covariances are")
-    m = array(xp, m)
-    if not m.size or ddof is not None and ddof != int(ddof):
-        raise NotOnDevice("NumPy says what the covariance of nothing is")
-    return xp.cov(m, None if y is None else array(xp, y), rowvar, bias, ddof, dtype=dtype)
-
-
-def corrcoef(xp, /, x, y=None, rowvar=True, *, dtype=None):
-    x = array(xp, x)
-    if not x.size:
-        raise NotOnDevice("NumPy says what the covariance of nothing is")
-    return xp.corrcoef(x, None if y is None else array(xp, y), rowvar, dtype=dtype)
-
-
 ADAPTED: dict[Any, Any] = {
-    np.dot: dot, np.vdot: vdot, np.inner: takes_arrays("inner", "a", "b"), np.outer: takes_arrays("outer", "a", "b"),
-    np.kron: takes_arrays("kron", "a", "b"), np.tensordot: tensordot, np.einsum: einsum, np.cross: cross,
-    np.trace: takes_arrays("trace", "a"), np.cov: cov, np.corrcoef: corrcoef,
-    np.linalg.matmul: takes_arrays("matmul", "x1", "x2"), np.linalg.cross: linalg_cross,
-    np.linalg.outer: linalg_outer, np.linalg.tensordot: linalg_tensordot, np.linalg.trace: linalg_trace,
-    np.linalg.vecdot: vecdot, np.linalg.multi_dot: multi_dot, np.linalg.cholesky: cholesky, np.linalg.qr: qr,
-    np.linalg.svd: svd, np.linalg.svdvals: svdvals, np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh,
-    np.linalg.inv: inv, np.linalg.det: det, np.linalg.slogdet: slogdet, np.linalg.solve: solve,
-    np.linalg.lstsq: lstsq, np.linalg.pinv: pinv, np.linalg.matrix_rank: matrix_rank,
-    np.linalg.matrix_power: matrix_power, np.linalg.cond: cond, np.linalg.norm: norm,
-    np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
-    np.linalg.tensorinv: tensorinv,
-    np.linalg.tensorsolve: tensorsolve,
+    np.linalg.cholesky: cholesky, np.linalg.qr: qr, np.linalg.svd: svd, np.linalg.svdvals: svdvals,
+    np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh, np.linalg.inv: inv, np.linalg.det: det,
+    np.linalg.slogdet: slogdet, np.linalg.solve: solve, np.linalg.lstsq: lstsq, np.linalg.pinv: pinv,
+    np.linalg.matrix_rank: matrix_rank, np.linalg.matrix_power: matrix_power, np.linalg.cond: cond,
+    np.linalg.norm: norm, np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
+    np.linalg.tensorinv: tensorinv, np.linalg.tensorsolve: tensorsolve,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .common import truth
-from .linear import contract
+from .products import contract
 
 _umath = np._core.umath
 
