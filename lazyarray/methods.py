@@ -159,7 +159,7 @@ def resize(x, *new_shape, refcheck=True):
         raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
                          "Use the np.resize function or refcheck=False")
     fortran = outline.flags.f_contiguous and not outline.flags.c_contiguous
-    grown = dispatch.run(np.zeros, (), {"shape": size, "dtype": outline.dtype, "like": x})
+    grown = wrap.zeros(size, outline.dtype)
     keep = min(size, outline.size)
     if keep:
         flat = x.T.reshape(-1) if fortran else x.reshape(-1)

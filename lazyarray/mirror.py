@@ -110,6 +110,11 @@ class Mirror:
             self._memory = self._allocate()
         return self._memory
 
+    @property
+    def address(self) -> int:
+        """Where the memory begins."""
+        return self.bytes.__array_interface__["data"][0]
+
     def _allocate(self) -> np.ndarray:
         by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
         if by_pages and kernel() is not None:

@@ -195,8 +195,8 @@ class Storage:
             array = self.read_device(view, why=why)
             lent, token = self.device.lend(array)
             self.loans += (weakref.ref(token),)
-            self.quiet = False
-            self._forget_mirror()
+            if self.mirror is not None:
+                self.mirror.track_exactly()
             register(self)
             return lent
 
@@ -229,39 +229,40 @@ class Storage:
             self._collect()
             needed = (self.ahead & span) - overwritten if self.ahead else self.ahead
             if needed:
-                self._check_usable()
-                block = self.block
-                self._join()
-                transfer.upload(self.device, block, mirror, needed, view, why)
-                self.ahead = self.ahead - needed
+                self._upload(needed, view, why)
                 self._refresh_compacts(view)
-            if self.loans and mirror.lent:
-                self._forget_mirror()
-                self._refresh(Ranges.span(0, self.nbytes), view)
+            if mirror.lent and (self.loans or self.foreign):
+                self._distrust(view)
         self._update_quiet()
 
     def _update_quiet(self) -> None:
-        self._prune_loans()
         mirror = self.mirror
         self.quiet = mirror is None or not (self.ahead or mirror.lent)
 
-    def _prune_loans(self) -> None:
-        if self.loans:
-            # A pointer that has just come back may have been written through: the mirror is
-            # forgotten once more by the verb that finds it dead.
-            alive = tuple(ref for ref in self.loans if ref() is not None)
-            if len(alive) != len(self.loans):
-                self._forget_mirror()
-                self.loans = alive
+    def _distrust(self, view) -> None:
+        """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
 
-    def _forget_mirror(self) -> None:
-        """GPU code may have written behind our back: trust only what the host alone has."""
+        Which of two writes to one byte came last can't be known where both were made behind our back.
+        A loan whose holder is gone ends here, since it is only now that nothing can follow.
+        """
+        alive = tuple(ref for ref in self.loans if ref() is not None)
         mirror = self.mirror
-        if mirror is None:
-            return
-        self._collect()
-        mirror.invalidate(mirror.valid - self.ahead)
-        self.compacts = None
+        if mirror is not None:
+            self._collect()
+            if self.ahead:
+                self._upload(self.ahead, view, "an alias was written")
+            mirror.invalidate(mirror.valid)
+            whole = views.outline((self.nbytes,), _u8)
+            self._refresh(Ranges.span(0, self.nbytes), whole)
+            self._refresh_compacts(whole)
+        self.loans = alive
+
+    def _upload(self, ranges: Ranges, view, why) -> None:
+        self._check_usable()
+        block = self.block
+        self._join()
+        transfer.upload(self.device, block, self.mirror, ranges, view, why)
+        self.ahead = self.ahead - ranges
 
     def _settle_host(self, view, why) -> None:
         mirror = self.mirror
@@ -269,11 +270,11 @@ class Storage:
             mirror = self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
         elif mirror.full and not (self.loans or self.foreign):
             return      # whatever aliases wrote, they wrote it here
-        self._collect()
         if self.loans or self.foreign:
-            self._forget_mirror()
-            self._prune_loans()
-            self._refresh(Ranges.span(0, self.nbytes), view)
+            mirror.track_exactly()
+            self._distrust(view)
+        else:
+            self._collect()
         if mirror.full:
             return
         offset = self._offset(view)
@@ -331,8 +332,7 @@ class Storage:
         key = (view.shape, view.strides, view.dtype, self._offset(view))
         source = self.read_device(view, why=why)
         if self.loans or self.foreign:
-            self._prune_loans()
-            self.compacts = None
+            self._distrust(view)
         if self.compacts is None:
             self.compacts = {}
         array = self.compacts.get(key)

@@ -258,7 +258,7 @@ def _as_arrays(device, results, arguments):
 def _broadcast(ufunc, shapes, outs, where, dtypes):
     """The shape of the result; NumPy's own error if there is none."""
     first = shapes[0]
-    if all(s == first for s in shapes) and outs == (None,) * len(outs) and where is True:
+    if where is True and all(s == first for s in shapes) and all(o is None for o in outs):
         return first
     try:
         every = list(shapes)

@@ -178,6 +178,15 @@ def host_result(array: np.ndarray):
     return new_array(*Storage.from_host(device, array))
 
 
+def zeros(shape, dtype):
+    """A lazy array of zeros, on the device if it can be."""
+    device = devices.current()
+    if not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
+        return host_result(np.zeros(shape, dtype))
+    array = device.xp.zeros(shape, dtype)
+    return new_array(Storage(device, array), None, array)
+
+
 # -- unmaking --------------------------------------------------------------------------------
 
 def is_lazy(obj) -> bool:
