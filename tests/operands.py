@@ -89,7 +89,7 @@ def _values(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: 
     if code in "iu" and kind == "any":
         real = real * 8
         if code == "u":
-            real = np.abs(real)
+            real = real - real.min(initial=0)
     flat = _as_dtype(rng, real, kind, dtype)
     array = flat.reshape(shape)
     if kind == "spd" and code in "fc" and size and len(shape) > 1:

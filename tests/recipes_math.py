@@ -27,7 +27,7 @@ _SUM = (
     "x, axis=0, out=orowf",
     "nans, axis=0",
     "x, dtype='?'",
-    "[x, y], axis=0",
+    "[x, y], axis=0  # host: NumPy does not ask the items of a list",
 )
 _EXTREME = (
     *_WHERE,
@@ -305,7 +305,8 @@ EXTREMES: dict[Callable, str] = {
         "v, 2\nv, i\nx, i2\nx, i2, axis=0\nx, i, axis=1\nv, far\nv, far, mode='wrap'\n"
         "v, near, mode='clip'\nx, [0, 1], 1\nx, 1, axis=0\nx, a(0), axis=1\nv, near\nx, i, axis=1, out=ox\n"
         "x, i, 1, obad\nx, 1, 9\n"
-        "v, 1.5\nv, mask.ravel()\nlx, i\nhx, i2, 0\nv, []\ns, 0\nv, i, mode='weird'\nv, -1\nv, 99\n"
+        "v, 1.5\nv, mask.ravel()\nlx, i  # host: NumPy does not ask the index\n"
+        "hx, i2, 0  # host: NumPy does not ask the index\nv, []\ns, 0\nv, i, mode='weird'\nv, -1\nv, 99\n"
         "v, a([], 'i8')\nx, i, axis=1, out=ox, mode='clip'"
     ),
     np.take_along_axis: (
