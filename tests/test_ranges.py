@@ -135,6 +135,12 @@ def test_every_other_element_of_a_matrix_is_one_axis_of_runs():
     assert ranges.nbytes == 4_000_000
 
 
+@pytest.mark.parametrize("strides", [(8 << 20, 8), (8, 8 << 20), (-8 << 20, 8)])
+def test_dense_views_in_any_order_are_one_range(strides):
+    start = (1 << 43) - (8 << 20) if strides[0] < 0 else 0
+    assert Ranges.of_view((1 << 20, 1 << 20), strides, 8, start) == Ranges.span(0, 1 << 43)
+
+
 def test_broadcast_views_count_their_bytes_once():
     assert Ranges.of_view((1 << 40, 3), (0, 8), 8, 0) == Ranges.span(0, 24)
 

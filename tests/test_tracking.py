@@ -173,6 +173,16 @@ def test_more_mappings_than_a_process_should_have(monkeypatch):
     assert mirror.collect().covers(Ranges.span(5, 6))
 
 
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() not in tracking._SYSCALL, reason="not for this kernel")
+def test_a_kernel_that_has_it_passes():
+    # Else every test of pages would be skipped without a word.
+    version = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", platform.release()).groups())
+    reason = tracking.why_no_pages()
+    if reason is not None and (version < (6, 7) or "permitted" in reason or "ermission" in reason):
+        pytest.skip(reason)
+    assert reason is None
+
+
 # -- pages ---------------------------------------------------------------------------------
 
 
@@ -225,6 +235,73 @@ def test_our_own_filling_is_not_named_and_keeps_what_lies_beside():
     assert not mirror.collect()
     alias[PAGE] = 1
     assert list(mirror.collect()) == [(PAGE, 2 * PAGE)]
+
+
+@needs_pages
+def test_a_filling_takes_back_what_was_found_before():
+    mirror = filled(2 * PAGE, "pages")
+    alias = lend_all(mirror)
+    alias[10] = 2
+    for part in (Ranges.span(PAGE // 2, PAGE), Ranges.span(0, PAGE // 2)):
+        with mirror.filling(part):
+            pass
+    assert not mirror.collect()
+
+
+@needs_pages
+def test_what_we_fill_while_nothing_is_lent_is_not_named_later():
+    mirror = filled(2 * PAGE, "pages")
+    lend_all(mirror)
+    mirror.collect()
+    with mirror.filling(Ranges.span(0, 2 * PAGE)) as memory:
+        memory[:] = 5
+    alias = lend_all(mirror)
+    assert not mirror.collect()
+    alias[PAGE] = 4
+    assert mirror.collect() == Ranges.span(PAGE, 2 * PAGE)
+
+
+@needs_pages
+def test_exact_tracking_on_demand():
+    mirror = filled(4 * PAGE, "pages")
+    alias = lend_all(mirror)
+    alias[10] = 2
+    mirror.track_exactly()
+    assert mirror.collect(exact=True) == Ranges.span(0, PAGE)
+    alias[20] = 3
+    alias[22] = 3
+    assert list(mirror.collect(exact=True)) == [(20, 21), (22, 23)]
+    later = filled(4 * PAGE, "pages")
+    later.track_exactly()
+    alias = lend_all(later)
+    alias[5] = 5
+    assert later.collect(exact=True) == Ranges.span(5, 6)
+
+
+def faults():
+    resource = pytest.importorskip("resource")
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+
+@needs_pages
+def test_our_own_filling_meets_no_protected_pages():
+    # A fault for each of 256 pages would take longer than the filling.
+    nbytes = 256 * PAGE
+    mirror = filled(nbytes, "pages")
+    alias = lend_all(mirror)
+    value = np.arange(nbytes, dtype=np.uint8)
+    before = faults()
+    with mirror.filling(Ranges.span(0, nbytes)) as memory:
+        memory[:] = value
+    assert faults() - before < 100
+    address = mirror.bytes.ctypes.data
+    del alias, mirror, memory
+    again = Mirror.reserve(nbytes, "pages")
+    assert again.bytes.ctypes.data == address
+    before = faults()
+    with again.filling(Ranges.span(0, nbytes)) as memory:
+        memory[:] = value
+    assert faults() - before < 100
 
 
 @needs_pages
@@ -385,7 +462,7 @@ def test_a_child_that_reuses_memory_leaves_the_parent_alone():
     mirror = filled(nbytes, "pages")
     alias = lend_all(mirror)
     mirror.collect()
-    filled(nbytes, "pages")     # kept, perhaps, with the parent's arrangements
+    lend_all(filled(nbytes, "pages"))   # kept, with the parent's arrangements
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -393,7 +470,7 @@ def test_a_child_that_reuses_memory_leaves_the_parent_alone():
             mirrors = [filled(nbytes, "pages") for _ in range(3)]
             held = [lend_all(m) for m in mirrors]
             held[0][0] = 3
-            code = 0 if mirrors[0].collect() and not mirrors[1].collect() else 2
+            code = 0 if [m.collect().nbytes for m in mirrors] == [PAGE, 0, 0] else 2
         finally:
             os._exit(code)
     alias[9 * PAGE] = 1
