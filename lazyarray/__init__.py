@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from lazyarray.array import LazyNdarray
 from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy
-from lazyarray.errors import DeviceUnavailableError, HostFallbackWarning, LazyArrayError, TransferError
+from lazyarray.errors import (
+    DeviceUnavailableError,
+    HostFallbackWarning,
+    LazyArrayError,
+    TransferError,
+)
 from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace

@@ -4,9 +4,8 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-import numpy as np
-
 import lazyarray
+import numpy as np
 from lazyarray import devices, tracking
 from lazyarray.reports import align
 

@@ -5,10 +5,22 @@ import math
 import sys
 from typing import Any
 
-import numpy as np
 import wrapt
 
-from . import devices, dispatch, display, indexing, methods, operators, protocols, ufuncs, wrap
+import numpy as np
+
+from . import (
+    attributes,
+    devices,
+    dispatch,
+    display,
+    indexing,
+    methods,
+    operators,
+    protocols,
+    ufuncs,
+    wrap,
+)
 from .flags import LazyFlags
 from .scalar import LazyScalar
 
@@ -78,7 +90,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
 
     @shape.setter
     def shape(self, value):
-        methods.set_outline("shape")(self, value)
+        attributes.set_outline("shape")(self, value)
 
     @property
     def dtype(self):
@@ -87,7 +99,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
 
     @dtype.setter
     def dtype(self, value):
-        methods.set_outline("dtype")(self, value)
+        attributes.set_outline("dtype")(self, value)
 
     @property
     def strides(self):
@@ -95,7 +107,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
 
     @strides.setter
     def strides(self, value):
-        methods.set_outline("strides")(self, value)
+        attributes.set_outline("strides")(self, value)
 
     @property
     def ndim(self):
@@ -113,10 +125,10 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     flags = property(LazyFlags)
     T = property(lambda self: wrap.view_of(self, wrap.outline_of(self).T))
     mT = property(lambda self: wrap.view_of(self, wrap.outline_of(self).mT))
-    real = property(methods.get_real, methods.set_part(methods.get_real))
-    imag = property(methods.get_imag, methods.set_part(methods.get_imag))
-    flat = property(methods.get_flat, methods.set_flat)
-    ctypes = property(methods.get_ctypes)
+    real = property(attributes.get_real, attributes.set_part(attributes.get_real))
+    imag = property(attributes.get_imag, attributes.set_part(attributes.get_imag))
+    flat = property(attributes.get_flat, attributes.set_flat)
+    ctypes = property(attributes.get_ctypes)
     data = property(lambda self: wrap.alias_of(self, "ndarray.data").data)
     device = property(lambda self: "cpu")
 
@@ -294,7 +306,7 @@ def _complete():
         setattr(LazyNdarray, name, methods.refused(says))
     for name in ("_set_shape", "_set_dtype"):
         if hasattr(np.ndarray, name):       # NumPy 2.5's ways to set what can no longer be assigned
-            setattr(LazyNdarray, name, methods.set_outline(name.removeprefix("_set_")))
+            setattr(LazyNdarray, name, attributes.set_outline(name.removeprefix("_set_")))
 
 
 class _Doc:

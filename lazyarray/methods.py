@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
-from . import dispatch, views, wrap
+from . import dispatch, host, views, wrap
 from .errors import NotOnDevice
-from .flags import LazyFlatIter, set_writeable
+from .flags import set_writeable
 from .storage import Storage
 
 #: Members that are the function of the same name, called with the array first.
@@ -78,7 +78,7 @@ def reshape(x, *shape, order="C", copy=None):
         raise TypeError("reshape() takes exactly 1 argument (0 given)")
     if shape is None:
         raise TypeError("reshape() shape is None")
-    shape = _plain_ints(shape)
+    shape = plain_ints(shape)
     outline = None if copy else views.reshaped(wrap.outline_of(x), shape, order)
     if outline is not None:
         return wrap.view_of(x, outline)
@@ -90,7 +90,7 @@ def reshape(x, *shape, order="C", copy=None):
     return wrap.view_of(packed, views.reshaped(wrap.outline_of(packed), shape, order))
 
 
-def _plain_ints(shape):
+def plain_ints(shape):
     """A shape without lazy scalars in it."""
     if isinstance(shape, (tuple, list)):
         return tuple(s.__index__() if wrap.is_lazy(s) else s for s in shape)
@@ -264,7 +264,7 @@ def _in_place(x, name, args, kwargs, on_device):
         reason = "the array lives on the host"
     def run(array, *a, **k):
         getattr(array, name)(*a, **k)
-    dispatch.on_host(run, (x, *args), kwargs, reason, name=f"numpy.ndarray.{name}", positions=(0,), names=())
+    host.on_host(run, (x, *args), kwargs, reason, name=f"numpy.ndarray.{name}", positions=(0,), names=())
 
 
 def sort(x, axis=-1, kind=None, order=None, *, stable=None):
@@ -353,64 +353,3 @@ def to_device(x, device, /, *, stream=None):
     if device != "cpu":
         raise ValueError(f"Unsupported device: {device}. Only 'cpu' is accepted.")
     return x
-
-
-# -- attributes with setters -------------------------------------------------------------------
-
-def get_flat(x):
-    """The elements one after the other."""
-    return LazyFlatIter(x)
-
-
-def set_flat(x, values):
-    LazyFlatIter(x)[:] = values
-
-
-def get_real(x):
-    """The real part: a view of a complex array, a real array itself."""
-    outline = wrap.outline_of(x)
-    return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
-
-
-def get_imag(x):
-    """The imaginary part: a view of a complex array, read-only zeros of a real one."""
-    outline = wrap.outline_of(x)
-    if outline.dtype.kind == "c":
-        return wrap.view_of(x, outline.imag)
-    if type(x._self_storage) is not Storage:
-        return wrap.host_result(outline.imag)
-    zeros = dispatch.run(np.zeros_like, (x,), {})
-    wrap.outline_of(zeros).flags.writeable = False
-    return zeros
-
-
-def set_part(get):
-    """The setter that writes into what `get` returns."""
-    def setter(x, value):
-        if get is get_imag and wrap.outline_of(x).dtype.kind != "c":
-            raise TypeError("array does not have imaginary part to set")
-        get(x)[...] = value
-    return setter
-
-
-def set_outline(name):
-    """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
-    def setter(x, value):
-        changed = wrap.outline_of(x).view()
-        if name == "shape":
-            value = _plain_ints(value)
-        setattr(changed, name, value)
-        if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
-            other = view(x, changed.dtype)
-            x._self_storage, changed = other._self_storage, other._self_outline
-        x._self_outline, x._self_array = changed, None
-    return setter
-
-
-def get_ctypes(x):
-    """The host address for ctypes: valid, and watched for writes, as long as the array's memory lives."""
-    storage = x._self_storage
-    if type(storage) is Storage:
-        storage.pin_host(wrap.outline_of(x), "ndarray.ctypes")
-    return wrap.alias_of(x, "ndarray.ctypes").ctypes
-

@@ -63,7 +63,7 @@ class Mirror:
     """
 
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
-                 "_bury", "_live", "_late", "_found", "_pinned", "__weakref__")
+                 "_bury", "_exact", "_live", "_late", "_found", "_pinned", "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str):
         self.nbytes = nbytes
@@ -76,6 +76,7 @@ class Mirror:
         self._tracker: Any = None           # Nothing, Snapshot or Pages
         self._aliases: Any = None           # dict[int, _Alias]
         self._dead: Any = None              # list[_Alias]
+        self._exact = False
         self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
@@ -114,6 +115,11 @@ class Mirror:
     def address(self) -> int:
         """Where the memory begins."""
         return self.bytes.__array_interface__["data"][0]
+
+    @property
+    def address(self) -> int:
+        """Where the memory starts."""
+        return self.bytes.ctypes.data
 
     def _allocate(self) -> np.ndarray:
         by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
@@ -220,12 +226,12 @@ class Mirror:
             return self._writable()     # every alias counts there
         return Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
 
-    def collect(self, exact: bool = False) -> Ranges:
+    def collect(self) -> Ranges:
         """Valid bytes that were written through aliases since the last call.
 
         Bytes that were not written may be among them, if an alias covers them: up to a page
         around each write where the kernel tracks, all of the alias where nothing does, and
-        without `exact` small gaps elsewhere.
+        small gaps elsewhere, unless `track_exactly` was called.
         """
         if not self.lent:
             return EMPTY
@@ -233,7 +239,7 @@ class Mirror:
         written = self._found
         if candidates:
             try:
-                written = self._tracker.written(candidates, exact) | written
+                written = self._tracker.written(candidates, self._exact) | written
             except OSError:
                 self._give_up()
                 written = candidates
@@ -250,21 +256,19 @@ class Mirror:
         For when the device may write other bytes of a page that an alias writes, unknown to us.
         Where tracking is off it stays off.
         """
-        tracker = self._working_tracker()
+        self._exact = True
+        tracker = self._tracker
         if not isinstance(tracker, Pages):
             return
-        if self.lent:
-            candidates = self._candidates()
-            exact = Snapshot(self.bytes)
-            # Watched before looked: what is written in between is then found by one or the other.
+        candidates = self._candidates()
+        self._tracker = exact = Snapshot(self.bytes)
+        if candidates:
+            # Watched before looked: what is written in between is found by one or the other.
             exact.watch(candidates)
             try:
                 self._found = self._found | tracker.written(candidates, False)
             except OSError:
                 self._found = candidates
-            self._tracker = exact
-        else:
-            self._tracker = Snapshot(self.bytes)
 
     # -- how -----------------------------------------------------------------------------
 
@@ -273,7 +277,7 @@ class Mirror:
         if self._tracker is None:
             found = kernel() if self._mapping is not None else None
             try:
-                if self._mapping is not None and found is not None:
+                if self._mapping is not None and found is not None and not self._exact:
                     self._tracker = Pages(memory, self._mapping, found)
                 else:
                     self._tracker = Snapshot(memory)

@@ -11,7 +11,7 @@ import operator
 
 import numpy as np
 
-from . import dispatch, ufuncs, wrap
+from . import dispatch, ufunc_call, ufuncs, wrap
 
 _numbers = frozenset({int, float, complex, bool})
 
@@ -91,7 +91,7 @@ def comparison(ufunc: np.ufunc, reflected: str):
         except TypeError:
             if not equality:
                 raise
-            blank = np.broadcast_to(np.zeros((), ufuncs.dtype_of(self)), ufuncs.shape_of(self))
+            blank = np.broadcast_to(np.zeros((), ufunc_call.dtype_of(self)), ufunc_call.shape_of(self))
             host = wrap.host_of(other, "==") if wrap.is_lazy(other) else other
             answer = (operator.eq if ufunc is np.equal else operator.ne)(blank, host)
             return wrap.host_result(answer) if isinstance(answer, np.ndarray) else answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import views, wrap
+from . import wrap
 from .errors import NotOnDevice
 from .storage import Storage
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
 import wrapt
+
+import numpy as np
 
 from . import dispatch, operators, ufuncs, wrap
 from .methods import VIA_FUNCTION

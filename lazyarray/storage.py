@@ -23,16 +23,14 @@ alias or a device pointer, so that `read_device` has nothing to find out.
 """
 from __future__ import annotations
 
-import bisect
 import contextlib
-import os
 import sys
 import threading
 import weakref
 
 import numpy as np
 
-from . import transfer, views
+from . import sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -197,7 +195,7 @@ class Storage:
             self.loans += (weakref.ref(token),)
             if self.mirror is not None:
                 self.mirror.track_exactly()
-            register(self)
+            sharing.register(self)
             return lent
 
     # -- how -------------------------------------------------------------------------------
@@ -362,19 +360,26 @@ class Storage:
 class _Writing(contextlib.AbstractContextManager):
     """`Storage.write_device`: a class because a generator would double the cost of ``x += 1``."""
 
-    __slots__ = ("storage", "view", "array", "overwrite")
+    __slots__ = ("storage", "view", "array", "overwrite", "lock")
 
     def __init__(self, storage, view, array, overwrite):
         self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
+        self.lock = None
 
     def __enter__(self):
         storage, view = self.storage, self.view
         if not storage.quiet:
+            # Held until the aliases are refreshed: in between, the mirror is older than the device.
+            self.lock = storage.lock
+            self.lock.acquire()
             overwritten = Ranges.EMPTY
             if self.overwrite:
                 overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
-            with storage.lock:
+            try:
                 storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
+            except BaseException:       # `__exit__` will not be called
+                self.lock.release()
+                raise
         storage._join()
         for stream in storage.joined:
             storage.device.wait(stream)
@@ -382,56 +387,15 @@ class _Writing(contextlib.AbstractContextManager):
 
     def __exit__(self, kind, error, traceback):
         storage = self.storage
-        if storage.mirror is None and storage.quiet:
+        if self.lock is not None:
+            try:
+                storage._wrote_device(self.view)
+            finally:
+                self.lock.release()
+        elif storage.mirror is None and storage.quiet:
             storage.stream = storage.device.stream()
             storage.joined = ()
             storage.reads = 0
         else:
             storage._wrote_device(self.view)
         return None
-
-
-# -- device memory that others hold too ------------------------------------------------------
-
-#: Storages whose device memory is known outside, by address, so that an array over the same
-#: memory is recognised: {device id: sorted list of (start, stop, weakref)}.
-_known: dict[int, list] = {}
-_known_lock = threading.Lock()
-
-
-def register(storage: Storage) -> None:
-    """Make a storage known by the device addresses of its block."""
-    block = storage.block
-    device = storage.device
-    start, stop = device.extent(block)
-    entry = (start, stop, weakref.ref(storage))
-    with _known_lock:
-        entries = _known.setdefault((device.name, device.device_of(block)), [])
-        entries[:] = [e for e in entries if e[2]() is not None and e[2]() is not storage]
-        bisect.insort(entries, entry, key=lambda e: e[:2])
-
-
-def find(device, array) -> tuple[Storage, int] | None:
-    """The known storage that holds the bytes of a device array, and the array's offset in it."""
-    if not _known:
-        return None
-    entries = _known.get((device.name, device.device_of(array)))
-    if not entries:
-        return None
-    start, stop = device.extent(array)
-    for low, high, ref in entries:
-        if low <= start and stop <= high and start < stop:
-            storage = ref()
-            if storage is not None:
-                return storage, device.first(array) - low
-    return None
-
-
-def _forget_devices() -> None:
-    """In a forked child: the device's context is gone; every use must take the slow path and say so."""
-    from . import devices
-    devices.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_devices)

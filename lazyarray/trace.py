@@ -17,7 +17,14 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from lazyarray.callers import user_frame, user_line
 from lazyarray.errors import HostFallbackWarning, TransferError
 from lazyarray.options import Scope, current, without
-from lazyarray.reports import LineTotal, by_line, format_bytes, summary, table, write_chrome
+from lazyarray.reports import (
+    LineTotal,
+    by_line,
+    format_bytes,
+    summary,
+    table,
+    write_chrome,
+)
 
 __all__ = ["Event", "LineTotal", "begin", "end", "no_transfers", "reset_warnings", "trace", "warn_fallback"]
 

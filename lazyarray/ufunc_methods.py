@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from . import devices, dispatch, functions, indexing, ufuncs, wrap
+from . import devices, dispatch, functions, indexing_arrays, ufunc_call, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 
@@ -38,7 +38,7 @@ def _dtypes(ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tup
 
 def _operand(ufunc, x):
     device = devices.current()
-    kind, x = ufuncs.operand_of(x)
+    kind, x = ufunc_call.operand_of(x)
     if not isinstance(kind, np.dtype):
         raise NotOnDevice("a reduction of a Python number")
     if not device.can_hold(kind):
@@ -63,9 +63,9 @@ def _finish(result, kwargs, scalar=True):
         out = out[0] if out else None
     if out is None:
         return wrap.wrap(device, result, scalar=scalar, fresh=True)
-    if ufuncs.shape_of(out) != result.shape or ufuncs.dtype_of(out) != result.dtype:
+    if ufunc_call.shape_of(out) != result.shape or ufunc_call.dtype_of(out) != result.dtype:
         raise NotOnDevice("out= has another shape or dtype than the result")
-    ufuncs._write(device, out, result, True, "same_kind")
+    ufunc_call.write(device, out, result, True, "same_kind")
     return out
 
 
@@ -100,7 +100,7 @@ def reduce(ufunc, inputs, kwargs):
         fill = ufunc.identity if initial is np._NoValue else initial
         if fill is None:
             raise NotOnDevice("where= without an identity")
-        mask = ufuncs._mask(device, where)
+        mask = ufunc_call.mask_of(device, where)
         array = device.xp.where(mask, array, np.asarray(fill).astype(array.dtype)[()]) if mask is not True else array
     if array.ndim == 0:
         raise NotOnDevice("NumPy says what a 0-d array does")
@@ -111,7 +111,7 @@ def reduce(ufunc, inputs, kwargs):
         raise NotOnDevice("an empty reduction")
     result = _reduced(ufunc, array, axes, loop, final, keepdims)
     if initial is not np._NoValue and initial is not None:
-        result = ufuncs.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
+        result = ufunc_call.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
     return _finish(result, kwargs)
 
 
@@ -132,7 +132,7 @@ def _reduced(ufunc, array, axes, loop, final, keepdims):
 def _pairwise(ufunc, array, axes, keepdims):
     """Halve the reduced axis until one element is left."""
     xp = devices.current().xp
-    function = ufuncs.device_function(ufunc)
+    function = ufunc_call.device_function(ufunc)
     kept = [a for a in range(array.ndim) if a not in axes]
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape)) if keepdims else tuple(
         array.shape[a] for a in kept)
@@ -172,7 +172,7 @@ def accumulate(ufunc, inputs, kwargs):
 
 def _scan(ufunc, array, axis):
     """Prefix results in log2(n) steps: each adds to an element the one `step` places before."""
-    function = ufuncs.device_function(ufunc)
+    function = ufunc_call.device_function(ufunc)
     xp = devices.current().xp
     array = xp.moveaxis(array, axis, 0)
     step = 1
@@ -210,10 +210,10 @@ def outer(ufunc, inputs, kwargs):
         raise NotOnDevice("NumPy says what this outer does")
     a, b = (x if wrap.is_lazy(x) else np.asarray(x) for x in inputs)
     a = wrap.as_array(a) if wrap.is_scalar(a) else a
-    ndim = len(ufuncs.shape_of(b))
+    ndim = len(ufunc_call.shape_of(b))
     if ndim:
         a = a[(Ellipsis,) + (None,) * ndim]
-    return ufuncs._elementwise(ufunc, (a, b), kwargs)
+    return ufunc_call.elementwise(ufunc, (a, b), kwargs)
 
 
 def at(ufunc, inputs, kwargs):
@@ -233,12 +233,12 @@ def at(ufunc, inputs, kwargs):
     if not np.can_cast(np.result_type(dtype, outline.dtype) if not isinstance(value, (int, float, complex))
                        else outline.dtype, outline.dtype, "same_kind"):
         raise NotOnDevice("NumPy says what this cast does")
-    parsed = indexing._Index(outline, index)
+    parsed = indexing_arrays.Index(outline, index)
     parsed.check(outline)
     device = devices.current()
     function = getattr(device.xp, functions.UFUNCS[ufunc])
     items = parsed.device()
-    operand = indexing.value_for(target, outline, value, broadcast=False)
+    operand = indexing_arrays.value_for(target, outline, value, broadcast=False)
     with storage.write_device(outline, target._self_array) as array:
         try:
             function.at(array, items if len(items) > 1 else items[0], operand)

@@ -3,21 +3,14 @@
 `call` is `__array_ufunc__`. NumPy resolves the loop (`ufunc.resolve_dtypes`), so result dtypes,
 NEP 50 and casting errors are NumPy's; the device function then gets operands of that loop's dtypes
 wherever it would have chosen another one by itself. What was resolved is remembered per ufunc and
-operand dtypes in `_plans`.
+operand dtypes in `PLANS`.
 """
 from __future__ import annotations
 
-import numpy as np
-
-from . import devices, dispatch, functions, transfer, ufunc_methods, wrap
+from . import devices, dispatch, host, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
-
-_python_numbers = (bool, int, float, complex)
-_COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
-
-#: (ufunc, dtypes or Python types of the operands) -> (device function, loop dtypes).
-_plans: dict = {}
+from .ufunc_call import PLANS, elementwise
 
 
 def call(x, ufunc, method, inputs, kwargs):
@@ -36,24 +29,18 @@ def call(x, ufunc, method, inputs, kwargs):
         subclass = subclass or who == "subclass"
     function = ufunc if method == "__call__" else getattr(ufunc, method)
     if subclass:
-        return dispatch.on_host(function, inputs, kwargs, "an ndarray subclass takes part", aliases=True)
+        return host.on_host(function, inputs, kwargs, "an ndarray subclass takes part", aliases=True)
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
         if method == "__call__":
-            return _elementwise(ufunc, inputs, kwargs)
+            return elementwise(ufunc, inputs, kwargs)
         return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
     except NotOnDevice as error:
         reason = str(error)
-    return on_host(ufunc, method, inputs, kwargs, reason)
-
-
-def on_host(ufunc, method, inputs, kwargs, reason):
-    """Run a ufunc's method in NumPy."""
-    function = ufunc if method == "__call__" else getattr(ufunc, method)
     name = f"numpy.{ufunc.__name__}" if method == "__call__" else f"numpy.{ufunc.__name__}.{method}"
-    return dispatch.on_host(function, inputs, kwargs, reason, name=name,
-                            positions=(0,) if method == "at" else (), names=("out",))
+    return host.on_host(function, inputs, kwargs, reason, name=name, positions=(0,) if method == "at" else (),
+                        names=("out",))
 
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------
@@ -68,7 +55,7 @@ def _quick(ufunc, inputs):
         a, b = x._self_array, y._self_array
         if a is None or b is None:
             return None
-        plan = _plans.get((ufunc, a.dtype, b.dtype))
+        plan = PLANS.get((ufunc, a.dtype, b.dtype))
         if plan is None or a.shape != b.shape:
             return None
         storage, other = x._self_storage, y._self_storage
@@ -84,7 +71,7 @@ def _quick(ufunc, inputs):
         a = x._self_array
         if type(x) is not array_type or a is None:
             return None
-        plan = _plans.get((ufunc, a.dtype))
+        plan = PLANS.get((ufunc, a.dtype))
         if plan is None:
             return None
         storage = x._self_storage
@@ -99,233 +86,4 @@ def _quick(ufunc, inputs):
         return None
     return wrap.new_array(Storage(device, result, stream), None, result)
 
-
-# -- the general way -------------------------------------------------------------------------
-
-def operand_of(x):
-    """(dtype or Python number type, value) of an operand: lists become arrays, 0-d host arrays scalars."""
-    if wrap.is_lazy(x):
-        return (x._self_value.dtype if x._self_storage is None else wrap.outline_of(x).dtype), x
-    kind = type(x)
-    if kind in _python_numbers:
-        return kind, x
-    if isinstance(x, np.generic):
-        return x.dtype, x
-    if isinstance(x, devices.current().array_type):
-        return x.dtype, x
-    if not isinstance(x, np.ndarray):
-        x = np.asarray(x)
-    return x.dtype, x[()] if x.ndim == 0 and x.dtype != object else x
-
-
-def shape_of(x):
-    if wrap.is_array(x):
-        return wrap.outline_of(x).shape
-    return getattr(x, "shape", ())
-
-
-def _fits(dtype: np.dtype, kind, value) -> bool:
-    if kind is not int or dtype.kind not in "iu":
-        return True
-    info = np.iinfo(dtype)
-    return info.min <= value <= info.max
-
-
-def resolve_dtypes(ufunc, kinds, outs, signature=None, casting="same_kind"):
-    """NumPy's own choice of the loop: dtypes of all operands."""
-    given = tuple(kinds) + tuple(None if o is None else dtype_of(o) for o in outs)
-    given += (None,) * (ufunc.nargs - len(given))
-    # Python's bool is not a weak number for `resolve_dtypes`.
-    given = tuple(np.dtype(bool) if g is bool else g for g in given)
-    if signature is not None:
-        return ufunc.resolve_dtypes(given, signature=signature, casting=casting)
-    return ufunc.resolve_dtypes(given, casting=casting)
-
-
-def dtype_of(x) -> np.dtype:
-    return wrap.outline_of(x).dtype if wrap.is_lazy(x) else x.dtype
-
-
-def signature_of(ufunc, kwargs):
-    """The `signature`, `sig` or `dtype` keyword as a tuple for `resolve_dtypes`, or None."""
-    signature = kwargs.get("signature", kwargs.get("sig"))
-    if signature is None and kwargs.get("dtype") is not None:
-        dtype = np.dtype(kwargs["dtype"])
-        return (None,) * ufunc.nin + (dtype,) * ufunc.nout
-    if isinstance(signature, str):
-        left, _, right = signature.partition("->")
-        if not right:
-            return (None,) * ufunc.nin + (np.dtype(left),) * ufunc.nout
-        signature = tuple(left) + tuple(right)
-    if signature is None:
-        return None
-    return tuple(None if s is None else np.dtype(s) for s in signature)
-
-
-def device_function(ufunc):
-    """The device's function for a ufunc; NotOnDevice if there is none."""
-    entry = functions.UFUNCS.get(ufunc)
-    if entry is None:
-        raise NotOnDevice(functions.UFUNC_HOST_ONLY.get(ufunc, "the device has no such ufunc"))
-    if isinstance(entry, str):
-        return getattr(devices.current().xp, entry)
-    xp = devices.current().xp
-    return lambda *args: entry(xp, *args)
-
-
-def _elementwise(ufunc, inputs, kwargs):
-    if ufunc.signature is not None and (kwargs.keys() - {"out", "casting", "order", "dtype", "signature", "sig"}):
-        raise NotOnDevice(f"{ufunc.__name__} with {', '.join(kwargs)}")
-    outs = kwargs.get("out") or (None,) * ufunc.nout
-    if not isinstance(outs, tuple):
-        outs = (outs,)
-    function = device_function(ufunc)
-    kinds, operands = zip(*map(operand_of, inputs))
-    signature = signature_of(ufunc, kwargs)
-    dtypes = resolve_dtypes(ufunc, kinds, outs, signature, kwargs.get("casting", "same_kind"))
-    device = devices.current()
-    for dtype in dtypes:
-        if not device.can_hold(dtype):
-            raise NotOnDevice(f"the device holds no {dtype}")
-    for dtype, kind, x in zip(dtypes, kinds, operands):
-        if not _fits(dtype, kind, x):
-            return _beyond(ufunc, kinds, operands, dtypes)
-    shapes = [shape_of(x) for x in operands]
-    where = kwargs.get("where", True)
-    if ufunc.signature is None:
-        shape = _broadcast(ufunc, shapes, outs, where, dtypes)
-    sources: list = []
-    arguments = [_argument(device, x, kind, dtype, sources, ufunc)
-                 for x, kind, dtype in zip(operands, kinds, dtypes)]
-    with dispatch._devices_of(device, sources):
-        results = _compute(ufunc, function, kinds, arguments, dtypes, plain=signature is None)
-        if type(results) is not tuple:
-            results = (results,)
-        if "order" in kwargs and kwargs["order"] in ("C", "F"):
-            results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
-        wrapped = []
-        for result, out in zip(results, outs):
-            if out is None:
-                if where is not True and shape != result.shape:
-                    result = device.xp.broadcast_to(result, shape).copy()
-                wrapped.append(wrap.wrap(device, result, fresh=True))
-            else:
-                _write(device, out, result, where, kwargs.get("casting", "same_kind"))
-                wrapped.append(out)
-    return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
-
-
-def _argument(device, x, kind, dtype, sources, ufunc):
-    if wrap.is_lazy(x):
-        if x._self_storage is not None:
-            sources.append(x)
-        return wrap.device_of(x)
-    if not isinstance(kind, np.dtype):
-        return dtype.type(x)
-    if isinstance(x, np.ndarray):
-        return dispatch.upload_operand(device, x, ufunc)
-    return x
-
-
-def _compute(ufunc, function, kinds, arguments, dtypes, plain):
-    """Call the device function so that it takes NumPy's loop."""
-    device = devices.current()
-    expected = dtypes[ufunc.nin:]
-    key = (ufunc, *kinds)
-    known = plain and key in _plans
-    if all(a.dtype == d for a, d in zip(arguments, dtypes)):
-        results = _as_arrays(device, function(*arguments), arguments)
-        if all(r.dtype == d for r, d in zip(results, expected)):
-            if plain and not known and ufunc.nout == 1 and ufunc.signature is None and all(
-                    isinstance(k, np.dtype) for k in kinds):
-                _plans[key] = function
-            return results
-        return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
-    cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
-    results = _as_arrays(device, function(*cast), cast)
-    return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
-
-
-def _as_arrays(device, results, arguments):
-    if type(results) is not tuple:
-        results = tuple(results) if type(results) is list else (results,)
-    if all(isinstance(r, device.array_type) for r in results):
-        return results
-    # All operands were host scalars: the device function computed on the host.
-    return tuple(r if isinstance(r, device.array_type) else device.xp.asarray(r) for r in results)
-
-
-def _broadcast(ufunc, shapes, outs, where, dtypes):
-    """The shape of the result; NumPy's own error if there is none."""
-    first = shapes[0]
-    if where is True and all(s == first for s in shapes) and all(o is None for o in outs):
-        return first
-    try:
-        every = list(shapes)
-        if where is not True:
-            every.append(shape_of(where) if wrap.is_lazy(where) else np.shape(where))
-        shape = np.broadcast_shapes(*every)
-        fits = all(o is None or np.broadcast_shapes(shape, shape_of(o)) == shape_of(o) for o in outs)
-    except ValueError:
-        fits = False
-    if fits:
-        targets = [shape_of(o) for o in outs if o is not None]
-        return targets[0] if targets else shape
-    # NumPy words the error: the same call on zeros that take no memory.
-    blanks = [np.broadcast_to(np.zeros((), d), s) for d, s in zip(dtypes, shapes)]
-    keywords = {}
-    if any(o is not None for o in outs):
-        keywords["out"] = tuple(None if o is None else np.empty(shape_of(o), dtype_of(o)) for o in outs)
-    if where is not True:
-        keywords["where"] = np.broadcast_to(np.True_, shape_of(where) if wrap.is_lazy(where) else np.shape(where))
-    ufunc(*blanks, **keywords)
-    raise NotOnDevice("operands that only NumPy broadcasts")
-
-
-def _beyond(ufunc, kinds, operands, dtypes):
-    """A Python integer that the loop's dtype can't hold: NumPy compares it by value, and refuses the rest."""
-    small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
-    answer = ufunc(*small)      # raises OverflowError for all but comparisons
-    if ufunc not in _COMPARISONS:
-        raise NotOnDevice("a Python integer beyond the dtype")
-    device = devices.current()
-    shape = np.broadcast_shapes(*map(shape_of, operands))
-    return wrap.wrap(device, device.xp.full(shape, bool(answer[0])), fresh=True)
-
-
-def _write(device, out, result, where, casting):
-    """Write a result where `out=` and `where=` say. The result is new memory, so overlap is harmless."""
-    if wrap.is_array(out):
-        outline = wrap.outline_of(out)
-        if not outline.flags.writeable:
-            raise ValueError("output array is read-only")
-        if type(out._self_storage) is not Storage:
-            raise NotOnDevice("out= lives on the host")
-        whole = where is True
-        with out._self_storage.write_device(outline, out._self_array, overwrite=whole) as target:
-            if whole:
-                device.assign(target, result)
-            else:
-                mask = _mask(device, where)
-                device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
-    elif isinstance(out, device.array_type):
-        device.xp.copyto(out, result.astype(out.dtype, copy=False), where=_mask(device, where))
-    elif isinstance(out, np.ndarray):
-        if not out.flags.writeable:
-            raise ValueError("output array is read-only")
-        values = transfer.to_host(device, result, "out= is a host array")
-        mask = wrap.host_of(where, "where=") if wrap.is_lazy(where) else where
-        np.copyto(out, values, where=mask, casting="unsafe")
-    else:
-        raise TypeError("return arrays must be of ArrayType")
-
-
-def _mask(device, where):
-    if wrap.is_lazy(where):
-        return wrap.device_of(where)
-    if isinstance(where, (bool, np.bool_)):
-        return bool(where)
-    if isinstance(where, device.array_type):
-        return where
-    return dispatch.upload_operand(device, np.asarray(where, dtype=bool))
 

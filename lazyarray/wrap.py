@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import devices, storage as _storage, transfer, views
+from . import devices, sharing, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
 
@@ -138,13 +138,13 @@ def _home(device, array, sources):
             if low <= start and stop <= high:
                 base = x._self_base
                 return storage, device.first(array) - low, x if base is None else base
-    found = _storage.find(device, array)
+    found = sharing.find(device, array)
     return None if found is None else (*found, None)
 
 
 def share(device, array):
     """A lazy array of device memory that somebody else holds too; nothing is copied."""
-    found = _storage.find(device, array) if array.size else None
+    found = sharing.find(device, array) if array.size else None
     if found is not None:
         storage, offset = found
         return new_array(storage, views.outline(array.shape, array.dtype, array.strides, offset), array)
@@ -152,7 +152,7 @@ def share(device, array):
     storage.foreign = True
     x = new_array(storage, storage.root_outline(), array)
     if array.size:
-        _storage.register(storage)
+        sharing.register(storage)
     return x
 
 

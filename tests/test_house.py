@@ -22,19 +22,19 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # A module imports from its own floor and from those below, and no two modules import each other by any detour.
 FLOORS = [
     {"errors", "options", "callers", "reports", "devices", "views", "ranges"},
-    {"mirror", "tracking", "transfer", "trace"},
+    {"mirror", "tracking", "transfer", "trace", "sharing"},
     {"storage"},
     {"fusion", "placement"},
     {
-        "functions", "view_functions", "lazy_functions", "adapters", "ufuncs", "ufunc_methods", "indexing", "wrap",
-        "dispatch", "display", "flags",
+        "functions", "view_functions", "lazy_functions", "making_functions", "adapters", "signatures", "host", "ufuncs",
+        "ufunc_call", "ufunc_methods", "indexing", "wrap", "dispatch", "display", "flags",
     },
-    {"methods", "operators", "protocols", "scalar", "array", "convert", "numpy"},
+    {"methods", "attributes", "operators", "protocols", "scalar", "array", "convert", "numpy"},
     {"wrapping", "integrations"},
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
-# Rooms that take several files are found by the name that the files begin with: adapters_linalg.py is adapters.
-FAMILIES = {"adapters", "functions", "methods", "mirror", "ufuncs", "numpy", "display", "dispatch", "array"}
+# Rooms that take several files are found by the name that the files begin with: indexing_arrays.py is indexing.
+FAMILIES = {"adapters", "mirror", "indexing"}
 
 # Imports inside a function, against the direction, that cannot be otherwise
 LATE = {

@@ -6,7 +6,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import elementwise, fourier, indexing, linear, order, products, reductions, sets, shaping, statistics
+from . import (
+    elementwise,
+    fourier,
+    indexing,
+    linear,
+    order,
+    products,
+    reductions,
+    sets,
+    shaping,
+    statistics,
+)
 
 __all__ = ["ADAPTED"]
 

@@ -13,8 +13,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+import numpy as np
 
 from .. import devices, options, transfer
 from ..errors import NotOnDevice

@@ -11,7 +11,17 @@ import numpy as np
 
 from .. import options
 from ..errors import NotOnDevice
-from .common import array, axis_index, dtype_or_number, fetch, gather, indices, intp, is_device, truth
+from .common import (
+    array,
+    axis_index,
+    dtype_or_number,
+    fetch,
+    gather,
+    indices,
+    intp,
+    is_device,
+    truth,
+)
 
 
 def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import answer_dtype, array, axes_of, axis_index, count_of, fetch, intp, intp_result, truth
+from .common import (
+    answer_dtype,
+    array,
+    axes_of,
+    axis_index,
+    count_of,
+    fetch,
+    intp,
+    intp_result,
+    truth,
+)
 from .reductions import warn
 
 _none = np._NoValue

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import array, axis_of, count_of, intp, intp_result, mask, reduced_shape, truth
+from .common import (
+    array,
+    axis_of,
+    count_of,
+    intp,
+    intp_result,
+    mask,
+    reduced_shape,
+    truth,
+)
 
 _none = np._NoValue
 

@@ -8,7 +8,16 @@ import numpy as np
 
 from ..errors import NotOnDevice
 from . import common
-from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, takes_arrays
+from .common import (
+    array,
+    axis_index,
+    dtype_or_number,
+    fetch,
+    gather,
+    intp,
+    is_device,
+    takes_arrays,
+)
 
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:

@@ -22,7 +22,15 @@ from . import simulated_members  # noqa: F401 - gives the array its operators
 from .base import HOLDABLE, Device
 from .simulated_array import SimulatedArray, fill_from_host
 from .simulated_functions import DeviceContext, namespace
-from .simulated_launch import as_device, can_hold, check_dtype, exports, flat_bytes, make, wrap_new
+from .simulated_launch import (
+    as_device,
+    can_hold,
+    check_dtype,
+    exports,
+    flat_bytes,
+    make,
+    wrap_new,
+)
 from .simulated_memory import (
     DeviceError,
     Event,

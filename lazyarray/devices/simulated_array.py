@@ -23,7 +23,15 @@ from .simulated_launch import (
     parts,
     wrap_new,
 )
-from .simulated_memory import Stream, hardware, merge, note_write, poisoned, start_work, unseen
+from .simulated_memory import (
+    Stream,
+    hardware,
+    merge,
+    note_write,
+    poisoned,
+    start_work,
+    unseen,
+)
 
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 """Ufuncs that take 0-d host arrays as scalars."""

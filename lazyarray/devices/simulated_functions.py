@@ -17,7 +17,14 @@ from . import simulated_indexing as indexing
 from .simulated_array import SimulatedArray
 from .simulated_call import binder, parameters
 from .simulated_facts import FUNCTIONS, SHARED, UFUNCS
-from .simulated_launch import SimulatedArrayBase, as_device, exports, launch, parts, wrap_new
+from .simulated_launch import (
+    SimulatedArrayBase,
+    as_device,
+    exports,
+    launch,
+    parts,
+    wrap_new,
+)
 from .simulated_memory import DeviceError, Event, Stream, hardware
 from .simulated_ufuncs import SimulatedUfunc
 

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from .base import HOLDABLE
-from .simulated_memory import Memory, hardware, note_read, note_write, poisoned, start_work, unseen
+from .simulated_memory import (
+    Memory,
+    hardware,
+    note_read,
+    note_write,
+    poisoned,
+    start_work,
+    unseen,
+)
 
 SCALARS = frozenset({int, float, bool, complex} | {dtype.type for dtype in HOLDABLE})
 """Types of the scalars that CuPy takes beside arrays."""

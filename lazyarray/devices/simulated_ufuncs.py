@@ -9,7 +9,16 @@ import numpy as np
 
 from . import simulated_indexing as indexing
 from .simulated_array import SimulatedArray
-from .simulated_launch import SCALARS, SimulatedArrayBase, as_device, check_dtype, exports, launch, parts, wrap_new
+from .simulated_launch import (
+    SCALARS,
+    SimulatedArrayBase,
+    as_device,
+    check_dtype,
+    exports,
+    launch,
+    parts,
+    wrap_new,
+)
 from .simulated_memory import hardware
 
 

@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 import lazyarray
+import numpy as np
 from lazyarray.testing.copies import assert_copies
 from lazyarray.testing.specimens import STATES, Built, Specimen, State
 

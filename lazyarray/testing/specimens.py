@@ -6,9 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 import lazyarray
+import numpy as np
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

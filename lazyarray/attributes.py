@@ -1,0 +1,68 @@
+"""Attributes of `numpy.ndarray` that can be set, or that make something: getters and setters."""
+from __future__ import annotations
+
+import numpy as np
+
+from . import dispatch, wrap
+from .flags import LazyFlatIter
+from .methods import plain_ints, view
+from .storage import Storage
+
+
+def get_flat(x):
+    """The elements one after the other."""
+    return LazyFlatIter(x)
+
+
+def set_flat(x, values):
+    LazyFlatIter(x)[:] = values
+
+
+def get_real(x):
+    """The real part: a view of a complex array, a real array itself."""
+    outline = wrap.outline_of(x)
+    return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
+
+
+def get_imag(x):
+    """The imaginary part: a view of a complex array, read-only zeros of a real one."""
+    outline = wrap.outline_of(x)
+    if outline.dtype.kind == "c":
+        return wrap.view_of(x, outline.imag)
+    if type(x._self_storage) is not Storage:
+        return wrap.host_result(outline.imag)
+    zeros = dispatch.run(np.zeros_like, (x,), {})
+    wrap.outline_of(zeros).flags.writeable = False
+    return zeros
+
+
+def set_part(get):
+    """The setter that writes into what `get` returns."""
+    def setter(x, value):
+        if get is get_imag and wrap.outline_of(x).dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        get(x)[...] = value
+    return setter
+
+
+def set_outline(name):
+    """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
+    def setter(x, value):
+        changed = wrap.outline_of(x).view()
+        if name == "shape":
+            value = plain_ints(value)
+        setattr(changed, name, value)
+        if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
+            other = view(x, changed.dtype)
+            x._self_storage, changed = other._self_storage, other._self_outline
+        x._self_outline, x._self_array = changed, None
+    return setter
+
+
+def get_ctypes(x):
+    """The host address for ctypes: valid, and watched for writes, as long as the array's memory lives."""
+    storage = x._self_storage
+    if type(storage) is Storage:
+        storage.pin_host(wrap.outline_of(x), "ndarray.ctypes")
+    return wrap.alias_of(x, "ndarray.ctypes").ctypes
+

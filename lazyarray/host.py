@@ -1,0 +1,124 @@
+"""The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
+from __future__ import annotations
+
+import numpy as np
+
+from . import devices, functions, signatures, transfer, views, wrap
+from .storage import Storage
+from .trace import begin, end, warn_fallback
+
+_sequence = (list, tuple)
+
+
+def name_of(func) -> str:
+    """The dotted name of a NumPy function, as users write it."""
+    module = getattr(func, "__module__", None) or "numpy"
+    return f"{module}.{getattr(func, '__name__', func)}"
+
+
+def on_host(func, args, kwargs, reason: str, aliases: bool = False, name=None, positions=None, names=None):
+    """Run NumPy itself, on private read-only host arrays, and wrap what it returns.
+
+    Arguments that the function modifies are aliases for the time of the call. With `aliases` all are,
+    and the result is returned as it is: it may hold on to them.
+    """
+    lent: dict[int, object] = {}
+    sources: list = []
+    if names is None:
+        names = functions.WRITES.get(func, ())
+        positions = {signatures.position(func, n) for n in names}
+    name = name or name_of(func)
+    why = f"{name} runs on the host"
+
+    def to_host(obj, written=False):
+        if wrap.is_lazy(obj):
+            if wrap.is_scalar(obj):
+                return wrap.value_of(obj, why)
+            if written or aliases:
+                array = wrap.alias_of(obj, why)
+                lent[id(array)] = obj, array
+            else:
+                array = wrap.host_of(obj, why)
+            sources.append(obj)
+            return array
+        if isinstance(obj, _sequence):
+            items = [to_host(o, written) for o in obj]
+            if all(a is b for a, b in zip(items, obj)):
+                return obj
+            return type(obj)(*items) if hasattr(obj, "_fields") else type(obj)(items)
+        if type(obj) is dict:
+            return {k: to_host(v) for k, v in obj.items()}
+        if isinstance(obj, devices.current().array_type):
+            device = devices.current()
+            return transfer.to_host(device, obj, why)
+        return obj
+
+    token = None
+    if _on_device_somewhere(args, kwargs):
+        warn_fallback(name, reason)
+        token = begin("fallback", 0, None, None, reason, name)
+    host_args = [to_host(a, i in positions) for i, a in enumerate(args)]
+    host_kwargs = {k: to_host(v, k in names) for k, v in kwargs.items()}
+    result = func(*host_args, **host_kwargs)
+    if token is not None:
+        end(token)
+    if aliases:
+        return _given_back(result, lent)
+    return _wrap_host(result, sources, lent)
+
+
+def _given_back(result, lent):
+    found = lent.get(id(result))
+    return result if found is None else found[0]
+
+
+def _on_device_somewhere(args, kwargs) -> bool:
+    for a in (*args, *kwargs.values()):
+        if wrap.is_lazy(a):
+            if type(a._self_storage) is Storage:
+                return True
+        elif isinstance(a, _sequence) and any(
+                wrap.is_lazy(o) and type(o._self_storage) is Storage for o in a):
+            return True
+    return False
+
+
+def _wrap_host(result, sources, lent):
+    found = lent.get(id(result))
+    if found is not None:
+        return found[0]
+    if type(result) is np.ndarray:
+        home = _home_on_host(result, sources)
+        return wrap.host_result(result) if home is None else home
+    if isinstance(result, np.generic):
+        return wrap.scalar_of_value(result)
+    if isinstance(result, _sequence):
+        items = [_wrap_host(r, sources, lent) for r in result]
+        if all(a is b for a, b in zip(items, result)):
+            return result
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    if type(result) is dict:
+        return {k: _wrap_host(r, sources, lent) for k, r in result.items()}
+    return result
+
+
+def _home_on_host(array: np.ndarray, sources):
+    """The view of an argument's storage that a host result is, or None if it is new memory."""
+    if array.size == 0:
+        return None
+    start = array.__array_interface__["data"][0]
+    for x in sources:
+        if not wrap.is_array(x):
+            continue
+        storage = x._self_storage
+        if type(storage) is Storage:
+            if storage.mirror is None:
+                continue
+            low = storage.mirror.bytes.__array_interface__["data"][0]
+            if low <= start < low + storage.mirror.nbytes:
+                outline = views.outline(array.shape, array.dtype, array.strides, start - low)
+                outline.flags.writeable = wrap.outline_of(x).flags.writeable
+                return wrap.view_of(x, outline)
+        elif np.may_share_memory(array, x._self_outline):
+            return wrap.view_of(x, array)
+    return None

@@ -1,0 +1,54 @@
+"""Device memory that others hold too: which storage an address belongs to.
+
+A storage is known here once its device memory was handed out, or came from outside, so that an
+array over the same memory is recognised as a view of it.
+"""
+from __future__ import annotations
+
+import bisect
+import os
+import threading
+import weakref
+
+from . import devices
+
+#: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
+_known: dict[int, list] = {}
+_known_lock = threading.Lock()
+
+
+def register(storage) -> None:
+    """Make a storage known by the device addresses of its block."""
+    block = storage.block
+    device = storage.device
+    start, stop = device.extent(block)
+    entry = (start, stop, weakref.ref(storage))
+    with _known_lock:
+        entries = _known.setdefault((device.name, device.device_of(block)), [])
+        entries[:] = [e for e in entries if e[2]() is not None and e[2]() is not storage]
+        bisect.insort(entries, entry, key=lambda e: e[:2])
+
+
+def find(device, array) -> tuple | None:
+    """The known storage that holds the bytes of a device array, and the array's offset in it."""
+    if not _known:
+        return None
+    entries = _known.get((device.name, device.device_of(array)))
+    if not entries:
+        return None
+    start, stop = device.extent(array)
+    for low, high, ref in entries:
+        if low <= start and stop <= high and start < stop:
+            storage = ref()
+            if storage is not None:
+                return storage, device.first(array) - low
+    return None
+
+
+def _forget_devices() -> None:
+    """In a forked child: the device's context is gone; every use must take the slow path and say so."""
+    devices.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_devices)
