@@ -116,11 +116,6 @@ class Mirror:
         """Where the memory begins."""
         return self.bytes.__array_interface__["data"][0]
 
-    @property
-    def address(self) -> int:
-        """Where the memory starts."""
-        return self.bytes.ctypes.data
-
     def _allocate(self) -> np.ndarray:
         by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
         if by_pages and kernel() is not None:

@@ -180,7 +180,7 @@ def test_many_deaths_without_a_collect_are_not_hoarded():
     for i in range(3000):
         mirror.lend((1,), U1, (1,), i)[0] = 2
     assert len(mirror._aliases) < 200
-    assert mirror.collect(exact=True) == Ranges.span(0, 3000)
+    assert mirror.collect() == Ranges.span(0, 3000)
     assert mirror.aliased() == Ranges.span(0, 10)
     assert keep[0] == 2
 
@@ -368,13 +368,14 @@ class Model(RuleBasedStateMachine):
     def start(self, nbytes, tracking):
         self.mirror = Mirror.reserve(nbytes, tracking)
         self.tracking = tracking
-        self.exact = tracking == "auto"
+        self.exact = False
         self.content = np.zeros(nbytes, np.uint8)
         self.known = np.zeros(nbytes, bool)         # bytes whose content the model knows
         self.valid = np.zeros(nbytes, bool)
         self.lent = np.zeros(nbytes, bool)          # writable, alive or not, since the last collect
         self.reported = np.zeros(nbytes, np.uint8)  # what others have been told of: at the last fill or collect
         self.touched = np.zeros(nbytes, bool)       # written at all since the last collect
+        self.coarse = np.zeros(nbytes, bool)        # touched before tracking became exact
         self.aliases = []
 
     def mask(self, ranges):
@@ -435,22 +436,24 @@ class Model(RuleBasedStateMachine):
     @rule()
     def track_exactly(self):
         self.mirror.track_exactly()
+        # What was written before is known to the page alone.
+        self.coarse |= self.touched
+        self.exact = True
 
-    @rule(exact=st.booleans())
-    def collect(self, exact):
-        found = self.mask(self.mirror.collect(exact))
+    @rule()
+    def collect(self):
+        found = self.mask(self.mirror.collect())
         needed = (self.content != self.reported) & self.valid
         assert (found >= needed).all(), "a write was lost"
         assert (found <= (self.lent & self.valid)).all(), "more than was lent and valid"
         if self.tracking == "none":
             assert (found == (self.lent & self.valid)).all()
-        elif self.tracking == "auto" and exact:
-            assert (found <= self.touched).all(), "exact means to the byte"
         else:
-            pages = self.mask(Ranges.of_positions(np.flatnonzero(self.touched)).rounded(PAGE))
-            assert (found <= pages).all(), "a page that nobody wrote"
+            inexact = self.coarse if self.exact else self.touched
+            pages = self.mask(Ranges.of_positions(np.flatnonzero(inexact)).rounded(PAGE))
+            assert (found <= (pages | self.touched)).all(), "a page, or byte, that nobody wrote"
         self.reported[:] = self.content
-        self.touched[:] = self.lent[:] = False
+        self.touched[:] = self.coarse[:] = self.lent[:] = False
         for _, picked, writeable in self.aliases:
             if writeable or self.tracking != "none":
                 self.lent[picked] = True

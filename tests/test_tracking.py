@@ -173,7 +173,8 @@ def test_more_mappings_than_a_process_should_have(monkeypatch):
     assert mirror.collect().covers(Ranges.span(5, 6))
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() not in tracking._SYSCALL, reason="not for this kernel")
+@pytest.mark.skipif(sys.platform != "linux", reason="not for this kernel")
+@pytest.mark.skipif(platform.machine() not in tracking._SYSCALL, reason="not for this machine")
 def test_a_kernel_that_has_it_passes():
     # Else every test of pages would be skipped without a word.
     version = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", platform.release()).groups())
@@ -267,15 +268,35 @@ def test_exact_tracking_on_demand():
     alias = lend_all(mirror)
     alias[10] = 2
     mirror.track_exactly()
-    assert mirror.collect(exact=True) == Ranges.span(0, PAGE)
+    assert mirror.collect() == Ranges.span(0, PAGE)
     alias[20] = 3
     alias[22] = 3
-    assert list(mirror.collect(exact=True)) == [(20, 21), (22, 23)]
+    assert list(mirror.collect()) == [(20, 21), (22, 23)]
     later = filled(4 * PAGE, "pages")
     later.track_exactly()
     alias = lend_all(later)
     alias[5] = 5
-    assert later.collect(exact=True) == Ranges.span(5, 6)
+    assert later.collect() == Ranges.span(5, 6)
+
+
+@pytest.mark.parametrize("when", ["before it is lent", "while it is lent"])
+def test_exact_tracking_of_small_memory(when):
+    mirror = filled(1000)
+    if when == "before it is lent":
+        mirror.track_exactly()
+    alias = lend_all(mirror)
+    mirror.track_exactly()
+    alias[5:25:4] = 7
+    assert list(mirror.collect()) == [(i, i + 1) for i in range(5, 25, 4)]
+    mirror.track_exactly()
+    alias[5] = 8
+    assert mirror.collect() == Ranges.span(5, 6)
+
+
+def test_exact_tracking_allocates_nothing():
+    mirror = Mirror.reserve(1 << 40)
+    mirror.track_exactly()
+    assert mirror._memory is None
 
 
 def faults():
