@@ -42,6 +42,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _fill(run: Any, array: Any, value: Any) -> None:
     """Fill with what ``np.copyto(array, value, casting="unsafe")`` would put there."""
     if array.size == 0:
+        if not run.is_lazy(value) and np.ndim(value) == 0:
+            np.copyto(np.empty((), array.dtype), value, casting="unsafe")
         given = run.outline(value).shape if run.is_lazy(value) else np.shape(value)
         if np.broadcast_shapes(given, array.shape) != array.shape:
             raise NotOnDevice("NumPy says what a value of another shape is")
@@ -138,8 +140,9 @@ def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(run, /, *args, **kwargs):
         made = func(*(_on_host(run, a) for a in args), **{k: _on_host(run, v) for k, v in kwargs.items()})
-        if any(made is a for a in args):
-            return made
+        given = [a for a in args if isinstance(a, np.ndarray) and not run.is_lazy(a)]
+        if any(made is a or np.may_share_memory(made, a) for a in given):
+            return made     # the operand itself, or a view of it
         x = wrap.host_result(made)
         if not made.flags.writeable:
             x.setflags(write=False)

@@ -284,6 +284,9 @@ def where(xp, /, condition, x=None, y=None):
     return xp.where(condition.astype(bool, copy=False), *choices)
 
 
+_NUMBERS = (int, float, complex)
+
+
 def select(xp, /, condlist, choicelist, default=0):
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError("list of cases must be same length as list of conditions")
@@ -292,6 +295,8 @@ def select(xp, /, condlist, choicelist, default=0):
         raise TypeError("invalid entry in condlist: should be boolean ndarray")
     values = [v if type(v) in (int, float, complex) else array(xp, v) for v in (*choicelist, default)]
     dtype = np.result_type(*(getattr(v, "dtype", v) for v in values))
+    if not all(np.can_cast(np.asarray(v).dtype, dtype, "same_kind") for v in values[:-1] if type(v) in _NUMBERS):
+        raise TypeError("Cannot cast a number among the choices to their common dtype")
     values = [array(xp, dtype.type(v) if type(v) in (int, float, complex) else v, dtype) for v in values]
     shape = np.broadcast_shapes(*(v.shape for v in (*conditions, *values[:-1])))
     if values[-1].ndim:
@@ -311,8 +316,9 @@ def unravel_index(xp, /, indices, shape, order="C"):
 
 def ravel_multi_index(xp, /, multi_index, dims, mode="raise", order="C"):
     parts = [array(xp, m) for m in multi_index]
-    if any(p.dtype.kind not in "iu" for p in parts):
+    if any(p.dtype.kind not in "iub" for p in parts):
         raise TypeError("only int indices permitted")
+    parts = [p.astype(intp) if p.dtype.kind == "b" else p for p in parts]
     return xp.ravel_multi_index(parts, dims, mode, order)
 
 

@@ -6,15 +6,23 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import array, axis_index, fetch, takes_arrays
+from .common import array, axis_index, fetch, is_device, takes_arrays
+
+
+def _factor(xp: Any, a: Any) -> Any:
+    """An operand of a product. An empty list takes the dtype of the other one."""
+    found = array(xp, a)
+    if not hasattr(a, "dtype") and not found.size:
+        raise NotOnDevice("NumPy says what the product with an empty list is")
+    return found
 
 
 def dot(xp, /, a, b, out=None):
-    return xp.dot(array(xp, a), array(xp, b))
+    return xp.dot(_factor(xp, a), _factor(xp, b))
 
 
 def vdot(xp, /, a, b):
-    a, b = array(xp, a).ravel(), array(xp, b).ravel()
+    a, b = _factor(xp, a).ravel(), _factor(xp, b).ravel()
     return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
 
 
@@ -75,7 +83,7 @@ def contract(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def multi_dot(xp, /, arrays, *, out=None):
-    parts = [array(xp, a) for a in arrays]
+    parts = [_factor(xp, a) for a in arrays]
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
     if len(parts) == 2:
@@ -111,9 +119,13 @@ def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
     if any(a.dtype.kind == "b" for a in arrays):
         raise NotOnDevice("NumPy says what a product of bool is")
     if dtype is not None:
+        dtype = np.dtype(dtype)
         if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
             raise TypeError("Cannot cast an operand to dtype= by the casting rule")
-        kwargs["dtype"] = np.dtype(dtype)
+        if dtype.kind != "c" and any(a.dtype.kind == "c" for a in arrays):
+            raise NotOnDevice("NumPy says what becomes of the imaginary part")
+        operands = [o.astype(dtype, copy=False) if is_device(xp, o) else o for o in operands]
+        kwargs["dtype"] = dtype
     result = xp.einsum(*operands, optimize=optimize, **kwargs)
     return result if order == "K" else xp.array(result, order=order)
 

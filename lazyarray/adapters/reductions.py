@@ -273,7 +273,6 @@ def average(xp, /, a, axis=None, weights=None, returned=False, *, keepdims=_none
         if weights.shape != tuple(a.shape[ax] for ax in axes) or axes != sorted(axes):
             raise NotOnDevice("weights of another shape")
         weights = weights.reshape([n if i in axes else 1 for i, n in enumerate(a.shape)])
-        weights = xp.broadcast_to(weights, a.shape)
     dtype = np.result_type(a.dtype, weights.dtype)
     if a.dtype.kind in "biu":
         dtype = np.result_type(dtype, float)

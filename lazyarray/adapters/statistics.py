@@ -110,6 +110,8 @@ def histogramdd(xp, /, sample, bins=10, range=None, density=None, weights=None):
         columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
     else:
         columns = [array(xp, s) for s in sample]
+    if any(c.ndim != 1 for c in columns):
+        raise NotOnDevice("NumPy says what columns of other than one dimension are")
     columns = [_plain(xp, c) for c in columns]
     if any(c.shape != columns[0].shape for c in columns):
         raise NotOnDevice("NumPy says what columns of different lengths are")
@@ -292,7 +294,11 @@ def polyfit(xp, /, x, y, deg, rcond=None, full=False, w=None, cov=False):
         w = array(xp, w) + 0.0
         if w.shape != x.shape:
             raise TypeError("expected w and y to have the same length")
-        left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
+        # In place in NumPy, so the weights' dtype does not widen the others.
+        weighted = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
+        if weighted[1].dtype.kind != right.dtype.kind:
+            raise NotOnDevice("NumPy says what weights of another kind are")
+        left, right = weighted[0].astype(left.dtype, copy=False), weighted[1].astype(right.dtype, copy=False)
     scale = xp.sqrt((left * left).sum(axis=0))
     left = left / scale
     found, residuals, rank, s = lstsq(xp, left, right, rcond)
