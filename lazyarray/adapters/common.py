@@ -13,9 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
-
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from .. import devices, options, transfer
 from ..errors import NotOnDevice

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy.fft as npf
-
 import numpy as np
+import numpy.fft as npf
 
 from ..errors import NotOnDevice
 from .common import array, axis_index, fetch, takes_arrays
