@@ -296,8 +296,9 @@ def selection(number: int, of: int, nightly: bool = False, budget: int = 48) -> 
 UNSOUND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("np.place(", ("T",), LAYOUTS),
     ("np.lexsort(", ("T",), LAYOUTS),
-    ("np.choose(", ("O",), LAYOUTS),  # counts references wrongly, and the crash comes later
-    ("mask.choose([x, y], out=ox)", ("O",), LAYOUTS),
+    *((f"np.logical_{name}.", ("T",), LAYOUTS) for name in ("and", "or", "xor")),
+    *((f"{name}, out=", ("O", "T"), LAYOUTS) for name in ("x.any(0", "x.all(0")),
+    *((f"np.{name}({x}, axis=0, out=", ("O", "T"), LAYOUTS) for name in ("any", "all") for x in ("x", "hx")),
     ("np.vecmat(m, n, order='F')", ("c8", "c16", "G"), LAYOUTS),
     ("np.fft.hfft(x, n=8, axis=0)", DEVICE_DTYPES + HOST_DTYPES, ("empty",)),
     ("np.fft.irfft(x, n=8, axis=0)", DEVICE_DTYPES + HOST_DTYPES, ("empty",)),
