@@ -75,7 +75,7 @@ _COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": 
 _MATMUL = "x @ k\n m @ n\n v @ w\n t @ k\n x @ y\n x @ 2\n m @ hm\n s @ s\n m @ row\n m @ lm\n m.T @ n"
 _REDUCE = (
     "x.{0}()\nx.{0}(axis=0)\nx.{0}(1, keepdims=True)\nt.{0}((0, 2))\nx.{0}(5)\nx.{0}(0, out=orow)\ns.{0}()\n"
-    "nans.{0}()\nv.{0}(-1)\nx.{0}(axis=1, where=mask)\nx.{0}(0, None, orowf)\nx[1:].{0}(axis=0)"
+    "nans.{0}()\nv.{0}(-1)\nx.{0}(axis=1, where=mask)\nx[1:].{0}(axis=0)"
 )
 _INITIAL = "\n x.{0}(initial=3)\n x.{0}(axis=0, initial=2, where=mask)"
 
@@ -174,7 +174,7 @@ MEMBERS: dict[str, str] = {
     ),
     "__array_finalize__": "x.__array_finalize__(None)\n x.__array_finalize__ is None",
     "__array_wrap__": (
-        "x.__array_wrap__(hx)\nx.__array_wrap__(hx).shape\n"
+        "x.__array_wrap__(hx).ndim\nx.__array_wrap__(hx).shape\n"
         "x.__array_wrap__(hx, None, False).dtype"
     ),
     "__array_ufunc__": (
@@ -209,11 +209,11 @@ MEMBERS: dict[str, str] = {
     "mT": "x.mT\n t.mT\n v.mT\n s.mT",
     "all": _REDUCE.format("all"),
     "any": _REDUCE.format("any"),
-    "sum": (_REDUCE + _INITIAL).format("sum") + "\n x.sum(dtype='f4')\n x.sum(0, 'f8', None, True)",
+    "sum": (_REDUCE + _INITIAL).format("sum") + "\n x.sum(0, None, orowf)\n x.sum(dtype='f4')\n x.sum(0, 'f8', None, True)",
     "prod": (_REDUCE + _INITIAL).format("prod") + "\n p.prod(0, 'f8')",
     "max": (_REDUCE + _INITIAL).format("max"),
     "min": (_REDUCE + _INITIAL).format("min"),
-    "mean": _REDUCE.format("mean") + "\n x.mean(0, 'f8')",
+    "mean": _REDUCE.format("mean") + "\n x.mean(0, None, orowf)\n x.mean(0, 'f8')",
     "std": _REDUCE.format("std") + "\n x.std(ddof=1)\n x.std(0, 'f8', None, 1)\n x.std(correction=1)",
     "var": _REDUCE.format("var") + "\n x.var(ddof=1)\n x.var(0, mean=row)",
     "argmax": (
@@ -229,7 +229,7 @@ MEMBERS: dict[str, str] = {
         "v.argpartition([1, 2]).shape"
     ),
     "argsort": (
-        "x.argsort()\nx.argsort(0)\nx.argsort(None)\nv.argsort(kind='stable')\nx.argsort(5)\n"
+        "x.argsort()\nx.argsort(0)\nx.argsort(None, kind='stable')\nv.argsort(kind='stable')\nx.argsort(5)\n"
         "few.argsort(1, stable=True)\ns.argsort()"
     ),
     "astype": (

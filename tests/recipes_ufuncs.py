@@ -184,7 +184,7 @@ SPECIAL: dict[str, str] = {
     ),
     "modf": (
         "x\nnans\nx, ox, of\nx, out=(of, None)\ns\nlx\nx, out=ox\nhx\nx, dtype='f8'\n"
-        "x, where=mask, out=(of, ox)\nx, x, x\np"
+        "x, where=mask, out=(of, ox)\np"
     ),
     "divmod": (
         "x, y\nx, row\nx, 2\n2, x\nx, 0\nx, 2.5\nx, hy\nx, y, ox, of\nx, y, out=(ox, None)\nx, y, out=ox\n"
