@@ -106,7 +106,7 @@ def _on_device(func, adapter, path, args, kwargs):
                     result = resolve(device.xp, path)(*device_args, **device_kwargs)
         if out is None:
             return wrap_tree(device, result, sources, func not in functions.ARRAY_0D)
-        return _into(device, result, out)
+        return _into(func, device, result, out)
     except device.faults:
         raise
     except NotOnDevice as error:
@@ -188,12 +188,19 @@ def wrap_tree(device, result, sources, scalar=True):
     return result
 
 
-def _into(device, result, out):
+def _into(func, device, result, out):
     """Give a device result to `out=`: NumPy's host path decides where shapes or dtypes differ."""
     if not isinstance(result, device.array_type):
         raise NotOnDevice("several results with out=")
-    if getattr(out, "shape", None) != result.shape or out.dtype != result.dtype:
-        raise NotOnDevice("out= has another shape or dtype than the result")
+    if func in functions.IGNORES_OUT:
+        return wrap.wrap(device, result)
+    if getattr(out, "shape", None) != result.shape:
+        raise NotOnDevice("out= has another shape than the result")
+    if out.dtype != result.dtype and not (func in functions.OUT_CASTS and np.can_cast(
+            result.dtype, out.dtype, "same_kind")):
+        raise NotOnDevice("out= has another dtype than the result")
+    if func is np.dot and not out.flags.c_contiguous:
+        raise NotOnDevice("np.dot takes a C-contiguous out= only")
     assign(device, out, result)
     return out
 

@@ -48,6 +48,9 @@ def on_host(func, args, kwargs, reason: str, aliases: bool = False, name=None, p
             return type(obj)(*items) if hasattr(obj, "_fields") else type(obj)(items)
         if type(obj) is dict:
             return {k: to_host(v) for k, v in obj.items()}
+        if type(obj) is np.ndarray:
+            lent[id(obj)] = obj, obj        # given back as it is, if it is the result
+            return obj
         if isinstance(obj, devices.current().array_type):
             device = devices.current()
             return transfer.to_host(device, obj, why)

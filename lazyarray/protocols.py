@@ -6,6 +6,8 @@ array is, and known to be gone when its owner object dies.
 """
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from . import wrap
@@ -14,6 +16,7 @@ from .storage import Storage
 
 _CPU = (1, 0)
 _CUDA = 2
+_HAS_BUFFER = sys.version_info >= (3, 12)
 _WRITABLE = 0x0001
 
 
@@ -48,8 +51,8 @@ def release_buffer(x, view: memoryview, /) -> None:
 def array_struct(x):
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     outline = wrap.outline_of(x)
-    if outline.dtype.kind in "MmVO":
-        # The struct has no room for units, fields or references: the next protocol in line has.
+    if outline.dtype.kind not in "biufc":
+        # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
     return wrap.alias_of(x, "__array_struct__").__array_struct__
 
@@ -58,14 +61,17 @@ def array_interface(x) -> dict:
     """`__array_interface__`, version 3."""
     outline = wrap.outline_of(x)
     storage = x._self_storage
+    if outline.dtype.kind == "T" or outline.dtype.kind == "V" and outline.dtype.names is None:
+        # bfloat16 and strings of variable length have no typestr of their own; `__array__` keeps them.
+        raise AttributeError("__array_interface__")
     if type(storage) is not Storage:
         return outline.__array_interface__
-    if outline.dtype.kind == "V":
-        # An extension dtype such as bfloat16 has no typestr of its own; `__array__` keeps it.
-        raise AttributeError("__array_interface__")
     # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
     interface = dict(outline.__array_interface__)
     interface["data"] = (storage.pin_host(outline, "__array_interface__"), not outline.flags.writeable)
+    if not _HAS_BUFFER:
+        # Who reads the bytes as a buffer if there are no strides (Pillow) must not: there is none.
+        interface["strides"] = outline.strides
     return interface
 
 
@@ -93,7 +99,7 @@ def dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
     else:
         wanted = home if stream is not None else _CPU
     if wanted[0] == _CUDA:
-        lent = storage.device.view_of(wrap.device_of(x)).copy() if copy else storage.lend_device(outline, "__dlpack__")
+        lent = wrap.device_of(x).copy() if copy else storage.lend_device(outline, "__dlpack__")
         return lent.__dlpack__(stream=stream, max_version=max_version)
     if stream is not None:
         raise ValueError("a stream has no meaning on the host")

@@ -135,12 +135,9 @@ class Storage:
         """"device", "host" or "both": where the bytes are current, as far as is known without looking."""
         if self._block is None and self.root is None:
             return "host"
-        if self.mirror is None or not self.mirror.valid:
+        if self.mirror is None or not self.mirror.full:
             return "device"
-        whole = Ranges.span(0, self.nbytes)
-        if self.ahead:
-            return "host" if self.mirror.valid.covers(whole) else "device"
-        return "both" if self.mirror.valid.covers(whole) else "device"
+        return "host" if self.ahead else "both"
 
     # -- the four verbs --------------------------------------------------------------------
 
@@ -162,6 +159,8 @@ class Storage:
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
+        if view.size == 0:
+            return np.empty(view.shape, view.dtype)
         with self.lock:
             if self._is_sparse(view):
                 return self._compact(view, why)
@@ -170,6 +169,8 @@ class Storage:
 
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
+        if view.size == 0:
+            return np.empty(view.shape, view.dtype)
         with self._lock or self.lock:
             if self.nbytes > SPARSE_EXTENT and self._is_sparse(view):
                 return self._compact(view, why).view()
@@ -213,6 +214,8 @@ class Storage:
                 raise DeviceUnavailableError(reason)
             device.wait(self.stream)
             self.joined += (current,)
+            # The memory goes back to the stream that made it; not while this one still reads.
+            weakref.finalize(self, device.order, current, self.stream).atexit = False
 
     def _collect(self) -> None:
         """Learn what aliases wrote."""

@@ -70,6 +70,8 @@ def download(device, block, mirror, ranges: Ranges, view: np.ndarray, offset: in
     gather = len(ranges) > _MOST_PIECES
     nbytes = view.nbytes if gather else ranges.nbytes
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    if gather:
+        ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     with mirror.filling(ranges) as target:
         if gather:
             packed = np.empty(view.shape, view.dtype)

@@ -146,7 +146,7 @@ def _compute(ufunc, function, kinds, arguments, dtypes, plain):
     key = (ufunc, *kinds)
     known = plain and key in PLANS
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
-        results = _as_arrays(device, function(*arguments), arguments)
+        results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
             if plain and not known and ufunc.nout == 1 and ufunc.signature is None and all(
                     isinstance(k, np.dtype) for k in kinds):
@@ -154,11 +154,22 @@ def _compute(ufunc, function, kinds, arguments, dtypes, plain):
             return results
         return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
     cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
-    results = _as_arrays(device, function(*cast), cast)
+    results = _as_arrays(device, _launched(device, function, cast))
     return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
 
 
-def _as_arrays(device, results, arguments):
+def _launched(device, function, arguments):
+    try:
+        return function(*arguments)
+    except device.faults:
+        raise
+    except NotOnDevice:
+        raise
+    except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+        raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+
+
+def _as_arrays(device, results):
     if type(results) is not tuple:
         results = tuple(results) if type(results) is list else (results,)
     if all(isinstance(r, device.array_type) for r in results):

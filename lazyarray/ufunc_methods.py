@@ -97,7 +97,9 @@ def reduce(ufunc, inputs, kwargs):
     if initial is None:
         raise NotOnDevice("initial=None")
     if where is not True:
-        fill = ufunc.identity if initial is np._NoValue else initial
+        fill = ufunc.identity
+        if fill is None and initial is not np._NoValue:
+            fill = initial
         if fill is None:
             raise NotOnDevice("where= without an identity")
         mask = ufunc_call.mask_of(device, where)
@@ -142,7 +144,7 @@ def _pairwise(ufunc, array, axes, keepdims):
         n *= k
     array = array.reshape((n, *array.shape[len(axes):]))
     if n == 0:
-        return xp.full(shape, ufunc.identity, array.dtype)
+        return xp.full(shape, np.asarray(ufunc.identity).astype(array.dtype)[()], array.dtype)
     while n > 1:
         half = n // 2
         paired = function(array[:half], array[half:2 * half])

@@ -214,6 +214,12 @@ class CudaDevice(Device):
     def synchronize(self) -> None:
         self._current_stream().synchronize()
 
+    def raising(self) -> AbstractContextManager[Any]:
+        """A context in which a singular or indefinite matrix is an error, not a result of rubbish (CuPy's default)."""
+        import cupyx
+
+        return cupyx.errstate(linalg="raise")
+
     # Sharing.
 
     def lend(self, d: Any) -> tuple[Any, Any]:
