@@ -209,7 +209,8 @@ MEMBERS: dict[str, str] = {
     "mT": "x.mT\n t.mT\n v.mT\n s.mT",
     "all": _REDUCE.format("all"),
     "any": _REDUCE.format("any"),
-    "sum": (_REDUCE + _INITIAL).format("sum") + "\n x.sum(0, None, orowf)\n x.sum(dtype='f4')\n x.sum(0, 'f8', None, True)",
+    "sum": (_REDUCE + _INITIAL).format("sum")
+    + "\n x.sum(0, None, orowf)\n x.sum(dtype='f4')\n x.sum(0, 'f8', None, True)",
     "prod": (_REDUCE + _INITIAL).format("prod") + "\n p.prod(0, 'f8')",
     "max": (_REDUCE + _INITIAL).format("max"),
     "min": (_REDUCE + _INITIAL).format("min"),
