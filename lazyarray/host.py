@@ -57,14 +57,16 @@ def on_host(func, args, kwargs, reason: str, aliases: bool = False, name=None, p
         return obj
 
     token = None
-    if _on_device_somewhere(args, kwargs):
-        warn_fallback(name, reason)
+    fell_back = _on_device_somewhere(args, kwargs)
+    if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
     host_args = [to_host(a, i in positions) for i, a in enumerate(args)]
     host_kwargs = {k: to_host(v, k in names) for k, v in kwargs.items()}
     result = func(*host_args, **host_kwargs)
     if token is not None:
         end(token)
+    if fell_back:
+        warn_fallback(name, reason)     # not before: what NumPy refuses has not run on the host either
     if aliases:
         return _given_back(result, lent)
     return _wrap_host(result, sources, lent)

@@ -119,7 +119,8 @@ def like(view: np.ndarray, order: str = "K", dtype=None, shape=None) -> np.ndarr
     """An outline at offset 0 laid out as ``np.empty_like(view, order=order)`` would be."""
     dtype = view.dtype if dtype is None else np.dtype(dtype)
     if shape is not None and len(shape) != view.ndim:
-        return outline(shape, dtype) if order != "F" else outline(shape[::-1], dtype).T
+        fortran = order == "F" or order == "A" and view.flags.fnc
+        return outline(shape[::-1], dtype).T if fortran else outline(shape, dtype)
     shape = view.shape if shape is None else tuple(shape)
     flags = view.flags
     if order == "C" or (order in "AK" and flags.c_contiguous) or (order == "A" and not flags.fnc):

@@ -266,16 +266,37 @@ class TestFallbackWarnings:
                 warn_fallback("numpy.unwrap", "no such device function")
             reset_warnings()
 
-    def test_as_an_error_it_is_raised_each_time(self):
+    @pytest.mark.parametrize("named", [
+        {"category": HostFallbackWarning}, {"message": ".*runs on the host"},
+        {"category": HostFallbackWarning, "module": __name__}])
+    def test_as_an_error_it_is_raised_each_time(self, named):
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.filterwarnings("error", **named)
             for _ in range(2):
                 with pytest.raises(HostFallbackWarning):
                     warn_fallback("numpy.unwrap", "no such device function")
 
+    @pytest.mark.parametrize("category", [Warning, UserWarning])
+    def test_errors_in_general_do_not_make_an_exception_of_it(self, category):
+        x = lazyarray.asarray([1.0, 2.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", category)
+            np.spacing(x)
+        with pytest.warns(HostFallbackWarning, match="spacing"):    # and it is still to come elsewhere
+            np.spacing(x)
+
+    def test_what_numpy_refuses_is_its_error_alone(self):
+        x = lazyarray.asarray([1.0, 2.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", HostFallbackWarning)
+            with pytest.raises(np.exceptions.AxisError):
+                np.flip(np.diff(x), axis=3)
+            with pytest.raises(np.exceptions.AxisError):
+                np.diff(x, axis=3)
+
     def test_the_option_silences_it(self):
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", HostFallbackWarning)
             with options(warn_fallbacks=False):
                 warn_fallback("numpy.unwrap", "no such device function")
 
