@@ -37,10 +37,12 @@ def array(x, dtype=None, *, copy=None):
 
 def buffer(x, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is."""
-    outline = wrap.outline_of(x)
+    outline = x._self_outline
+    if outline is None:
+        outline = wrap.outline_of(x)
     if flags & _WRITABLE and not outline.flags.writeable:
         raise BufferError("underlying buffer is not writable")
-    return memoryview(wrap.alias_of(x, "buffer"))
+    return x._self_storage.expose_buffer(outline, "buffer")
 
 
 def release_buffer(x, view: memoryview, /) -> None:

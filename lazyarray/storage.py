@@ -30,15 +30,11 @@ import weakref
 
 import numpy as np
 
-from . import sharing, transfer, views
+from . import compact, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
 from .ranges import Ranges
-
-#: A view whose extent is larger than this, and more than twice its bytes, is not mirrored
-#: in place but gathered into a compact read-only array.
-SPARSE_EXTENT = 64 << 20
 
 _u8 = np.dtype(np.uint8)
 _making_lock = threading.Lock()
@@ -63,7 +59,8 @@ class Storage:
     foreign = False             # somebody holds the device memory for as long as it lives
     quiet = True
     reads = 0                   # elements fetched one by one since the last write
-    compacts: dict | None = None
+    compacts: compact.Compacts | None = None
+    _resident: tuple | None = None      # (view, alias) of the last buffer that was asked for
     _block = None
     _root_offset = 0
     _root_view: np.ndarray | None = None
@@ -147,7 +144,7 @@ class Storage:
             with self.lock:
                 self._settle_device(Ranges.span(*views.extent(view)), view, why)
         self._join()
-        return self._device_view(view) if array is None else array
+        return self.device_view(view) if array is None else array
 
     def write_device(self, view: np.ndarray, array=None, overwrite: bool = False):
         """Context in which the device array of `view` (its value) may be written.
@@ -162,7 +159,7 @@ class Storage:
         if view.size == 0:
             return np.empty(view.shape, view.dtype)
         with self.lock:
-            if self._is_sparse(view):
+            if compact.is_sparse(self, view):
                 return self._compact(view, why)
             self._settle_host(view, why)
             return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
@@ -172,11 +169,19 @@ class Storage:
         if view.size == 0:
             return np.empty(view.shape, view.dtype)
         with self._lock or self.lock:
-            if self.nbytes > SPARSE_EXTENT and self._is_sparse(view):
+            if compact.is_sparse(self, view):
                 return self._compact(view, why).view()
             self._settle_host(view, why)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), view.flags.writeable)
+
+    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
+        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
+        resident = self._resident
+        if not (resident is not None and resident[0] is view and self.mirror.full and not self.loans
+                and not self.foreign):
+            resident = self._resident = view, self.expose_host(view, why)
+        return memoryview(resident[1])
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
@@ -201,7 +206,7 @@ class Storage:
 
     # -- how -------------------------------------------------------------------------------
 
-    def _device_view(self, view):
+    def device_view(self, view):
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
 
     def _join(self) -> None:
@@ -219,6 +224,8 @@ class Storage:
 
     def _collect(self) -> None:
         """Learn what aliases wrote."""
+        if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
+            self._resident = None       # nobody but us holds it
         if self.mirror.lent:
             written = self.mirror.collect()
             if written:
@@ -300,6 +307,15 @@ class Storage:
                     pieces = Ranges.span(*stale.bounds) - self.ahead
                 transfer.download(self.device, self.block, mirror, pieces, whole, 0, "an alias is held")
 
+    def _compact(self, view, why) -> np.ndarray:
+        """The compact array of a sparse view: read-only, and refreshed when the view is written."""
+        source = self.read_device(view, why=why)
+        if self.loans or self.foreign:
+            self._distrust(view)
+        if self.compacts is None:
+            self.compacts = compact.Compacts(self)
+        return self.compacts.get(view, source, why)
+
     def _wrote_device(self, view) -> None:
         with self.lock:
             self.stream = self.device.stream()
@@ -316,48 +332,14 @@ class Storage:
                 self._refresh_compacts(view)
             self._update_quiet()
 
+    def _refresh_compacts(self, written) -> None:
+        if self.compacts:
+            self.compacts.refresh(written)
+
     def _check_usable(self) -> None:
         reason = self.device.usable()
         if reason is not None:
             raise DeviceUnavailableError(reason)
-
-    # -- sparse views ----------------------------------------------------------------------
-
-    def _is_sparse(self, view) -> bool:
-        if self.nbytes <= SPARSE_EXTENT:
-            return False
-        start, stop = views.extent(view)
-        return stop - start > SPARSE_EXTENT and stop - start > 2 * view.nbytes
-
-    def _compact(self, view, why) -> np.ndarray:
-        key = (view.shape, view.strides, view.dtype, self._offset(view))
-        source = self.read_device(view, why=why)
-        if self.loans or self.foreign:
-            self._distrust(view)
-        if self.compacts is None:
-            self.compacts = {}
-        array = self.compacts.get(key)
-        if array is None:
-            array = transfer.to_host(self.device, source, why)
-            array.flags.writeable = False
-            self.compacts[key] = array
-        return array
-
-    def _refresh_compacts(self, written) -> None:
-        if not self.compacts:
-            return
-        for key, array in list(self.compacts.items()):
-            shape, strides, dtype, offset = key
-            view = views.outline(shape, dtype, strides, offset)
-            if not views.overlap(view, written):
-                continue
-            if sys.getrefcount(array) <= 4:     # the dict, `list(items)`, the loop's tuple and the call
-                del self.compacts[key]
-                continue
-            fresh = transfer.to_host(self.device, self._device_view(view), "an alias is held")
-            array.flags.writeable = True
-            array[...] = fresh
-            array.flags.writeable = False
 
 
 class _Writing(contextlib.AbstractContextManager):
@@ -386,7 +368,7 @@ class _Writing(contextlib.AbstractContextManager):
         storage._join()
         for stream in storage.joined:
             storage.device.wait(stream)
-        return storage._device_view(view) if self.array is None else self.array
+        return storage.device_view(view) if self.array is None else self.array
 
     def __exit__(self, kind, error, traceback):
         storage = self.storage

@@ -10,8 +10,11 @@ from .storage import Storage
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 _python_numbers = (bool, int, float, complex)
 
-#: (ufunc, dtypes of the operands) -> device function that takes NumPy's loop by itself.
+#: (ufunc, dtypes of the operands) -> device function that takes NumPy's loop by itself; with a Python
+#: number as second operand its type instead of a dtype -> (device function, the scalar type of the loop).
 PLANS: dict = {}
+#: The same keys -> device ufunc, where the result has the dtype of the first operand and may replace it.
+IN_PLACE: dict = {}
 
 
 def operand_of(x):
@@ -91,6 +94,7 @@ def elementwise(ufunc, inputs, kwargs):
     outs = kwargs.get("out") or (None,) * ufunc.nout
     if not isinstance(outs, tuple):
         outs = (outs,)
+    check_outputs(outs)
     function = device_function(ufunc)
     kinds, operands = zip(*map(operand_of, inputs))
     signature = signature_of(ufunc, kwargs)
@@ -127,6 +131,15 @@ def elementwise(ufunc, inputs, kwargs):
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
 
+def check_outputs(outs) -> None:
+    """Raise what NumPy raises, before it looks at dtypes, of an `out=` that can't be written."""
+    for out in outs:
+        if wrap.is_scalar(out):
+            raise TypeError("return arrays must be of ArrayType")
+        if isinstance(out, np.ndarray) and not (wrap.outline_of(out) if wrap.is_array(out) else out).flags.writeable:
+            raise ValueError("output array is read-only")
+
+
 def _argument(device, x, kind, dtype, sources, ufunc):
     if wrap.is_lazy(x):
         if x._self_storage is not None:
@@ -148,14 +161,28 @@ def _compute(ufunc, function, kinds, arguments, dtypes, plain):
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
-            if plain and not known and ufunc.nout == 1 and ufunc.signature is None and all(
-                    isinstance(k, np.dtype) for k in kinds):
-                PLANS[key] = function
+            if plain and not known and ufunc.nout == 1 and ufunc.signature is None:
+                _remember(ufunc, key, function, dtypes)
             return results
         return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
     cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
     results = _as_arrays(device, _launched(device, function, cast))
     return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
+
+
+def _remember(ufunc, key, function, dtypes):
+    """Note a call whose operands and result need no cast, so that the next one is quick."""
+    kinds = key[1:]
+    if not isinstance(kinds[0], np.dtype):
+        return
+    if isinstance(kinds[-1], np.dtype):
+        PLANS[key] = function
+    elif kinds[-1] in (int, float, complex) and len(kinds) == 2:
+        PLANS[key] = function, dtypes[1].type
+    else:
+        return
+    if isinstance(functions.UFUNCS[ufunc], str) and len(kinds) == 2 and dtypes[0] == dtypes[1] == dtypes[2]:
+        IN_PLACE[key] = function
 
 
 def _launched(device, function, arguments):

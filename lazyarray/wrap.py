@@ -60,6 +60,9 @@ class HostStorage:
     def expose_host(self, view, why):
         return view.view()
 
+    def expose_buffer(self, view, why):
+        return memoryview(view)
+
     def pin_host(self, view, why):
         return view.ctypes.data
 

@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = [
     {"errors", "options", "callers", "reports", "devices", "views", "ranges"},
     {"mirror", "tracking", "transfer", "trace", "sharing"},
-    {"storage"},
+    {"compact", "storage"},
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making_functions", "adapters", "signatures", "host", "ufuncs",

@@ -1,0 +1,58 @@
+"""Sparse views of large storages: gathered on the device and handed out as compact read-only arrays.
+
+A mirror of a few elements far apart would take as much address space, and as many pages, as all that
+lies between them.
+"""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from . import transfer, views
+
+#: A view is sparse if its extent is larger than this, and more than twice its bytes.
+SPARSE_EXTENT = 64 << 20
+
+
+def is_sparse(storage, view: np.ndarray) -> bool:
+    """Whether a view is handed out as a compact array."""
+    if storage.nbytes <= SPARSE_EXTENT:
+        return False
+    start, stop = views.extent(view)
+    return stop - start > SPARSE_EXTENT and stop - start > 2 * view.nbytes
+
+
+class Compacts:
+    """The compact arrays of one storage, by view. The storage holds its lock around each call."""
+
+    __slots__ = ("storage", "arrays")
+
+    def __init__(self, storage):
+        self.storage = storage
+        self.arrays: dict = {}
+
+    def get(self, view, source, why: str) -> np.ndarray:
+        """The array of a view; `source` is the view's device array, current."""
+        key = (view.shape, view.strides, view.dtype, views.offset_of(view))
+        array = self.arrays.get(key)
+        if array is None:
+            array = self.arrays[key] = transfer.to_host(self.storage.device, source, why)
+            array.flags.writeable = False
+        return array
+
+    def refresh(self, written: np.ndarray) -> None:
+        """The device wrote `written`: fetch again what somebody holds, forget the rest."""
+        for key in list(self.arrays):
+            shape, strides, dtype, offset = key
+            view = views.outline(shape, dtype, strides, offset)
+            if not views.overlap(view, written):
+                continue
+            if sys.getrefcount(self.arrays[key]) <= 2:      # nobody but this dict and the call
+                del self.arrays[key]
+                continue
+            array = self.arrays[key]
+            source = self.storage.device_view(view)
+            array.flags.writeable = True
+            array[...] = transfer.to_host(self.storage.device, source, "an alias is held")
+            array.flags.writeable = False
