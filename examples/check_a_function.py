@@ -18,7 +18,7 @@ def normalise(image, out=None):
     return out
 
 
-images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 0, "max_value": 255, "width": 32})
+images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 0, "max_value": 255})
 
 
 @settings(max_examples=50, deadline=None)

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from machine import Control, Library, Machine
 
 import lazyarray
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 PROFILE = settings(max_examples=2000 if NIGHTLY else 200, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
-                   suppress_health_check=list(HealthCheck))
+                   suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 
 
 class TrackedMachine(Machine):
