@@ -126,16 +126,14 @@ def _open(x, writing: contextlib.ExitStack):
     return writing.enter_context(x._self_storage.write_device(outline, x._self_array))
 
 
-_nothing = contextlib.nullcontext()
+_here = contextlib.nullcontext()
 
 
 def devices_of(device, sources):
     """Run where the first argument lies, on a machine with several devices."""
-    if device.count > 1:
-        for x in sources:
-            if x._self_storage is not None and x._self_array is not None:
-                return device.on(device.device_of(x._self_array))
-    return _nothing
+    if device.count > 1 and sources:
+        return sources[0]._self_storage.place()
+    return _here
 
 
 def unwrap(device, obj, sources: list, func=None):

@@ -101,7 +101,8 @@ def element(x, sub):
         value = _known_on_host(x, storage, sub)
         if value is not None:
             return wrap.scalar_of_value(value)
-    array = storage.read_device(sub).copy()
+    with storage.place():
+        array = storage.read_device(sub).copy()
     return wrap.new_scalar(Storage(storage.device, array), None, array, storage)
 
 

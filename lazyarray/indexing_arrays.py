@@ -118,7 +118,8 @@ def take(x, outline, index):
     parsed.check(outline)
     token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted") if parsed.masks else None
     try:
-        result = wrap.device_of(x)[parsed.device()]
+        with x._self_storage.place():
+            result = wrap.device_of(x)[parsed.device()]
     except device.faults:
         raise
     except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides

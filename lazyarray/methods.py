@@ -180,12 +180,19 @@ def copy_array(x, order="C"):
     if storage.state == "host" or device.usable() is not None:
         return wrap.host_result(np.array(wrap.host_of(x, "copy"), order=order))
     # The layout is NumPy's ("K" keeps any order of the axes, which the device library may not).
-    target = views.like(outline, order)
-    block = device.empty((target.nbytes,), np.dtype(np.uint8))
-    array = device.view(block, target.shape, target.dtype, target.strides, 0)
-    if target.size:
-        device.assign(array, wrap.device_of(x))
-    return wrap.new_array(Storage(device, array), None, array)
+    return _copied(x, views.like(outline, order))
+
+
+def _copied(x, layout):
+    """A copy of `x` on its device, with the dtype and the strides of an outline."""
+    storage = x._self_storage
+    device = storage.device
+    with storage.place():
+        block = device.empty((layout.nbytes,), np.dtype(np.uint8))
+        array = device.view(block, layout.shape, layout.dtype, layout.strides, 0)
+        if layout.size:
+            device.assign(array, wrap.device_of(x))
+        return wrap.new_array(Storage(device, array), None, array)
 
 
 def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
@@ -211,12 +218,7 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     device = x._self_storage.device
     if device.usable() is not None:
         return wrap.host_result(wrap.host_of(x, "astype").astype(dtype, order, casting))
-    layout = views.like(outline, order, target)
-    block = device.empty((layout.nbytes,), np.dtype(np.uint8))
-    array = device.view(block, layout.shape, target, layout.strides, 0)
-    if layout.size:
-        device.assign(array, wrap.device_of(x))
-    return wrap.new_array(Storage(device, array), None, array)
+    return _copied(x, views.like(outline, order, target))
 
 
 def flatten(x, order="C"):

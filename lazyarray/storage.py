@@ -38,6 +38,7 @@ from .ranges import Ranges
 
 _u8 = np.dtype(np.uint8)
 _making_lock = threading.Lock()
+_here = contextlib.nullcontext()
 
 
 class Storage:
@@ -135,6 +136,13 @@ class Storage:
         if self.mirror is None or not self.mirror.full:
             return "device"
         return "host" if self.ahead else "both"
+
+    def place(self):
+        """Context in which the device that holds the bytes is the current one, on machines with several."""
+        device = self.device
+        if device.count == 1 or self._block is None and self.root is None:
+            return _here
+        return device.on(device.device_of(self.block if self.root is None else self.root))
 
     # -- the four verbs --------------------------------------------------------------------
 
@@ -345,14 +353,18 @@ class Storage:
 class _Writing(contextlib.AbstractContextManager):
     """`Storage.write_device`: a class because a generator would double the cost of ``x += 1``."""
 
-    __slots__ = ("storage", "view", "array", "overwrite", "lock")
+    __slots__ = ("storage", "view", "array", "overwrite", "lock", "place")
 
     def __init__(self, storage, view, array, overwrite):
         self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
         self.lock = None
+        self.place = None
 
     def __enter__(self):
         storage, view = self.storage, self.view
+        if storage.device.count > 1:
+            self.place = storage.place()
+            self.place.__enter__()
         if not storage.quiet:
             # Held until the aliases are refreshed: in between, the mirror is older than the device.
             self.lock = storage.lock
@@ -372,6 +384,8 @@ class _Writing(contextlib.AbstractContextManager):
 
     def __exit__(self, kind, error, traceback):
         storage = self.storage
+        if self.place is not None:
+            self.place.__exit__(kind, error, traceback)
         if self.lock is not None:
             try:
                 storage._wrote_device(self.view)
