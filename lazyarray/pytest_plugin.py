@@ -32,6 +32,7 @@ def lazy_array(request: pytest.FixtureRequest) -> Callable[..., Any]:
     current on the device, on the host, on both, and with an alias in foreign hands.
     """
     import numpy as np
+
     from lazyarray.testing import Specimen
 
     def make(values: Any, dtype: Any = None) -> Any:

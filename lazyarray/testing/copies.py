@@ -35,6 +35,7 @@ def assert_copies(uploads: int | None = None, materialisations: int | None = Non
     Examples
     --------
     >>> import lazyarray
+    >>> import numpy as np
     >>> x = lazyarray.asarray([1.0, 2.0])
     >>> with assert_copies(uploads=0, materialisations=1, nbytes=16):
     ...     y = np.asarray(x * 2)

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import lazyarray
 import numpy as np
+
+import lazyarray
 from lazyarray.testing.copies import assert_copies
 from lazyarray.testing.specimens import STATES, Built, Specimen, State
 

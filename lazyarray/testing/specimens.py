@@ -6,8 +6,9 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import lazyarray
 import numpy as np
+
+import lazyarray
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -70,6 +71,7 @@ class Specimen:
 
     Examples
     --------
+    >>> import numpy as np
     >>> specimen = Specimen(np.arange(5.0), (2,), layout="strided")
     >>> specimen.plain()
     array([1., 3.])
