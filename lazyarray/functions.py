@@ -22,8 +22,8 @@ from . import lazy_functions, view_functions
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_AT_LACKS",
-           "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_HOST_ONLY",
+           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -162,7 +162,7 @@ _SAME_UFUNCS = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or "
     "bitwise_xor cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor "
     "fmax fmin frexp gcd heaviside hypot invert isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp "
-    "logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum modf multiply negative "
+    "logaddexp2 matmul maximum minimum modf multiply negative "
     "nextafter positive rad2deg radians reciprocal rint sign signbit sin sinh sqrt square subtract tan tanh trunc")
 
 #: Ufunc -> the device's name for it, or adapter(xp, *operands in the dtypes of NumPy's loop).
@@ -195,8 +195,6 @@ UFUNC_METHODS: dict[str, frozenset[np.ufunc]] = {
     "at": frozenset(_named("add subtract maximum minimum bitwise_and bitwise_or bitwise_xor")),
 }
 UFUNC_REDUCEAT = UFUNC_METHODS["reduceat"]
-#: CUDA has no atomic addition of signed 64-bit integers, and CuPy none in its place.
-UFUNC_AT_LACKS = frozenset({np.dtype(np.int64)})
 
 
 def ufunc_on_device(ufunc: np.ufunc, method: str = "__call__") -> bool:

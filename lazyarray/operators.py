@@ -12,6 +12,7 @@ import operator
 import numpy as np
 
 from . import dispatch, ufunc_call, ufuncs, wrap
+from .storage import Storage
 
 _numbers = frozenset({int, float, complex, bool})
 
@@ -91,11 +92,18 @@ def comparison(ufunc: np.ufunc, reflected: str):
         except TypeError:
             if not equality:
                 raise
-            blank = np.broadcast_to(np.zeros((), ufunc_call.dtype_of(self)), ufunc_call.shape_of(self))
-            host = wrap.host_of(other, "==") if wrap.is_lazy(other) else other
-            answer = (operator.eq if ufunc is np.equal else operator.ne)(blank, host)
+            # Fields are compared one by one; anything else that has no loop is unequal, whatever its values.
+            one, two = (_host_or_blank(x) if wrap.is_lazy(x) else x for x in (self, other))
+            answer = (operator.eq if ufunc is np.equal else operator.ne)(one, two)
             return wrap.host_result(answer) if isinstance(answer, np.ndarray) else answer
     return method
+
+
+def _host_or_blank(x):
+    """The values of what lives on the host; zeros without memory in place of what would have to be fetched."""
+    if wrap.is_scalar(x) or type(x._self_storage) is not Storage:
+        return wrap.host_of(x, "compared on the host")
+    return np.broadcast_to(np.zeros((), ufunc_call.dtype_of(x)), ufunc_call.shape_of(x))
 
 
 def unary(ufunc: np.ufunc):
@@ -121,9 +129,10 @@ _reflected_power = reflected(np.power, "__pow__")
 
 def in_place_matmul(self, other, /):
     """``x @= y``: the product must have the shape of `x`."""
+    ufunc_call.check_outputs((self,))
     product = np.matmul(self, other)
     outline = wrap.outline_of(self)
-    if product.shape != outline.shape:
+    if np.shape(product) != outline.shape:
         raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
                          "second at least two dimensions.")
     if not np.can_cast(product.dtype, outline.dtype, "same_kind"):

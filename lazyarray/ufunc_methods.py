@@ -20,20 +20,57 @@ _ASSOCIATIVE = frozenset({
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.logaddexp, np.logaddexp2,
 })
 _SCANS = {np.add: "cumsum", np.multiply: "cumprod"}
-#: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes it has it for.
+_NUMBERS = frozenset("int32 uint32 int64 uint64 float32 float64 complex64 complex128".split())
+_ORDERED = frozenset("int32 uint32 uint64 float32 float64".split())
+_ORDERED_UFUNCS = (np.maximum, np.minimum)
+_BITS = frozenset("int32 uint32 int64 uint64".split())
+#: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes that it can do it for (see `_add_at`).
 _AT = {
-    np.add: "iufc", np.subtract: "iuf", np.maximum: "iuf", np.minimum: "iuf",
-    np.bitwise_and: "iu", np.bitwise_or: "iu", np.bitwise_xor: "iu",
+    np.add: _NUMBERS, np.subtract: _NUMBERS, np.maximum: _ORDERED, np.minimum: _ORDERED,
+    np.bitwise_and: _BITS, np.bitwise_or: _BITS, np.bitwise_xor: _BITS,
 }
+
+
+def _first(method: str) -> tuple:
+    """The argument between the array and the keywords: `reduceat` has indices."""
+    return ([0],) if method == "reduceat" else ()
 
 
 @functools.cache
 def _dtypes(ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
     """(dtype the operand is cast to, dtype of the result), as NumPy itself does it for one element."""
     one = np.ones(1, dtype)
-    result = getattr(ufunc, method)(one, dtype=wanted) if method != "reduceat" else ufunc.reduceat(one, [0], dtype=wanted)
+    result = getattr(ufunc, method)(one, *_first(method), dtype=wanted)
     signature = {} if wanted is None else {"signature": (wanted, None, None)}
-    return ufunc.resolve_dtypes((None, dtype, None), reduction=True, **signature)[1], result.dtype
+    loop = ufunc.resolve_dtypes((None, dtype, None), reduction=True, casting="unsafe", **signature)[1]
+    return loop, result.dtype
+
+
+@functools.cache
+def _reorderable(ufunc) -> bool:
+    """Whether NumPy reduces several axes at once."""
+    try:
+        ufunc.reduce(np.ones((1, 1), ufunc.types[0][0]), axis=(0, 1))
+    except ValueError:
+        return False
+    return True
+
+
+def _plan(ufunc, method: str, array, kwargs):
+    """(loop dtype, result dtype, axes); where NumPy refuses, NumPy's error, found without looking at the data."""
+    wanted, axis = kwargs.get("dtype"), kwargs.get("axis", 0)
+    if array.ndim == 0:
+        raise NotOnDevice("NumPy says what a 0-d array does")
+    try:
+        axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+        loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+    except (ValueError, TypeError) as error:
+        blank = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+        getattr(ufunc, method)(blank, *_first(method), axis=axis, dtype=wanted)
+        raise NotOnDevice(str(error)) from None
+    if len(axes) != 1 and method != "reduce":
+        raise NotOnDevice("NumPy says what more than one axis is")
+    return loop, final, axes
 
 
 def _operand(ufunc, x):
@@ -69,26 +106,17 @@ def _finish(result, kwargs, scalar=True):
     return out
 
 
-def _axes(axis, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    try:
-        return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
-    except (ValueError, TypeError) as error:
-        raise NotOnDevice(str(error)) from None
-
-
 def reduce(ufunc, inputs, kwargs):
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in _ASSOCIATIVE:
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
     array = _operand(ufunc, inputs[0])
-    wanted = kwargs.get("dtype")
-    loop, final = _dtypes(ufunc, "reduce", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+    loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
+    if len(axes) > 1 and not _reorderable(ufunc):
+        raise NotOnDevice("NumPy says why not these axes")
     device = devices.current()
     if not (device.can_hold(loop) and device.can_hold(final)):
         raise NotOnDevice(f"the device holds no {loop}")
-    axes = _axes(kwargs.get("axis", 0), array.ndim)
     keepdims = bool(kwargs.get("keepdims", False))
     initial = kwargs.get("initial", np._NoValue)
     if wrap.is_lazy(initial):
@@ -104,8 +132,6 @@ def reduce(ufunc, inputs, kwargs):
             raise NotOnDevice("where= without an identity")
         mask = ufunc_call.mask_of(device, where)
         array = device.xp.where(mask, array, np.asarray(fill).astype(array.dtype)[()]) if mask is not True else array
-    if array.ndim == 0:
-        raise NotOnDevice("NumPy says what a 0-d array does")
     count = 1
     for axis in axes:
         count *= array.shape[axis]
@@ -121,7 +147,8 @@ def _reduced(ufunc, array, axes, loop, final, keepdims):
     xp = devices.current().xp
     name = _REDUCTIONS.get(ufunc)
     if not axes:
-        return array.astype(final)
+        array = array.astype(loop)
+        return _from_identity(ufunc, array).astype(final, copy=False)
     if name in ("sum", "prod"):
         result = getattr(xp, name)(array, axis=axes, dtype=final, keepdims=keepdims)
     elif name is not None and array.size:
@@ -129,6 +156,11 @@ def _reduced(ufunc, array, axes, loop, final, keepdims):
     else:
         result = _pairwise(ufunc, array.astype(loop, copy=False), axes, keepdims)
     return result.astype(final, copy=False)
+
+
+def _from_identity(ufunc, array):
+    """The reduction of single elements: NumPy begins with the identity, and the gcd of 0 and -6 is 6."""
+    return ufunc_call.device_function(ufunc)(array, array.dtype.type(0)) if ufunc is np.gcd else array
 
 
 def _pairwise(ufunc, array, axes, keepdims):
@@ -145,6 +177,8 @@ def _pairwise(ufunc, array, axes, keepdims):
     array = array.reshape((n, *array.shape[len(axes):]))
     if n == 0:
         return xp.full(shape, np.asarray(ufunc.identity).astype(array.dtype)[()], array.dtype)
+    if n == 1:
+        array = _from_identity(ufunc, array)
     while n > 1:
         half = n // 2
         paired = function(array[:half], array[half:2 * half])
@@ -158,11 +192,7 @@ def accumulate(ufunc, inputs, kwargs):
     if ufunc.nin != 2 or ufunc not in _ASSOCIATIVE:
         raise NotOnDevice(f"{ufunc.__name__} is accumulated in order")
     array = _operand(ufunc, inputs[0])
-    wanted = kwargs.get("dtype")
-    loop, final = _dtypes(ufunc, "accumulate", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
-    if array.ndim == 0:
-        raise NotOnDevice("NumPy says what a 0-d array does")
-    axis, = _axes(kwargs.get("axis", 0), array.ndim)
+    loop, final, (axis,) = _plan(ufunc, "accumulate", array, kwargs)
     xp = devices.current().xp
     name = _SCANS.get(ufunc)
     if name is not None:
@@ -189,11 +219,7 @@ def reduceat(ufunc, inputs, kwargs):
     if ufunc not in functions.UFUNC_REDUCEAT:
         raise NotOnDevice(f"the device has no {ufunc.__name__}.reduceat")
     array = _operand(ufunc, inputs[0])
-    wanted = kwargs.get("dtype")
-    _, final = _dtypes(ufunc, "reduceat", np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
-    if array.ndim == 0:
-        raise NotOnDevice("NumPy says what a 0-d array does")
-    axis, = _axes(kwargs.get("axis", 0), array.ndim)
+    _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
     indices = np.asarray(wrap.host_of(inputs[1], "indices of reduceat") if wrap.is_lazy(inputs[1]) else inputs[1])
     n = array.shape[axis]
     if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.size and (
@@ -225,29 +251,55 @@ def at(ufunc, inputs, kwargs):
         raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
     outline = wrap.outline_of(target)
     storage = target._self_storage
-    if type(storage) is not Storage or outline.dtype.kind not in _AT[ufunc] or outline.dtype.itemsize < 4 or \
-            outline.dtype in functions.UFUNC_AT_LACKS:
-        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {outline.dtype}")
     if not outline.flags.writeable:
-        raise ValueError("array is read-only")
+        raise ValueError("array to perform in place operation on is read-only")
     value = values[0]
     dtype = wrap.outline_of(value).dtype if wrap.is_lazy(value) else np.asarray(value).dtype
-    if not np.can_cast(np.result_type(dtype, outline.dtype) if not isinstance(value, (int, float, complex))
-                       else outline.dtype, outline.dtype, "same_kind"):
+    # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.
+    loop = ufunc.resolve_dtypes((outline.dtype, dtype, None), casting="unsafe")[2]
+    if type(storage) is not Storage or outline.dtype.name not in _AT[ufunc]:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {outline.dtype}")
+    exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and outline.dtype.kind in "iu"
+    if loop != outline.dtype and not exact and not loop.kind == outline.dtype.kind in "fc":
         raise NotOnDevice("NumPy says what this cast does")
     parsed = indexing_arrays.Index(outline, index)
     parsed.check(outline)
     device = devices.current()
-    function = getattr(device.xp, functions.UFUNCS[ufunc])
     items = parsed.device()
-    operand = indexing_arrays.value_for(target, outline, value, broadcast=False)
+    items = items[0] if len(items) == 1 else items
+    try:
+        operand = indexing_arrays.value_for(target, outline, value, broadcast=False)
+    except OverflowError:
+        raise NotOnDevice("NumPy says what a Python integer beyond the dtype is") from None
     with storage.write_device(outline, target._self_array) as array:
         try:
-            function.at(array, items if len(items) > 1 else items[0], operand)
+            if ufunc in (np.add, np.subtract):
+                _add_at(device.xp, array, items, operand, ufunc)
+            else:
+                getattr(device.xp, functions.UFUNCS[ufunc]).at(array, items, operand)
         except device.faults:
             raise
         except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+
+
+def _add_at(xp, array, items, operand, ufunc):
+    """`numpy.add.at` and `numpy.subtract.at`, by the atomic additions that there are.
+
+    CuPy subtracts 32-bit integers only and adds neither signed 64-bit integers nor complex numbers. The bits of a
+    sum of signed integers are those of the unsigned ones, and a complex sum is two real ones.
+    """
+    dtype = array.dtype
+    operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else xp.full((), operand, dtype)
+    if ufunc is np.subtract:
+        operand = xp.negative(operand)
+    if dtype.kind == "c":
+        xp.add.at(array.real, items, operand.real)
+        xp.add.at(array.imag, items, operand.imag)
+    elif dtype == np.int64:
+        xp.add.at(array.view(np.uint64), items, operand.view(np.uint64))
+    else:
+        xp.add.at(array, items, operand)
 
 
 METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

@@ -137,15 +137,29 @@ def clip(xp, /, a, low, high):
     return xp.minimum(xp.maximum(a, low), high)
 
 
+def _logical(name: str) -> Any:
+    """CuPy's logical functions have no loops for complex numbers."""
+
+    def adapter(xp, /, *operands):
+        return getattr(xp, name)(*(x != 0 if x.dtype.kind == "c" else x for x in operands))
+
+    adapter.__name__ = name
+    return adapter
+
+
 def vecdot(xp, /, a, b):
     return contract(xp, a.conj() if a.dtype.kind == "c" else a, b)
 
 
 def matvec(xp, /, a, b):
+    if a.ndim < 2:
+        raise ValueError("a matrix has two dimensions")
     return xp.matmul(a, b[..., None])[..., 0]
 
 
 def vecmat(xp, /, a, b):
+    if b.ndim < 2:
+        raise ValueError("a matrix has two dimensions")
     return xp.matmul((a.conj() if a.dtype.kind == "c" else a)[..., None, :], b)[..., 0, :]
 
 
@@ -154,6 +168,7 @@ UFUNCS: dict[np.ufunc, Any] = {
     np.floor_divide: floor_divide, np.remainder: remainder, np.divmod: divmod_, np.fmod: fmod, np.power: power,
     np.left_shift: _shift("left_shift"), np.right_shift: _shift("right_shift"), _umath.clip: clip,
     np.vecdot: vecdot,
+    **{getattr(np, n): _logical(n) for n in ("logical_and", "logical_or", "logical_xor", "logical_not")},
     **{getattr(np, n): _compare(n) for n in
        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     **{getattr(np, n): f for n, f in (("matvec", matvec), ("vecmat", vecmat)) if hasattr(np, n)},
