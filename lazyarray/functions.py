@@ -22,8 +22,8 @@ from . import lazy_functions, view_functions
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_HOST_ONLY",
-           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+__all__ = ["ADAPTED", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "PLAIN", "UFUNCS", "UFUNC_BY_KIND",
+           "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -169,6 +169,8 @@ _SAME_UFUNCS = (
 UFUNCS: dict[np.ufunc, str | _Function] = {
     **{getattr(np, name): name for name in _SAME_UFUNCS.split()}, **_ADAPTED_UFUNCS,
 }
+#: (Ufunc, kind of the numbers in its loop) -> adapter that comes before the name in `UFUNCS`.
+UFUNC_BY_KIND: dict[tuple[np.ufunc, str], _Function] = _ufunc_adapters.BY_KIND
 
 _STRING_UFUNCS = (
     "_center _expandtabs _expandtabs_length _ljust _lstrip_chars _lstrip_whitespace _partition _partition_index "

@@ -77,9 +77,9 @@ def signature_of(ufunc, kwargs):
     return tuple(None if s is None else np.dtype(s) for s in signature)
 
 
-def device_function(ufunc):
-    """The device's function for a ufunc; NotOnDevice if there is none."""
-    entry = functions.UFUNCS.get(ufunc)
+def device_function(ufunc, kind=""):
+    """The device's function for a ufunc, in a loop of this kind of numbers; NotOnDevice if there is none."""
+    entry = functions.UFUNC_BY_KIND.get((ufunc, kind)) or functions.UFUNCS.get(ufunc)
     if entry is None:
         raise NotOnDevice(functions.UFUNC_HOST_ONLY.get(ufunc, "the device has no such ufunc"))
     if isinstance(entry, str):
@@ -106,6 +106,8 @@ def elementwise(ufunc, inputs, kwargs):
     for dtype, kind, x in zip(dtypes, kinds, operands):
         if not _fits(dtype, kind, x):
             return _beyond(ufunc, kinds, operands, dtypes)
+    if (ufunc, dtypes[0].kind) in functions.UFUNC_BY_KIND:
+        function = device_function(ufunc, dtypes[0].kind)
     shapes = [shape_of(x) for x in operands]
     where = kwargs.get("where", True)
     if ufunc.signature is None:
@@ -181,7 +183,8 @@ def _remember(ufunc, key, function, dtypes):
         PLANS[key] = function, dtypes[1].type
     else:
         return
-    if isinstance(functions.UFUNCS[ufunc], str) and len(kinds) == 2 and dtypes[0] == dtypes[1] == dtypes[2]:
+    named = isinstance(functions.UFUNCS[ufunc], str) and (ufunc, dtypes[0].kind) not in functions.UFUNC_BY_KIND
+    if named and len(kinds) == 2 and dtypes[0] == dtypes[1] == dtypes[2]:
         IN_PLACE[key] = function
 
 

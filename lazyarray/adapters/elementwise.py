@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import NotOnDevice
 from .common import answer_dtype, array, is_device, truth
+from .ufunc import BY_KIND, complex_divide
 
 _none = np._NoValue
 
@@ -212,7 +213,9 @@ def _extended(name: str, beyond_one: bool = False) -> Any:
         if _leaves(xp, x, beyond_one):
             x = _to_complex(x)
             dtype = x.dtype
-        return getattr(xp, name)(x.astype(dtype, copy=False))
+        function = BY_KIND.get((getattr(np, name), dtype.kind))
+        x = x.astype(dtype, copy=False)
+        return getattr(xp, name)(x) if function is None else function(xp, x)
 
     adapter.__name__ = name
     return adapter
@@ -220,7 +223,9 @@ def _extended(name: str, beyond_one: bool = False) -> Any:
 
 def logn(xp, /, n, x):
     log = _extended("log")
-    return log(xp, x) / log(xp, n)
+    x, n = log(xp, x), log(xp, n)
+    dtype = np.result_type(x.dtype, n.dtype)
+    return complex_divide(xp, x.astype(dtype), n.astype(dtype)) if dtype.kind == "c" else x / n
 
 
 def power(xp, /, x, p):

@@ -1,10 +1,12 @@
 """`numpy.fft`.
 
-CuPy takes -1 in `s` for a slice's end, and gives irfftn of a spectrum without symmetry another meaning than NumPy:
-there, only the last axis is real.
+CuPy takes -1 in `s` for a slice's end and floats for sizes, mistakes the layout of a real array that it has to
+convert, and gives irfftn of a spectrum without symmetry another meaning than NumPy: there, only the last axis is real.
+NumPy rounds the factor of a transform to the input's precision, half precision included; so does this.
 """
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,30 @@ def _one(name: str) -> Any:
     def adapter(xp, /, a, n=None, axis=-1, norm=None, out=None):
         a = _ready(xp, a, real=name in ("rfft", "ihfft"))
         axis = axis_index(axis, a.ndim)
+        n = None if n is None else operator.index(n)
         if n is not None and n < 1:
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        return getattr(xp.fft, name)(a, n, axis, norm)
+        return _transformed(xp, name, a, n, axis, norm)
 
     adapter.__name__ = name
     return adapter
+
+
+_BACKWARD = frozenset({"ifft", "irfft", "ihfft"})
+
+
+def _transformed(xp: Any, name: str, a: Any, n: int | None, axis: int, norm: str | None) -> Any:
+    """The transform along one axis."""
+    if a.dtype != np.float16 or norm not in (None, "backward", "ortho", "forward"):
+        return getattr(xp.fft, name)(a, n, axis, norm)
+    plain = "forward" if name in _BACKWARD else "backward"
+    real = name in ("irfft", "hfft")
+    result = getattr(xp.fft, name)(a.astype(np.float32), n, axis, plain)
+    if (norm or "backward") != plain:
+        points = n or (2 * (a.shape[axis] - 1) if real else a.shape[axis])
+        points = np.sqrt(points, dtype=np.float16) if norm == "ortho" else points
+        result = result * np.float32(np.reciprocal(points, dtype=np.float16))
+    return result.astype(np.float16) if real else result
 
 
 def _ready(xp: Any, a: Any, real: bool = False) -> Any:
@@ -52,7 +72,7 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
     axes = [axis_index(x, a.ndim) for x in axes]
     if len(s) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
-    return [a.shape[x] if n == -1 else int(n) for n, x in zip(s, axes)], axes
+    return [a.shape[x] if n == -1 else operator.index(n) for n, x in zip(s, axes)], axes
 
 
 def _many(name: str) -> Any:
@@ -69,14 +89,16 @@ def _many(name: str) -> Any:
             return a
         if not axes or any(n < 1 for n in s):
             raise NotOnDevice("NumPy says what a transform of no axes, or of no points, is")
-        if not real_output and len(set(axes)) == len(axes):
+        if not real_output and len(set(axes)) == len(axes) and a.dtype != np.float16:
+            if real_input:
+                a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
             return getattr(xp.fft, name)(a, s, axes, norm)
         # One axis after the other, as NumPy does it: the last first, or last where its result is real.
         steps = list(zip(s, axes))
         order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [
             (*steps[-1], last), *((n, x, "ifft" if last == "ifft" else "fft") for n, x in steps[-2::-1])]
         for n, x, step in order:
-            a = getattr(xp.fft, step)(a, n, x, norm)
+            a = _transformed(xp, step, a, n, x, norm)
         return a
 
     adapter.__name__ = name

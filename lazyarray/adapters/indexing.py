@@ -323,7 +323,13 @@ def ravel_multi_index(xp, /, multi_index, dims, mode="raise", order="C"):
 
 
 def ix_(xp, /, *args):
-    return tuple(xp.ix_(*(array(xp, a) for a in args)))
+    indexes = [array(xp, a) for a in args]
+    if any(i.ndim != 1 for i in indexes):
+        raise ValueError("Cross index must be 1 dimensional")
+    # Only an empty list becomes one of integers; CuPy turns every empty array into one.
+    indexes = [i.astype(intp) if i.size == 0 and not is_device(xp, a) else i for i, a in zip(indexes, args)]
+    indexes = [xp.nonzero(i)[0] if i.dtype == bool else i for i in indexes]
+    return tuple(i.reshape([-1 if k == n else 1 for k in range(len(indexes))]) for n, i in enumerate(indexes))
 
 
 def bincount(xp, /, x, weights=None, minlength=0):

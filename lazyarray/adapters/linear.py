@@ -193,6 +193,7 @@ def lstsq(xp, /, a, b, rcond=None):
     rcond = float(fetch(rcond, "rcond"))
     if rcond >= 1:
         raise NotOnDevice("rcond of 1 or more")
+    _finite(xp, a, "least squares")
     x, residuals, rank, s = xp.linalg.lstsq(a.astype(work), b.astype(work), rcond)
     real = np.dtype(result.char.lower())
     return (x.astype(result, copy=False), residuals.astype(real, copy=False), rank.astype(np.int32, copy=False),
@@ -255,7 +256,10 @@ def cond(xp, /, x, p=None):
     a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
     if p not in (None, 2, -2):
         # A singular matrix among others gives infinity in NumPy, and an exception in CuPy.
-        inverse = inv(xp, a)
+        try:
+            inverse = inv(xp, a)
+        except np.linalg.LinAlgError:
+            raise NotOnDevice("NumPy says what the condition of a singular matrix is") from None
         return (norm(xp, a, p, (-2, -1)) * norm(xp, inverse, p, (-2, -1))).astype(real, copy=False)
     _finite(xp, a, "conditions")
     s = svd(xp, x, compute_uv=False)

@@ -5,6 +5,7 @@ argmax otherwise, and round the mean of float16 before it goes into the variance
 """
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -23,6 +24,12 @@ from .common import (
 )
 
 _none = np._NoValue
+
+
+def _axis(a: Any, axis: Any) -> Any:
+    """`axis` of a ufunc's reduction: a number may be reduced along its axis 0, although it has none."""
+    axis = axis_of(axis)
+    return None if a.ndim == 0 and axis in (0, -1) else axis
 
 
 def _chosen(xp: Any, a: Any, where: Any, fill: Any) -> Any:
@@ -69,7 +76,7 @@ def _total(name: str, neutral: int, nan: bool = False) -> Any:
         if nan:
             a = _clean(xp, a, neutral)
         a = _chosen(xp, a, where, neutral)
-        result = getattr(xp, name)(a, axis=axis_of(axis), dtype=_accumulated(a, dtype), keepdims=_keep(keepdims))
+        result = getattr(xp, name)(a, axis=_axis(a, axis), dtype=_accumulated(a, dtype), keepdims=_keep(keepdims))
         if not _given(initial):
             return result
         start = _start(initial, result.dtype)
@@ -92,7 +99,8 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
     worst = "-inf" if combine == "maximum" else "inf"
 
     def adapter(xp, /, a, axis=None, out=None, keepdims=_none, initial=_none, where=_none):
-        a, axis, keepdims = array(xp, a), axis_of(axis), _keep(keepdims)
+        a, keepdims = array(xp, a), _keep(keepdims)
+        axis = _axis(a, axis)
         function = getattr(xp, name)
         if nan and a.dtype.kind == "c":
             raise NotOnDevice("complex numbers with NaN have no order that the device follows")
@@ -124,7 +132,7 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
 def _truth(name: str, neutral: bool) -> Any:
     def adapter(xp, /, a, axis=None, out=None, keepdims=_none, *, where=_none):
         a = array(xp, a)
-        return getattr(xp, name)(_chosen(xp, a, where, neutral), axis=axis_of(axis), keepdims=_keep(keepdims))
+        return getattr(xp, name)(_chosen(xp, a, where, neutral), axis=_axis(a, axis), keepdims=_keep(keepdims))
 
     adapter.__name__ = name
     return adapter
@@ -135,6 +143,7 @@ def _position(name: str, nan: bool = False) -> Any:
 
     def adapter(xp, /, a, axis=None, out=None, *, keepdims=_none):
         a, keepdims = array(xp, a), _keep(keepdims)
+        axis = None if axis is None else operator.index(axis)
         if nan and a.dtype.kind in "fc":
             if a.dtype.kind == "c":
                 raise NotOnDevice("complex numbers with NaN have no order that the device follows")

@@ -1,11 +1,13 @@
 """Ufuncs that the device has not, or that mean something else there.
 
 Operands come in the dtypes of NumPy's loop. CuPy's floor division and remainder of floats go by the rounded quotient
-(``1 // 0.1`` is 10, ``1 % inf`` NaN), its shifts are C's, its integer power takes negative exponents, and its fmod of
-64-bit integers goes through doubles.
+(``1 // 0.1`` is 10, ``1 % inf`` NaN), its shifts are C's, its integer power takes negative exponents, its fmod of
+64-bit integers goes through doubles, and its complex quotients of zeros and infinities are NaN.
 """
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -25,21 +27,41 @@ _DIVIDE = """
     }}
     out = {out};
 """
-_C_TYPES = {"f": "float", "d": "double"}
-_kernels: dict[Any, Any] = {}
+# Smith's algorithm, as NumPy has it.
+_QUOTIENT = """
+    {T} ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
+    {T} re, im;
+    if (fabs(br) >= fabs(bi)) {{
+        if (br == 0 && bi == 0) {{ re = ar / fabs(br); im = ai / fabs(br); }} else {{
+            {T} ratio = bi / br;
+            {T} scale = ({T})1 / (br + bi * ratio);
+            re = (ar + ai * ratio) * scale;
+            im = (ai - ar * ratio) * scale;
+        }}
+    }} else {{
+        {T} ratio = br / bi;
+        {T} scale = ({T})1 / (bi + br * ratio);
+        re = (ar * ratio + ai) * scale;
+        im = (ai * ratio - ar) * scale;
+    }}
+    out = complex<{T}>(re, im);
+"""
+_C_TYPES = {"f": "float", "d": "double", "F": "float", "D": "double"}
 
 
-def _fused(xp: Any, char: str, out: str) -> Any:
-    """One kernel for NumPy's division with remainder, where the device compiles kernels; else None."""
+@functools.cache
+def _kernel(make: Any, source: str, char: str, out: str) -> Any:
+    # Parameters have NumPy's names of dtypes, where "float" is double precision; the body has C's.
+    name = np.dtype(char).name
+    kind = "quotient" if source is _QUOTIENT else f"divide_{out}"
+    return make(f"{name} a, {name} b", f"{name} out", source.format(T=_C_TYPES[char], out=out),
+                f"lazyarray_{kind}_{char}")
+
+
+def _fused(xp: Any, source: str, char: str, out: str = "") -> Any:
+    """One kernel for all of a division, where the device compiles kernels; else None."""
     make = getattr(xp, "ElementwiseKernel", None)
-    if make is None:
-        return None
-    kernel = _kernels.get((char, out))
-    if kernel is None:
-        kind = _C_TYPES[char]
-        kernel = _kernels[char, out] = make(
-            f"{kind} a, {kind} b", f"{kind} out", _DIVIDE.format(T=kind, out=out), f"lazyarray_divide_{out}_{char}")
-    return kernel
+    return None if make is None else _kernel(make, source, char, out)
 
 
 def _array(xp: Any, x: Any) -> Any:
@@ -52,7 +74,7 @@ def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
     if dtype == np.float16:
         return _divide(xp, a.astype(np.float32), b.astype(np.float32), which).astype(dtype)
     a, b = _array(xp, a), _array(xp, b)
-    kernel = _fused(xp, dtype.char, which)
+    kernel = _fused(xp, _DIVIDE, dtype.char, which)
     if kernel is not None:
         return kernel(a, b)
     zero = dtype.type(0)
@@ -78,6 +100,44 @@ def remainder(xp, /, a, b):
 
 def divmod_(xp, /, a, b):
     return floor_divide(xp, a, b), remainder(xp, a, b)
+
+
+def complex_divide(xp, /, a, b):
+    a, b = _array(xp, a), _array(xp, b)
+    kernel = _fused(xp, _QUOTIENT, a.dtype.char)
+    if kernel is not None:
+        return kernel(a, b)
+    ar, ai, br, bi = a.real, a.imag, b.real, b.imag
+    wide = xp.abs(br) >= xp.abs(bi)
+    large, small = xp.where(wide, br, bi), xp.where(wide, bi, br)
+    ratio = small / large
+    scale = 1 / (large + small * ratio)
+    zero = (br == 0) & (bi == 0)
+    re = xp.where(wide, ar + ai * ratio, ar * ratio + ai) * scale
+    im = xp.where(wide, ai - ar * ratio, ai * ratio - ar) * scale
+    result = xp.empty(re.shape, a.dtype)
+    result.real[...] = xp.where(zero, ar / xp.abs(br), re)
+    result.imag[...] = xp.where(zero, ai / xp.abs(br), im)
+    return result
+
+
+def complex_log2(xp, /, z):
+    result = xp.log(_array(xp, z))
+    # Part by part: infinity times a complex number is NaN.
+    for part in (result.real, result.imag):
+        part *= part.dtype.type(1 / math.log(2))
+    return result
+
+
+@functools.cache
+def _reciprocal_of_zero(dtype: np.dtype) -> Any:
+    with np.errstate(all="ignore"):
+        return np.reciprocal(np.zeros(64, dtype))[0]
+
+
+def integer_reciprocal(xp, /, x):
+    x = _array(xp, x)
+    return xp.where(x == 0, _reciprocal_of_zero(x.dtype), xp.reciprocal(x))
 
 
 def fmod(xp, /, a, b):
@@ -172,4 +232,10 @@ UFUNCS: dict[np.ufunc, Any] = {
     **{getattr(np, n): _compare(n) for n in
        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     **{getattr(np, n): f for n, f in (("matvec", matvec), ("vecmat", vecmat)) if hasattr(np, n)},
+}
+
+#: (Ufunc, kind of its loop) -> adapter, where only these numbers mean something else to the device.
+BY_KIND: dict[tuple[np.ufunc, str], Any] = {
+    (np.divide, "c"): complex_divide, (np.log2, "c"): complex_log2,
+    (np.reciprocal, "i"): integer_reciprocal, (np.reciprocal, "u"): integer_reciprocal,
 }
