@@ -104,6 +104,8 @@ def _as_dtype(rng: np.random.Generator, real: np.ndarray, kind: str, dtype: np.d
         return real.astype("i8") % 2 == 0 if kind != "positive" else real > 2
     if code in "fiu":
         flat = real.astype(dtype) if code == "f" else np.trunc(real).astype("i8").astype(dtype)
+        if kind == "sorted":
+            flat = np.sort(flat)    # unsigned ones wrapped around
         if kind == "nans" and code == "f" and flat.size > 3:
             flat[[0, 1, 2]] = np.nan, -0.0, -np.inf
             if flat.size > 7:

@@ -29,7 +29,8 @@ NAMES.update(recipes_host.NAMES)
 
 #: kind of tolerance -> the tables of that kind (parity.py says what each kind allows)
 TABLES: dict[str, tuple[dict[Callable, str], ...]] = {
-    "exact": (SHAPES, EXTREMES, OTHERS, SHIFTS, HOST),
+    "exact": (SHAPES, OTHERS, SHIFTS, HOST),
+    "extreme": (EXTREMES,),
     "elementwise": (ELEMENTWISE,),
     "reduction": (REDUCTIONS,),
     "fft": (FFT,),

@@ -85,8 +85,9 @@ REDUCTIONS: dict[Callable, str] = {
     np.nanvar: _reduction("nans, ddof=1", "nans, 0, where=mask", "nans, correction=1", x="nans", out="orowf"),
     np.cumsum: _CUMULATIVE.format(x="x"),
     np.cumprod: _CUMULATIVE.format(x="x"),
-    np.nancumsum: _CUMULATIVE.format(x="nans"),
-    np.nancumprod: _CUMULATIVE.format(x="nans"),
+    # Infinity as an integer is anything.
+    np.nancumsum: _CUMULATIVE.format(x="nans").replace("nans, 0, 'i8'", "nv[:4], 0, 'f8'"),
+    np.nancumprod: _CUMULATIVE.format(x="nans").replace("nans, 0, 'i8'", "nv[:4], 0, 'f8'"),
     np.cumulative_sum: (
         "v\nv, include_initial=True\nx\nx, axis=1\nx, axis=0, dtype='f8'\nx, axis=0, out=oacc\ns\n"
         "x, axis=1, include_initial=True\nlv\nx, axis=6"
@@ -147,7 +148,7 @@ REDUCTIONS: dict[Callable, str] = {
     ),
     np.interp: (
         "v, sv, w\nv, [0, 1, 2], [1, 3, 5]\nx, sv, v\n1.5, sv, v\nv, sv, w, left=-9, right=9\n"
-        "v, sv, w, period=2\nv, sv, row\ns, sv, w\nnv, sv, v\nv, sv, oc.ravel()[:6]\nv, hv, w\n"
+        "v, sv, w, period=2\nv, sv, row\ns, sv, w\nnv, sv, v\nv, sv, oc.ravel()[:6]\nv, np.sort(hv), w\n"
         "v, sv, w, period=0"
     ),
     np.ediff1d: "v\n x\n v, 1\n v, to_begin=[1, 2]\n v, to_end=w, to_begin=3\n s\n lv\n v, 1.5\n v, hw",
@@ -271,7 +272,7 @@ EXTREMES: dict[Callable, str] = {
     ),
     np.searchsorted: (
         "sv, v\nsv, x, 'right'\nsv, 1\nsv, v, side='left', sorter=a([0, 1, 2, 3, 4, 5])\n"
-        "v, w, sorter=np.argsort(hv)\nsv, nv\nx, v\nsv, hv\nlv, v\ns, v\nsv, v, 'mid'\n"
+        "v, w, sorter=np.argsort(hv)\nsv, nv\nx, v\nsv, hv\nlsv, v\ns, v\nsv, v, 'mid'\n"
         "sv, v, sorter=a([0, 9, 1, 1, 1, 1])\nsv, s\nsv, [1, 2]\nsv, 1.5"
     ),
     np.digitize: (
@@ -382,6 +383,10 @@ EXTREMES: dict[Callable, str] = {
 
 #: Element by element.
 ELEMENTWISE: dict[Callable, str] = {
+    np.logspace: (
+        "s, 1, 4\nrow, 2, 3, base=2\nrow, 1, 3, endpoint=False, dtype='f4'\n0, 1, 3, base=pv\n"
+        "row, 2, 3, axis=-1"
+    ),
     **dict.fromkeys((np.around, np.round),
         "x\nx, 1\nx, decimals=-1\nx, 0, out=ox\ns\nlx\nnans, 1\nx, 2, of\nv, -2\nx, 1, out=obad\nx, 1.5\n"
         "hx, 1, out=ox",

@@ -171,10 +171,6 @@ SHAPES: dict[Callable, str] = {
         "row, 4, 3, retstep=True\nrow, 9, 5, dtype='i8'\nrow, 9, -1\nrow, 9, 0\nrow, 9, 1\ncol, row, 3\n"
         "1, 2, num=s"
     ),
-    np.logspace: (
-        "s, 1, 4\nrow, 2, 3, base=2\nrow, 1, 3, endpoint=False, dtype='f4'\n0, 1, 3, base=pv\n"
-        "row, 2, 3, axis=-1"
-    ),
     np.geomspace: "pv, 9, 4\n 1, pv, num=3, endpoint=False\n pv, 3, 3, axis=-1\n 0, pv, 3\n p, 9, 2, dtype='c16'",
     np.meshgrid: (
         "v, row\nv, w, indexing='ij'\nv, w, sparse=True\nv, w, copy=False\nv, hw\ns, v\nv, w, indexing='qq'\n"

@@ -246,6 +246,9 @@ def methods_of(ufunc: np.ufunc) -> dict[str, list[str]]:
     return {method: _lines(text) for method, text in texts.items()}
 
 
+#: Kinds of tolerance other than "elementwise" (parity_compare.py).
+KINDS = {"logaddexp": "logarithm", "logaddexp2": "logarithm", "power": "power", "float_power": "power"}
+
 UFUNCS: dict[str, np.ufunc] = {ufunc.__name__: ufunc for ufunc in get_overridable_numpy_ufuncs()}
 
 
@@ -253,9 +256,9 @@ def groups() -> Iterator[tuple[str, list[Case]]]:
     """(name, cases) of every ufunc and ufunc method."""
     for name in sorted(UFUNCS):
         ufunc = UFUNCS[name]
-        kind = "reduction" if ufunc.signature else "elementwise"
-        yield name, [call_case(f"np.{name}", ufunc, line, kind=kind) for line in call_lines(ufunc)]
+        plain = KINDS.get(name, "reduction" if ufunc.signature else "elementwise")
+        yield name, [call_case(f"np.{name}", ufunc, line, kind=plain) for line in call_lines(ufunc)]
         for method, lines in methods_of(ufunc).items():
-            kind = "elementwise" if method == "outer" else "reduction"
+            kind = plain if method == "outer" else "reduction"
             prefix = f"np.{name}.{method}"
             yield f"{name}.{method}", [call_case(prefix, getattr(ufunc, method), line, kind=kind) for line in lines]
