@@ -27,5 +27,5 @@ class HostFallbackWarning(UserWarning):
     """
 
 
-class NotOnDevice(LazyArrayError):
+class NotOnDevice(Exception):
     """Internal signal: the device version can't do this call, for the reason given; NumPy does it on the host."""

@@ -22,54 +22,74 @@ def on_host(func, args, kwargs, reason: str, aliases: bool = False, name=None, p
     Arguments that the function modifies are aliases for the time of the call. With `aliases` all are,
     and the result is returned as it is: it may hold on to them.
     """
-    lent: dict[int, object] = {}
-    sources: list = []
     if names is None:
         names = functions.WRITES.get(func, ())
         positions = {signatures.position(func, n) for n in names}
     name = name or name_of(func)
     why = f"{name} runs on the host"
 
-    def to_host(obj, written=False):
-        if wrap.is_lazy(obj):
-            if wrap.is_scalar(obj):
-                return wrap.value_of(obj, why)
-            if written or aliases:
-                array = wrap.alias_of(obj, why)
-                lent[id(array)] = obj, array
-            else:
-                array = wrap.host_of(obj, why)
-            sources.append(obj)
-            return array
-        if isinstance(obj, _sequence):
-            items = [to_host(o, written) for o in obj]
-            if all(a is b for a, b in zip(items, obj)):
-                return obj
-            return type(obj)(*items) if hasattr(obj, "_fields") else type(obj)(items)
-        if type(obj) is dict:
-            return {k: to_host(v) for k, v in obj.items()}
-        if type(obj) is np.ndarray:
-            lent[id(obj)] = obj, obj        # given back as it is, if it is the result
-            return obj
-        if isinstance(obj, devices.current().array_type):
-            device = devices.current()
-            return transfer.to_host(device, obj, why)
-        return obj
-
     token = None
     fell_back = _on_device_somewhere(args, kwargs)
     if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
-    host_args = [to_host(a, i in positions) for i, a in enumerate(args)]
-    host_kwargs = {k: to_host(v, k in names) for k, v in kwargs.items()}
-    result = func(*host_args, **host_kwargs)
+    opened = _Arguments(why, aliases)
+    result = func(*(opened.host(a, i in positions) for i, a in enumerate(args)),
+                  **{k: opened.host(v, k in names) for k, v in kwargs.items()})
+    opened.hand_on()
     if token is not None:
         end(token)
     if fell_back:
         warn_fallback(name, reason)     # not before: what NumPy refuses has not run on the host either
     if aliases:
-        return _given_back(result, lent)
-    return _wrap_host(result, sources, lent)
+        return _given_back(result, opened.lent)
+    return _wrap_host(result, opened.sources, opened.lent)
+
+
+class _Arguments:
+    """The host arrays of one call's arguments.
+
+    A class, since a recursive function would be a cycle that keeps aliases alive until a garbage collection.
+    """
+
+    def __init__(self, why: str, aliases: bool):
+        self.why, self.aliases = why, aliases
+        self.lent: dict[int, tuple] = {}        # id of a host array -> (what the caller passed, the host array)
+        self.sources: list = []
+        self.written: list = []
+
+    def host(self, obj: Any, written: bool = False) -> Any:
+        """`obj` with host arrays in place of lazy and device arrays, also inside lists, tuples and dicts."""
+        if wrap.is_lazy(obj):
+            if wrap.is_scalar(obj):
+                return wrap.value_of(obj, self.why)
+            if written or self.aliases:
+                array = wrap.alias_of(obj, self.why)
+                self.written.append(obj)
+            else:
+                array = wrap.host_of(obj, self.why)
+            self.lent[id(array)] = obj, array
+            self.sources.append(obj)
+            return array
+        if isinstance(obj, _sequence):
+            items = [self.host(o, written) for o in obj]
+            if all(a is b for a, b in zip(items, obj)):
+                return obj
+            return type(obj)(*items) if hasattr(obj, "_fields") else type(obj)(items)
+        if type(obj) is dict:
+            return {k: self.host(v) for k, v in obj.items()}
+        if type(obj) is np.ndarray:
+            self.lent[id(obj)] = obj, obj       # given back as it is, if it is the result
+            return obj
+        device = devices.current()
+        if isinstance(obj, device.array_type):
+            return transfer.to_host(device, obj, self.why)
+        return obj
+
+    def hand_on(self) -> None:
+        """Where GPU code holds a pointer, what was written here must be there before it looks."""
+        for x in self.written:
+            if x._self_storage.loans or getattr(x._self_storage, "foreign", False):
+                wrap.device_of(x)
 
 
 def _given_back(result, lent):

@@ -124,7 +124,7 @@ class Mirror:
                 return memory
             except OSError:
                 pass    # no more mappings, perhaps; if it is memory that lacks, NumPy says so
-        if by_pages or self._tracking == "none":
+        if (by_pages or self._tracking == "none") and not self._exact:
             self._tracker = _NOTHING
         return np.empty(self.nbytes, _u1)
 
@@ -249,10 +249,17 @@ class Mirror:
         """From now on find writes to the byte, at the price of a copy of what is lent.
 
         For when the device may write other bytes of a page that an alias writes, unknown to us.
-        Where tracking is off it stays off.
+        Where there is no tracking, what may have been written until now counts as written.
         """
         self._exact = True
         tracker = self._tracker
+        if tracker is _NOTHING:
+            candidates = self._candidates()
+            self._found = self._found | candidates
+            self._tracker = Snapshot(self.bytes)
+            if candidates:
+                self._tracker.watch(candidates)
+            return
         if not isinstance(tracker, Pages):
             return
         candidates = self._candidates()

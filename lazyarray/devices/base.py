@@ -50,8 +50,8 @@ class Device(ABC):
     array_type : type
         The class of device arrays.
     faults : tuple of type
-        Exceptions that mean that memory has run out or the device has failed.  Running NumPy on the host instead
-        would hide them.
+        Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
+        `TransferError`.  Running NumPy on the host instead would hide them.
     count : int
         How many devices there are.
     """

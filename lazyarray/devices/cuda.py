@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import LazyArrayError
 from .base import HOLDABLE, Device, Diagnosis
 
 PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
@@ -76,6 +77,7 @@ class CudaDevice(Device):
             cupy.cuda.memory.OutOfMemoryError,
             cupy.cuda.runtime.CUDARuntimeError,
             cupy.cuda.driver.CUDADriverError,
+            LazyArrayError,
         )
         self._ndarray = cupy.ndarray
         self._runtime = cupy.cuda.runtime

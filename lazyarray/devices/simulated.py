@@ -19,6 +19,7 @@ import numpy as np
 
 from . import simulated_dlpack as dlpack
 from . import simulated_members  # noqa: F401 - gives the array its operators
+from ..errors import LazyArrayError
 from .base import HOLDABLE, Device
 from .simulated_array import SimulatedArray, fill_from_host
 from .simulated_functions import DeviceContext, namespace
@@ -59,7 +60,7 @@ class SimulatedDevice(Device):
     name = "simulated"
     xp = namespace
     array_type = SimulatedArray
-    faults = (OutOfMemoryError, DeviceError)
+    faults = (OutOfMemoryError, DeviceError, LazyArrayError)
 
     def __init__(self) -> None:
         hardware.used = True
