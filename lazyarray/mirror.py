@@ -257,8 +257,10 @@ class Mirror:
             candidates = self._candidates()
             self._found = self._found | candidates
             self._tracker = Snapshot(self.bytes)
-            if candidates:
-                self._tracker.watch(candidates)
+            self._live = None       # aliases that can't be written count from now on
+            watched = self._writable()
+            if watched:
+                self._tracker.watch(watched)
             return
         if not isinstance(tracker, Pages):
             return

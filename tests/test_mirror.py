@@ -369,6 +369,7 @@ class Model(RuleBasedStateMachine):
         self.mirror = Mirror.reserve(nbytes, tracking)
         self.tracking = tracking
         self.exact = False
+        self.guessed = np.zeros(nbytes, bool)       # lent before tracking became exact, where there was none
         self.content = np.zeros(nbytes, np.uint8)
         self.known = np.zeros(nbytes, bool)         # bytes whose content the model knows
         self.valid = np.zeros(nbytes, bool)
@@ -412,7 +413,7 @@ class Model(RuleBasedStateMachine):
         first = int(picked[0]) if len(picked) else low
         alias = self.mirror.lend((len(picked),), U1, (step,), first, writeable=writeable)
         self.aliases.append((alias, picked, writeable))
-        if writeable or self.tracking != "none":
+        if writeable or self.tracking != "none" or self.exact:
             self.lent[picked] = True
 
     @precondition(lambda self: any(writeable for _, _, writeable in self.aliases))
@@ -436,8 +437,10 @@ class Model(RuleBasedStateMachine):
     @rule()
     def track_exactly(self):
         self.mirror.track_exactly()
-        # What was written before is known to the page alone.
+        # What was written before is known to the page alone; without tracking, all that was lent counts.
         self.coarse |= self.touched
+        if self.tracking == "none" and not self.exact:
+            self.guessed = self.lent.copy()
         self.exact = True
 
     @rule()
@@ -446,8 +449,11 @@ class Model(RuleBasedStateMachine):
         needed = (self.content != self.reported) & self.valid
         assert (found >= needed).all(), "a write was lost"
         assert (found <= (self.lent & self.valid)).all(), "more than was lent and valid"
-        if self.tracking == "none":
+        if self.tracking == "none" and not self.exact:
             assert (found == (self.lent & self.valid)).all()
+        elif self.tracking == "none":
+            assert (found <= (self.guessed | self.touched)).all(), "a byte that nobody wrote"
+            self.guessed[:] = False
         else:
             inexact = self.coarse if self.exact else self.touched
             pages = self.mask(Ranges.of_positions(np.flatnonzero(inexact)).rounded(PAGE))
@@ -455,7 +461,7 @@ class Model(RuleBasedStateMachine):
         self.reported[:] = self.content
         self.touched[:] = self.coarse[:] = self.lent[:] = False
         for _, picked, writeable in self.aliases:
-            if writeable or self.tracking != "none":
+            if writeable or self.tracking != "none" or self.exact:
                 self.lent[picked] = True
         assert self.mirror.lent == bool(self.aliases)
 

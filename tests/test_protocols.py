@@ -633,11 +633,15 @@ def test_no_transfers_lets_device_work_pass(x):
 
 
 def test_no_transfers_by_direction(x, plain):
-    with lazyarray.no_transfers(materialisations="allow"):
+    with lazyarray.no_transfers(uploads="error"):
         np.asarray(x)
         with pytest.raises(lazyarray.TransferError):
             x + plain
-    with lazyarray.no_transfers(uploads="allow"):
+    with lazyarray.no_transfers(materialisations="error"):
+        x + plain
+        with pytest.raises(lazyarray.TransferError):
+            np.asarray(x + 1)
+    with lazyarray.no_transfers(), lazyarray.no_transfers(uploads="allow"):
         x + plain
         with pytest.raises(lazyarray.TransferError):
             np.asarray(x + 1)
