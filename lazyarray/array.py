@@ -1,6 +1,7 @@
 """LazyNdarray: the face. Each member is a few lines; what it does is in `methods.py` and beside it."""
 from __future__ import annotations
 
+import abc
 import math
 import sys
 from typing import Any
@@ -51,7 +52,6 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base")
 
     __array_priority__ = 0.0
-    __array_finalize__ = None
     __hash__ = None
 
     def __init__(self, wrapped):
@@ -155,6 +155,9 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         from . import numpy as namespace
         return namespace.at_version(api_version)
 
+    def __array_finalize__(self, obj, /):
+        """Nothing is left to do for an array made from `obj`."""
+
     def __cupy_get_ndarray__(self):
         return protocols.lend(self, "a function of the device library")
 
@@ -203,7 +206,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         return np.broadcast_to(np.zeros((), outline.dtype), outline.shape)
 
     def __bytes__(self):
-        return self.tobytes()
+        return bytes(wrap.host_of(self, "bytes"))
 
     def __floor__(self):
         return math.floor(float(self))
@@ -242,7 +245,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         return protocols.reduce(self)
 
     def __reduce_ex__(self, protocol):
-        return protocols.reduce(self)
+        return protocols.reduce(self, protocol)
 
     def __setstate__(self, state):
         host = np.empty(0)
@@ -323,6 +326,9 @@ class _Doc:
 
 
 _complete()
+#: Py_TPFLAGS_SEQUENCE: what is registered matches sequence patterns and is no `collections.abc.Sequence`, as ndarray.
+_Sequences = abc.ABCMeta("_Sequences", (), {"__abc_tpflags__": 1 << 5})
+_Sequences.register(LazyNdarray)
 LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)

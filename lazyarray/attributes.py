@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import dispatch, wrap
+from . import dispatch, views, wrap
 from .flags import LazyFlatIter
 from .methods import plain_ints, view
 from .storage import Storage
@@ -21,6 +21,9 @@ def set_flat(x, values):
 def get_real(x):
     """The real part: a view of a complex array, a real array itself."""
     outline = wrap.outline_of(x)
+    if outline.dtype.kind == "O":       # what the elements say of themselves, in newer releases of NumPy
+        part = outline.real
+        return x if part is outline else wrap.host_result(part)
     return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
 
 
@@ -41,17 +44,30 @@ def set_part(get):
     def setter(x, value):
         if get is get_imag and wrap.outline_of(x).dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        get(x)[...] = value
+        outline = wrap.outline_of(x)
+        if outline.dtype.kind == "O":
+            outline.real = wrap.host_of(value, "assigned to objects") if wrap.is_lazy(value) else value
+        else:
+            get(x)[...] = value
     return setter
 
 
 def set_outline(name):
     """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
     def setter(x, value):
-        changed = wrap.outline_of(x).view()
-        if name == "shape":
-            value = plain_ints(value)
-        setattr(changed, name, value)
+        outline = wrap.outline_of(x)
+        if name == "shape":     # NumPy's own setter would first copy, where the shape needs a copy, and then refuse
+            changed = views.reshaped(outline, plain_ints(value))
+            if changed is None:
+                raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
+                                     "with the desired shape.")
+        else:
+            changed = outline.view()
+            setattr(changed, name, value)
+        if name == "strides" and type(x._self_storage) is Storage:
+            start, stop = views.extent(changed)
+            if start < 0 or stop > x._self_storage.nbytes:
+                raise ValueError("strides is not compatible with available memory")
         if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
             other = view(x, changed.dtype)
             x._self_storage, changed = other._self_storage, other._self_outline

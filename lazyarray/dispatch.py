@@ -118,8 +118,8 @@ def _on_device(func, adapter, path, args, kwargs):
 
 def _open(x, writing: contextlib.ExitStack):
     """The device array of an argument that the function modifies."""
-    if not wrap.is_lazy(x):
-        raise NotOnDevice("it writes into a host array")
+    if not wrap.is_array(x):
+        raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
     outline = wrap.outline_of(x)
     if not outline.flags.writeable:
         raise NotOnDevice("the destination is read-only")
@@ -194,13 +194,14 @@ def _into(func, device, result, out):
         return wrap.wrap(device, result)
     if getattr(out, "shape", None) != result.shape:
         raise NotOnDevice("out= has another shape than the result")
-    if out.dtype != result.dtype and not (func in functions.OUT_CASTS and np.can_cast(
-            result.dtype, out.dtype, "same_kind")):
+    rule = functions.OUT_CASTS.get(func)
+    if out.dtype != result.dtype and not (rule is not None and np.can_cast(
+            result.dtype, out.dtype, "same_kind") and (rule != "narrower" or not np.can_cast(result.dtype, out.dtype))):
         raise NotOnDevice("out= has another dtype than the result")
     if func is np.dot and not out.flags.c_contiguous:
         raise NotOnDevice("np.dot takes a C-contiguous out= only")
     assign(device, out, result)
-    return out
+    return out[()] if func is np.dot and not result.ndim else out
 
 
 def assign(device, out, result) -> None:

@@ -129,7 +129,9 @@ class LazyFlatIter:
                 value = dispatch.run(np.resize, (value.ravel(), (where.size,)), {})
             else:
                 value = np.resize(np.asarray(value).ravel(), where.size)
-        if flat is not None:
+        if type(key) is slice and key == slice(None):
+            self.base[...] = value.reshape(self.base.shape)
+        elif flat is not None:
             flat[where if isinstance(key, (int, np.integer)) else (key if isinstance(key, slice) else where)] = value
         elif isinstance(key, (int, np.integer)):
             if not -size <= key < size:

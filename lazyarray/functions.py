@@ -143,10 +143,11 @@ ARRAY_0D: frozenset[_Function] = frozenset({
 })
 
 #: Functions that cast their result into `out` of another dtype, where others compute in it or refuse it: the rule.
+#: Those of "narrower" compute in a wider one.
 OUT_CASTS: dict[_Function, str] = {
     **dict.fromkeys(_named("all any isposinf isneginf"), "unsafe"),
     **dict.fromkeys(_named(
-        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), "same_kind"),
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), "narrower"),
 }
 
 #: Functions that take `out` and leave it alone: an oversight of NumPy before 2.5 that programs can see.

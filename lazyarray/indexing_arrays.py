@@ -76,8 +76,8 @@ class Index:
         return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
                      if isinstance(i, device.array_type) else i for i in self.items)
 
-    def check(self, outline) -> None:
-        """Raise what NumPy raises for this index, if it does."""
+    def check(self, outline, value=None) -> None:
+        """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
         bad = not self.fits
         if not bad and current_options().check_indices:
             for array, _, length in self.checked:
@@ -86,7 +86,11 @@ class Index:
                     break
         if bad:
             # NumPy's own words: the same index into an array of that shape without memory.
-            np.broadcast_to(np.False_, outline.shape)[self.host()]
+            blank = np.lib.stride_tricks.as_strided(np.zeros(1, bool), outline.shape, (0,) * outline.ndim)
+            if getattr(value, "ndim", 0):
+                blank[self.host()] = np.broadcast_to(np.False_, value.shape)
+            else:
+                blank[self.host()]
             raise NotOnDevice("an index that only NumPy takes")
 
     def device(self):
@@ -133,7 +137,7 @@ def put(x, outline, index, value):
     device = devices.current()
     storage = x._self_storage
     parsed = Index(outline, index)
-    parsed.check(outline)
+    parsed.check(outline, value)
     items = parsed.device()
     value = value_for(x, outline, value, broadcast=False)
     if getattr(value, "ndim", 0) and not parsed.masks and current_options().ordered_assignment:

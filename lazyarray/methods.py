@@ -25,6 +25,10 @@ VIA_FUNCTION = {
     )
 }
 
+#: Keywords of a function that its member has not.
+_UNKNOWN = {"std": ("correction",), "var": ("correction",), "clip": ("a_min", "a_max"), "put": ("ind", "v"),
+            "dot": ("b",)}
+
 #: Members whose value is read on the host; each copies the view's bytes once.
 ON_HOST = ("tolist", "tobytes", "tofile")
 
@@ -49,9 +53,17 @@ def refused(says: str):
 
 def via_function(name: str, func):
     """A member that calls the function of the same name."""
-    def method(self, *args, **kwargs):
+    if name not in _UNKNOWN:
+        def method(self, *args, **kwargs):
+            return dispatch.run(func, (self, *args), kwargs)
+        return _named(method, name)
+
+    def checked(self, *args, **kwargs):
+        for keyword in _UNKNOWN[name]:
+            if keyword in kwargs:
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
         return dispatch.run(func, (self, *args), kwargs)
-    return _named(method, name)
+    return _named(checked, name)
 
 
 def on_host(name: str):
@@ -76,9 +88,8 @@ def reshape(x, *shape, order="C", copy=None):
         shape = shape[0]
     elif not shape:
         raise TypeError("reshape() takes exactly 1 argument (0 given)")
-    if shape is None:
-        raise TypeError("reshape() shape is None")
     shape = plain_ints(shape)
+    order = views.order_of(order, "C")
     outline = None if copy else views.reshaped(wrap.outline_of(x), shape, order)
     if outline is not None:
         return wrap.view_of(x, outline)
@@ -172,6 +183,7 @@ def resize(x, *new_shape, refcheck=True):
 
 def copy_array(x, order="C"):
     """`numpy.ndarray.copy`: a copy on the side where the bytes are."""
+    order = views.order_of(order, "C")
     storage = x._self_storage
     outline = wrap.outline_of(x)
     if type(storage) is not Storage:
@@ -197,6 +209,7 @@ def _copied(x, layout):
 
 def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """`numpy.ndarray.astype`: on the device if it can hold both dtypes."""
+    order = views.order_of(order, "K")
     outline = wrap.outline_of(x)
     blank = np.empty((0,) * max(outline.ndim, 1), outline.dtype)
     target = blank.astype(dtype, casting=casting).dtype if outline.dtype.kind != "O" else np.dtype(dtype)
@@ -223,6 +236,7 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
 
 def flatten(x, order="C"):
     """`numpy.ndarray.flatten`: a one-dimensional copy."""
+    order = views.order_of(order, "C")
     outline = wrap.outline_of(x)
     if order == "K":
         return dispatch.run(np.ravel, (copy_array(x, "K"),), {"order": "K"})
@@ -271,6 +285,9 @@ def _in_place(x, name, args, kwargs, on_device):
 
 def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     """`numpy.ndarray.sort`: in place."""
+    if kind is not None or stable is not None:
+        np.empty(0).sort(kind=kind, stable=stable)      # NumPy's error, if these are wrong
+
     def on_device(xp, array):
         if order is not None:
             raise NotOnDevice("sorting by fields")
@@ -283,6 +300,9 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
 
 def partition(x, kth, axis=-1, kind="introselect", order=None):
     """`numpy.ndarray.partition`: in place; a full sort satisfies it."""
+    if kind != "introselect":
+        np.empty(1).partition(0, kind=kind)             # NumPy's error
+
     def on_device(xp, array):
         if order is not None or array.ndim == 0:
             raise NotOnDevice("NumPy says what this does")
@@ -295,6 +315,11 @@ def partition(x, kth, axis=-1, kind="introselect", order=None):
 
 def fill(x, value):
     """`numpy.ndarray.fill`: every element is `value`."""
+    outline = wrap.outline_of(x)
+    if type(x._self_storage) is not Storage:
+        keep = outline.dtype.kind == "O" or not wrap.is_lazy(value)
+        outline.fill(value if keep else wrap.host_of(value, "ndarray.fill"))
+        return
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
         filled = np.empty((), wrap.outline_of(x).dtype)
         filled.fill(value)
@@ -308,8 +333,11 @@ def compress(x, condition, axis=None, out=None):
 
 def conjugate(x, *args, **kwargs):
     """`numpy.ndarray.conjugate`: the array itself if it is real."""
-    if not args and not kwargs and wrap.outline_of(x).dtype.kind in "biuf":
+    dtype = wrap.outline_of(x).dtype
+    if not args and not kwargs and dtype.kind in "biuf":
         return x
+    if dtype.kind not in "biufcO":
+        np.empty(0, dtype).conj()       # NumPy refuses what is no number
     return np.conjugate(x, *args, **kwargs)
 
 

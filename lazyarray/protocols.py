@@ -53,18 +53,26 @@ def release_buffer(x, view: memoryview, /) -> None:
 def array_struct(x):
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     outline = wrap.outline_of(x)
-    if outline.dtype.kind not in "biufc":
+    if outline.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
     return wrap.alias_of(x, "__array_struct__").__array_struct__
+
+
+def _has_descr(dtype: np.dtype) -> bool:
+    """Whether a dtype of bytes or fields is what its `descr` says."""
+    try:
+        return dtype.names is not None and np.dtype(dtype.descr) == dtype
+    except ValueError:
+        return False
 
 
 def array_interface(x) -> dict:
     """`__array_interface__`, version 3."""
     outline = wrap.outline_of(x)
     storage = x._self_storage
-    if outline.dtype.kind == "T" or outline.dtype.kind == "V" and outline.dtype.names is None:
-        # bfloat16 and strings of variable length have no typestr of their own; `__array__` keeps them.
+    if outline.dtype.kind == "T" or outline.dtype.kind == "V" and not _has_descr(outline.dtype):
+        # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
         raise AttributeError("__array_interface__")
     if type(storage) is not Storage:
         return outline.__array_interface__
@@ -143,8 +151,10 @@ def restore(host: np.ndarray, writeable: bool = True):
     return x
 
 
-def reduce(x):
+def reduce(x, protocol: int = 2):
     """`__reduce_ex__`: the values as an ndarray, so that no GPU is needed to open it."""
-    host = np.array(wrap.host_of(x, "pickle"), order="K")
-    return restore, (host, wrap.outline_of(x).flags.writeable)
+    flags = wrap.outline_of(x).flags
+    # As NumPy's pickles: contiguous, and read-only only where protocol 5 takes the memory as it is.
+    host = np.array(wrap.host_of(x, "pickle"), order="F" if flags.fnc else "C")
+    return restore, (host, flags.writeable or protocol < 5 or not flags.forc or host.dtype.hasobject)
 

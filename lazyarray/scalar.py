@@ -76,10 +76,17 @@ class LazyScalar(wrapt.BaseObjectProxy):
 
     @property
     def __array_interface__(self):
+        self._check_described("__array_interface__")
         return wrap.value_of(self).__array_interface__
+
+    def _check_described(self, name):
+        """The text of a string is gone with the temporary array that NumPy describes; `__array__` keeps it."""
+        if self.dtype.kind not in "biufc":
+            raise AttributeError(name)
 
     @property
     def __array_struct__(self):
+        self._check_described("__array_struct__")
         return wrap.value_of(self).__array_struct__
 
     @property
@@ -147,6 +154,8 @@ class LazyScalar(wrapt.BaseObjectProxy):
         return dir(self.dtype.type)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("__array_interface__", "__array_struct__"):     # the properties above said no
+            raise AttributeError(name)
         return getattr(wrap.value_of(self), name)
 
     def __setattr__(self, name, value):

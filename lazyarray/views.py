@@ -26,7 +26,12 @@ _RESHAPE_HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def outline(shape, dtype, strides=None, offset=0) -> np.ndarray:
-    """An outline `offset` bytes into a storage; C-contiguous without `strides`."""
+    """An outline `offset` bytes into a storage; C-contiguous without `strides`.
+
+    One without elements has the strides of a new array: zeros.
+    """
+    if 0 in shape:
+        strides = (0,) * len(shape)
     return _ndarray(shape, dtype, _memory, offset, strides)
 
 
@@ -113,6 +118,18 @@ def _check_reshape(view: np.ndarray, shape, order) -> None:
         flat.reshape(shape, order=order, copy=False)
     else:
         flat.shape = shape
+
+
+_ORDERS = {key: order for order in "CFAK" for key in (order, order.lower(), order.encode())}
+
+
+def order_of(order, default: str) -> str:
+    """An `order=` as one of "C", "F", "A" and "K"; NumPy's error if it is none."""
+    found = _ORDERS.get(order)
+    if found is None:
+        np.empty(0).copy(order)
+        return default
+    return found
 
 
 def like(view: np.ndarray, order: str = "K", dtype=None, shape=None) -> np.ndarray:

@@ -322,13 +322,30 @@ UNSOUND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     *((f"np.{name}(x, y, out=oi, casting='unsafe'", _ALL, LAYOUTS) for name in ("divide", "power", "float_power")),
     ("np.reciprocal(x, out=oi, casting='unsafe'", ("f2", "f4", "f8", "c8", "c16"), LAYOUTS),
     ("x.astype('u1')", ("f2", "f4", "f8", "c8", "c16"), LAYOUTS),
+    # Writes over the operand that it goes on reading, once for each repetition of the result.
+    ("np.vecdot(m, n, out=m)", _ALL, LAYOUTS),
+)
+
+#: Where NumPy asks nobody, so that no array-like can answer as ndarray does; same columns.
+UNASKED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    # Dispatched on the first argument alone; the second one's `dtype` attribute then makes it a dtype.
+    ("np.can_cast('f4', x)", _ALL, LAYOUTS),
+    # Dispatched on the elements of its argument, of which there are none.
+    *((f"np.roots({name})", _ALL, ("empty",)) for name in ("v", "pv")),
+    # An empty index that is no ndarray counts as one of integers, whatever its dtype.
+    ("hx[mask] = y[mask]", _ALL, ("empty",)),
+    # NumPy reads units, fields and the length of strings wrong from these protocols: lazy arrays leave them out
+    # where they can't say what they are, so that the next protocol in line does.
+    *((f"type({name}.__array_struct__)", ("M8[s]", "m8[s]", "U3", "struct", "T"), LAYOUTS) for name in "xs"),
+    *((label, ("T",), LAYOUTS) for label in ("x.__array_interface__", "sorted(x.__array_interface__")),
 )
 
 
 def sound(case: Case, code: str, layout: str) -> bool:
-    """Whether NumPy's answer can be relied on."""
+    """Whether NumPy's answer can be relied on, and can be given by others."""
     return not any(
-        case.label.startswith(start) and code in codes and layout in layouts for start, codes, layouts in UNSOUND
+        case.label.startswith(start) and code in codes and layout in layouts
+        for start, codes, layouts in UNSOUND + UNASKED
     )
 
 

@@ -249,6 +249,8 @@ def diff(xp, /, a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     a = array(xp, a)
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
+    if type(n) is int and n == 0:
+        return a
     ends = {k: array(xp, v) for k, v in (("prepend", prepend), ("append", append)) if v is not np._NoValue}
     return xp.diff(a, n, axis, **ends)
 
