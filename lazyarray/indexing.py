@@ -64,11 +64,28 @@ def setitem(x, index, value):
             put(x, outline, index, value)
             return
         sub = outline[plain]
+        if sub.ndim == 0 and not _has_ellipsis(index) and _has_dimensions(value):
+            value = _one_element(sub.dtype, value)
         value = value_for(x, sub, value)
         with storage.write_device(sub, overwrite=True) as target:
             storage.device.assign(target, value)
     except NotOnDevice as reason:
         _set_on_host(x, index, value, str(reason))
+
+
+def _has_dimensions(value) -> bool:
+    if wrap.is_array(value):
+        return bool(wrap.outline_of(value).ndim)
+    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
+
+
+def _one_element(dtype, value):
+    """What NumPy makes of an array or a sequence that is assigned to one element: mostly an error."""
+    one = np.zeros(1, dtype)
+    if wrap.is_array(value) and wrap.outline_of(value).size != 1:
+        value = np.zeros(wrap.outline_of(value).shape, value.dtype)      # the values don't matter
+    one[0] = wrap.host_of(value, "assigned to an element") if wrap.is_array(value) else value
+    return one[0]
 
 
 def _refuse_swap(outline, value):
@@ -103,7 +120,7 @@ def element(x, sub):
             return wrap.scalar_of_value(value)
     with storage.place():
         array = storage.read_device(sub).copy()
-    return wrap.new_scalar(Storage(storage.device, array), None, array, storage)
+        return wrap.new_scalar(Storage(storage.device, array), None, array, storage)
 
 
 def _known_on_host(x, storage, sub):
