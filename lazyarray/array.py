@@ -326,9 +326,9 @@ class _Doc:
 
 
 _complete()
-#: Py_TPFLAGS_SEQUENCE: what is registered matches sequence patterns and is no `collections.abc.Sequence`, as ndarray.
-_Sequences = abc.ABCMeta("_Sequences", (), {"__abc_tpflags__": 1 << 5})
-_Sequences.register(LazyNdarray)
+_MATCHES = 1 << 5   # Py_TPFLAGS_SEQUENCE: an instance matches sequence patterns
+if np.ndarray.__flags__ & _MATCHES:     # since NumPy 2.5, without being a `collections.abc.Sequence`
+    abc.ABCMeta("_Sequences", (), {"__abc_tpflags__": _MATCHES}).register(LazyNdarray)
 LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)

@@ -247,12 +247,13 @@ def outer(ufunc, inputs, kwargs):
 def at(ufunc, inputs, kwargs):
     """``ufunc.at(array, indices, values)``: unbuffered, in place."""
     target, index, *values = inputs
+    if wrap.is_array(target) and not wrap.outline_of(target).flags.writeable:
+        # Before anything else, since NumPy 2.4 writes all the same.
+        raise ValueError("array to perform in place operation on is read-only")
     if kwargs or not values or ufunc not in _AT or not wrap.is_array(target):
         raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
     outline = wrap.outline_of(target)
     storage = target._self_storage
-    if not outline.flags.writeable:
-        raise ValueError("array to perform in place operation on is read-only")
     value = values[0]
     dtype = wrap.outline_of(value).dtype if wrap.is_lazy(value) else np.asarray(value).dtype
     # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.

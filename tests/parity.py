@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable
@@ -325,6 +326,10 @@ UNSOUND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # Writes over the operand that it goes on reading, once for each repetition of the result.
     ("np.vecdot(m, n, out=m)", _ALL, LAYOUTS),
 )
+if np.lib.NumpyVersion(np.__version__) < "2.5.0":
+    # `at` writes into arrays that are read-only, where lazy arrays refuse; a string assigned to x.flat is padded.
+    _UFUNCS = [name for name, ufunc in vars(np._core.umath).items() if isinstance(ufunc, np.ufunc)]
+    UNSOUND += (*((f"np.{name}.at(", _ALL, ("broadcast",)) for name in _UFUNCS), ("x.flat = 3", ("T",), LAYOUTS))
 
 #: Where NumPy asks nobody, so that no array-like can answer as ndarray does; same columns.
 UNASKED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -339,6 +344,10 @@ UNASKED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     *((f"type({name}.__array_struct__)", ("M8[s]", "m8[s]", "U3", "struct", "T"), LAYOUTS) for name in "xs"),
     *((label, ("T",), LAYOUTS) for label in ("x.__array_interface__", "sorted(x.__array_interface__")),
 )
+if sys.version_info < (3, 12):
+    # The buffer protocol is for types written in C.
+    UNASKED += tuple((f"{start}memoryview(", _ALL, LAYOUTS) for start in ("", "len("))
+    UNASKED += (("bytearray(v)", _ALL, LAYOUTS),)
 
 
 def sound(case: Case, code: str, layout: str) -> bool:
