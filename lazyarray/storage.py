@@ -165,7 +165,7 @@ class Storage:
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
         if view.size == 0:
-            return np.empty(view.shape, view.dtype)
+            return _empty(view)
         with self.lock:
             if compact.is_sparse(self, view):
                 return self._compact(view, why)
@@ -175,7 +175,7 @@ class Storage:
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
         if view.size == 0:
-            return np.empty(view.shape, view.dtype)
+            return _empty(view)
         with self._lock or self.lock:
             if compact.is_sparse(self, view):
                 return self._compact(view, why).view()
@@ -185,6 +185,8 @@ class Storage:
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
+        if view.size == 0:
+            return memoryview(_empty(view))
         resident = self._resident
         if not (resident is not None and resident[0] is view and self.mirror.full and not self.loans
                 and not self.foreign):
@@ -348,6 +350,13 @@ class Storage:
         reason = self.device.usable()
         if reason is not None:
             raise DeviceUnavailableError(reason)
+
+
+def _empty(view) -> np.ndarray:
+    """A host array without elements, as writable as the view."""
+    array = np.empty(view.shape, view.dtype)
+    array.flags.writeable = view.flags.writeable
+    return array
 
 
 class _Writing(contextlib.AbstractContextManager):
