@@ -169,7 +169,8 @@ def _conditions(want: Any, got: Any, operands: tuple) -> str | None:
     """The condition of a singular matrix is the quotient of a number and the rounding errors of another."""
     one, two = np.broadcast_arrays(host(want), host(got))
     singular = (one > 1e12) & (two > 1e12)
-    return None if close(np.where(singular, 1, one), np.where(singular, 1, two), "linalg") else f"values: {two}, not {one}"
+    same = close(np.where(singular, 1, one), np.where(singular, 1, two), "linalg")
+    return None if same else f"values: {two} where NumPy gives {one}"
 
 
 def _text(want: Any, got: Any, operands: tuple) -> str | None:

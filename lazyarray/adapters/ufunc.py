@@ -44,7 +44,7 @@ _QUOTIENT = """
         re = (ar * ratio + ai) * scale;
         im = (ai * ratio - ar) * scale;
     }}
-    out = complex<{T}>(re, im);
+    out = thrust::complex<{T}>(re, im);
 """
 _C_TYPES = {"f": "float", "d": "double", "F": "float", "D": "double"}
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import simulated_dlpack as dlpack
 from . import simulated_indexing as indexing
+from . import simulated_rules as rules
 from .simulated_array import SimulatedArray
 from .simulated_call import binder, parameters
 from .simulated_facts import FUNCTIONS, SHARED, UFUNCS
@@ -149,7 +150,7 @@ def _wrapping_by_default(path: str, function: Callable[..., Any]) -> Callable[..
 ADAPTED = {
     "linalg": _never_singular, "random": _with_dtype, "apply_along_axis": _calling_back,
     "apply_over_axes": _calling_back, "piecewise": _without_callables, "take_along_axis": _wrapping,
-    "put_along_axis": _wrapping, "ravel_multi_index": _wrapping_by_default,
+    "put_along_axis": _wrapping, "ravel_multi_index": _wrapping_by_default, **rules.FUNCTIONS,
 }  # fmt: skip
 """What is put around NumPy's functions, by module or name."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import simulated_indexing as indexing
+from . import simulated_rules as rules
 from .simulated_array import SimulatedArray
 from .simulated_launch import (
     SCALARS,
@@ -50,7 +51,7 @@ def _refusing_complex(function: np.ufunc) -> Callable[..., Any]:
     return call
 
 
-OWN_RULES: dict[str, Callable[..., Any]] = {"power": _power, "pow": _power} | {
+OWN_RULES: dict[str, Callable[..., Any]] = rules.UFUNCS | {"power": _power, "pow": _power} | {
     name: _refusing_complex(getattr(np, name)) for name in ("logical_and", "logical_or", "logical_xor", "logical_not")
 }
 """Where CuPy's ufuncs take other dtypes or values than NumPy's."""
