@@ -87,8 +87,9 @@ class Index:
         if bad:
             # NumPy's own words: the same index into an array of that shape without memory.
             blank = np.lib.stride_tricks.as_strided(np.zeros(1, bool), outline.shape, (0,) * outline.ndim)
-            if getattr(value, "ndim", 0):
-                blank[self.host()] = np.broadcast_to(np.False_, value.shape)
+            shape = value.shape if hasattr(value, "shape") else np.shape(value)
+            if shape:
+                blank[self.host()] = np.broadcast_to(np.False_, shape)
             else:
                 blank[self.host()]
             raise NotOnDevice("an index that only NumPy takes")
