@@ -140,8 +140,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     __dlpack__ = protocols.dlpack
     __dlpack_device__ = protocols.dlpack_device
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        return ufuncs.call(self, ufunc, method, inputs, kwargs)
+    __array_ufunc__ = ufuncs.array_ufunc
 
     def __array_function__(self, func, types, args, kwargs):
         return dispatch.call(func, types, args, kwargs)

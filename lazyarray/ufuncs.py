@@ -13,8 +13,13 @@ from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
 
 
-def call(x, ufunc, method, inputs, kwargs):
+def array_ufunc(x, ufunc, method, *inputs, **kwargs):
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
+    return call(x, ufunc, method, inputs, kwargs)
+
+
+def call(x, ufunc, method, inputs, kwargs):
+    """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict."""
     if method == "__call__":
         if not kwargs:
             result = _quick(ufunc, inputs)
@@ -40,7 +45,8 @@ def call(x, ufunc, method, inputs, kwargs):
             raise NotOnDevice(devices.current().usable())
         if method == "__call__":
             return elementwise(ufunc, inputs, kwargs)
-        return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
+        with dispatch.devices_of(devices.current(), [o for o in inputs if wrap.is_lazy(o) and o._self_storage]):
+            return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
     except NotOnDevice as error:
         reason = str(error)
     name = f"numpy.{ufunc.__name__}" if method == "__call__" else f"numpy.{ufunc.__name__}.{method}"
@@ -49,35 +55,29 @@ def call(x, ufunc, method, inputs, kwargs):
 
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------
-
-def _ready(x):
-    """The device array of a lazy array if nothing has to be done to use it here, else None."""
-    array = x._self_array
-    if array is not None:
-        storage = x._self_storage
-        device = storage.device
-        if storage.quiet and storage.stream == device.stream() and (device.count == 1 or device.on_current(array)):
-            return array
-    return None
-
+#
+# These lines run for every small operation, so they ask for each thing once, and for an identity before
+# an equality. What they can't do, errors included, they leave to the general way.
 
 def _quick(ufunc, inputs):
     """The result of a plain call whose plan is known and whose operands are ready, else None."""
     array_type = wrap._array_type
     x = inputs[0]
-    if type(x) is not array_type:
+    if type(x) is not array_type or (a := x._self_array) is None:
+        return None
+    storage = x._self_storage
+    device = storage.device
+    stream = device.stream()
+    if not storage.quiet or storage.stream is not stream and storage.stream != stream:
         return None
     if len(inputs) == 2:
         y = inputs[1]
-        a = x._self_array
-        if a is None:
-            return None
         if type(y) is array_type:
-            b = y._self_array
-            if b is None:
+            if (b := y._self_array) is None:
                 return None
             plan = PLANS.get((ufunc, a.dtype, b.dtype))
-            if plan is None or a.shape != b.shape or _ready(y) is None:
+            other = y._self_storage
+            if not other.quiet or other.stream is not stream and other.stream != stream:
                 return None
         else:
             plan = PLANS.get((ufunc, a.dtype, type(y)))
@@ -88,38 +88,41 @@ def _quick(ufunc, inputs):
                 b = scalar(y)
             except OverflowError:       # beyond the dtype: compared by value, or refused
                 return None
-        if _ready(x) is None:
-            return None
-        result = plan(a, b)
     elif len(inputs) == 1:
-        a = _ready(x)
-        plan = None if a is None else PLANS.get((ufunc, a.dtype))
-        if plan is None:
-            return None
-        result = plan(a)
+        plan, b = PLANS.get((ufunc, a.dtype)), None
     else:
+        return None
+    if plan is None or device.count > 1 and not device.on_current(a):
+        return None
+    try:
+        result = plan(a) if b is None else plan(a, b)
+    except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
         return None
     if not result.ndim:
         return None
-    storage = x._self_storage
-    return wrap.new_array(Storage(storage.device, result, storage.stream), None, result)
+    return wrap.new_array(Storage(device, result, stream), None, result)
 
 
 def _quick_in_place(ufunc, inputs, outs):
     """``x += y`` where the device ufunc may write straight into `x`: nothing else looks at it, and `y` is not a part."""
+    array_type = wrap._array_type
     x, y = inputs
-    if type(x) is not wrap._array_type or outs[0] is not x or len(outs) != 1:
+    if type(x) is not array_type or len(outs) != 1 or outs[0] is not x or (a := x._self_array) is None:
         return None
-    a = _ready(x)
-    if a is None or x._self_storage.mirror is not None or x._self_outline is not None and not (
-            x._self_outline.flags.writeable):
+    storage, outline = x._self_storage, x._self_outline
+    if storage.mirror is not None or outline is not None and not outline.flags.writeable:
         return None
-    if type(y) is wrap._array_type:
-        plan = IN_PLACE.get((ufunc, a.dtype, y.dtype))
-        if plan is None or y._self_storage is x._self_storage and y is not x:
+    device = storage.device
+    stream = device.stream()
+    if not storage.quiet or storage.stream is not stream and storage.stream != stream:
+        return None
+    if type(y) is array_type:
+        if (b := y._self_array) is None:
             return None
-        b = _ready(y)
-        if b is None or b.shape != a.shape:
+        plan = IN_PLACE.get((ufunc, a.dtype, b.dtype))
+        other = y._self_storage
+        if plan is None or a.shape != b.shape or other is storage and y is not x or not other.quiet or (
+                other.stream is not stream and other.stream != stream):
             return None
     else:
         plan = IN_PLACE.get((ufunc, a.dtype, type(y)))
@@ -129,5 +132,8 @@ def _quick_in_place(ufunc, inputs, outs):
             b = a.dtype.type(y)
         except OverflowError:
             return None
+    if storage.joined or device.count > 1 and not device.on_current(a):
+        return None
     plan(a, b, a)
+    storage.reads = 0
     return x
