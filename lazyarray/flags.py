@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import dispatch, views, wrap
+from . import dispatch, host, views, wrap
 
 _NAMES = {
     "C": "c_contiguous", "C_CONTIGUOUS": "c_contiguous", "CONTIGUOUS": "c_contiguous",
@@ -108,23 +108,27 @@ class LazyFlatIter:
         return self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
 
     def __getitem__(self, key):
+        if not _is_usual(key, self.base.size):
+            return host.on_host(_read_flat, (self.base, key), {}, _UNUSUAL, name="numpy.flatiter.__getitem__")
         flat = _flat_view(self.base)
         if flat is None:
             flat = dispatch.run(np.ravel, (self.base,), {})
-        result = flat[_flat_key(key)]
+        result = flat[slice(None) if key is Ellipsis else key]
         return result.copy() if wrap.is_array(result) else result
 
     def __setitem__(self, key, value):
-        key = _flat_key(key)
-        flat = _flat_view(self.base)
         size = self.base.size
-        if isinstance(key, (int, np.integer)):
-            value = np.asarray(value).flat[0] if not wrap.is_lazy(value) else value.flat[0] if wrap.is_array(
-                value) else value
-            where = key
-        else:
+        one = isinstance(key, (int, np.integer))
+        if not _is_usual(key, size) or one and np.ndim(value):
+            host.on_host(_write_flat, (self.base, key, value), {}, _UNUSUAL, name="numpy.flatiter.__setitem__",
+                         positions=(0,), names=())
+            return
+        if key is Ellipsis:
+            key = slice(None)
+        flat = _flat_view(self.base)
+        if not one:
             # The values are repeated or cut to fit, as NumPy's flat assignment does.
-            where = np.arange(size)[key if not wrap.is_lazy(key) else wrap.host_of(key, "an index of flat")]
+            where = np.arange(size)[wrap.host_of(key, "an index of flat") if wrap.is_lazy(key) else key].ravel()
             if wrap.is_array(value):
                 value = dispatch.run(np.resize, (value.ravel(), (where.size,)), {})
             else:
@@ -132,8 +136,8 @@ class LazyFlatIter:
         if type(key) is slice and key == slice(None):
             self.base[...] = value.reshape(self.base.shape)
         elif flat is not None:
-            flat[where if isinstance(key, (int, np.integer)) else (key if isinstance(key, slice) else where)] = value
-        elif isinstance(key, (int, np.integer)):
+            flat[key if one or isinstance(key, slice) else where] = value
+        elif one:
             if not -size <= key < size:
                 raise IndexError(f"index {key} is out of bounds for size {size}")
             self.base[tuple(int(k) for k in np.unravel_index(key % size, self.base.shape))] = value
@@ -159,11 +163,25 @@ def _flat_view(x):
     return None if outline is None else wrap.view_of(x, outline)
 
 
-def _flat_key(key):
-    if key is Ellipsis:
-        return slice(None)
-    if isinstance(key, tuple):
-        if len(key) != 1:
-            raise IndexError("unsupported iterator index")
-        return _flat_key(key[0])
-    return key
+_UNUSUAL = "NumPy says what this index of flat is"
+
+
+def _is_usual(key, size: int) -> bool:
+    """Whether an index of `flat` means what it means for a vector; iterators have their own view of the others."""
+    if isinstance(key, (bool, np.bool_)):
+        return False
+    if key is Ellipsis or isinstance(key, (int, np.integer, slice)):
+        return True
+    if type(key) is list:
+        return all(type(i) is int for i in key)
+    if not isinstance(key, np.ndarray):
+        return False
+    return key.dtype.kind in "iu" and key.ndim > 0 or key.dtype == bool and key.shape == (size,)
+
+
+def _read_flat(array, key):
+    return array.flat[key]
+
+
+def _write_flat(array, key, value):
+    array.flat[key] = value

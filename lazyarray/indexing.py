@@ -27,6 +27,8 @@ _basic_types = (int, slice, type(None), type(Ellipsis), np.integer)
 
 def getitem(x, index):
     """``x[index]``: a view, a snapshot of one element, or a new array."""
+    if isinstance(index, tuple) and type(index) is not tuple:
+        index = tuple(index)
     plain = _basic(index)
     outline = wrap.outline_of(x)
     if plain is not None:
@@ -49,6 +51,8 @@ def setitem(x, index, value):
     outline = wrap.outline_of(x)
     if not outline.flags.writeable:
         raise ValueError("assignment destination is read-only")
+    if isinstance(index, tuple) and type(index) is not tuple:
+        index = tuple(index)
     storage = x._self_storage
     if type(storage) is not Storage:
         outline[_host_index(index)] = wrap.alias_of(value, "assigned to a host array") if wrap.is_array(value) else (

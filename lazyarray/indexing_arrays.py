@@ -230,6 +230,10 @@ def _drop_leading(value, ndim):
     return value
 
 
+#: What is one value, whatever NumPy would make of it; anything else may be a sequence, a buffer or an array.
+_one_value = (bool, int, float, complex, str, bytes, np.generic, type(None))
+
+
 def value_for(x, target, value, broadcast=True):
     """What is assigned: a NumPy scalar of the dtype of `x`, or a device array that may still need a cast."""
     dtype = target.dtype
@@ -251,7 +255,7 @@ def value_for(x, target, value, broadcast=True):
         return array
     if isinstance(value, device.array_type):
         return _drop_leading(value, target.ndim) if broadcast else value
-    host = value if isinstance(value, np.ndarray) else np.asarray(value) if isinstance(value, (list, tuple)) else None
+    host = value if isinstance(value, np.ndarray) else None if isinstance(value, _one_value) else np.asarray(value)
     if host is None or host.ndim == 0:
         filled = np.empty((), dtype)
         filled[()] = value

@@ -70,10 +70,12 @@ def signature_of(ufunc, kwargs):
     if isinstance(signature, str):
         left, _, right = signature.partition("->")
         if not right:
-            return (None,) * ufunc.nin + (np.dtype(left),) * ufunc.nout
+            raise NotOnDevice("NumPy says what a signature without an arrow is")
         signature = tuple(left) + tuple(right)
     if signature is None:
         return None
+    if len(signature) != ufunc.nargs:
+        raise NotOnDevice("NumPy says what a signature of another length is")
     return tuple(None if s is None else np.dtype(s) for s in signature)
 
 
@@ -221,6 +223,8 @@ def _broadcast(ufunc, shapes, outs, where, dtypes):
         fits = all(o is None or np.broadcast_shapes(shape, shape_of(o)) == shape_of(o) for o in outs)
     except ValueError:
         fits = False
+    except RuntimeError:        # np.broadcast_shapes knows 32 dimensions, ufuncs and arrays 64
+        raise NotOnDevice("more dimensions than the device takes") from None
     if fits:
         targets = [shape_of(o) for o in outs if o is not None]
         return targets[0] if targets else shape

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from . import devices, dispatch, functions, indexing_arrays, ufunc_call, wrap
+from .adapters import common
 from .errors import NotOnDevice
 from .storage import Storage
 
@@ -135,6 +136,8 @@ def reduce(ufunc, inputs, kwargs):
     count = 1
     for axis in axes:
         count *= array.shape[axis]
+    if ufunc is np.add:
+        common.refuse_negative_zero(initial)
     if count == 0 and (ufunc.identity is None or initial is not np._NoValue):
         raise NotOnDevice("an empty reduction")
     result = _reduced(ufunc, array, axes, loop, final, keepdims)

@@ -1,10 +1,15 @@
 """Rules that other packages' own test-suites taught: a lazy array in place of an ndarray changes nothing."""
 from __future__ import annotations
 
+import array
+from collections import deque
+
 import numpy as np
 import pytest
 
 import lazyarray
+
+pytestmark = pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning", "ignore::DeprecationWarning")
 
 
 @pytest.mark.parametrize("like", [np.empty_like, np.zeros_like, np.ones_like])
@@ -14,3 +19,80 @@ def test_new_arrays_in_another_shape_are_laid_out_as_numpy_does(like, order, sha
     for a in (np.arange(24.0).reshape(4, 3, 2, order="F"), np.arange(6.0).reshape(2, 3)):
         expected = like(a, order=order, shape=shape)
         assert like(lazyarray.asarray(a), order=order, shape=shape).strides == expected.strides
+
+
+def outcome(call, *arrays):
+    """What a call returns or raises, and what it leaves in the arrays."""
+    try:
+        result = call(*arrays)
+    except Exception as error:  # noqa: BLE001  what NumPy raises is what is wanted
+        result = type(error).__name__
+    return repr(np.array(result).tolist()), repr([np.array(a).tolist() for a in arrays])
+
+
+def assert_same(call, *arrays):
+    assert outcome(call, *(lazyarray.asarray(a.copy()) for a in arrays)) == outcome(call, *(a.copy() for a in arrays))
+
+
+
+@pytest.mark.parametrize("key", [
+    (), True, False, ..., None, (1, 2), (1,), [-1, -2], [], [True, 1], [True, True], [1.0, 2.0], np.array([[1, 2], [3, 4]]),
+    np.array([], dtype="S"), slice(5, 1, -2), np.int8(3), np.arange(9) % 2 == 0, np.zeros(10, bool)], ids=repr)
+def test_flat_takes_and_refuses_the_indexes_that_an_ndarrays_flat_does(key):
+    a = np.arange(9.0).reshape(3, 3)
+    assert_same(lambda x: x.flat[key], a)
+    assert_same(lambda x: x.flat.__setitem__(key, 30), a)
+    assert_same(lambda x: x.T.flat.__setitem__(key, [30, 31]), a)
+
+
+class Pair(tuple):
+    """A tuple by another name."""
+
+
+def test_a_tuple_of_any_class_is_a_tuple_of_indexes():
+    a = np.arange(12.0).reshape(3, 4)
+    for index in (Pair((1, 2)), Pair(([0, 1], [2, 3])), Pair((slice(1, 3),))):
+        assert_same(lambda x: x[index], a)
+        assert_same(lambda x: x.__setitem__(index, -1), a)
+
+
+@pytest.mark.parametrize("value", [range(3), memoryview(np.arange(3.0)), array.array("d", [1, 2, 3]), deque([1, 2, 3]),
+                                   {1: 2}, "1", b"2", None, range(2)], ids=repr)
+@pytest.mark.parametrize("index", [slice(None), [0, 1, 2], np.array([True, True, True])], ids=repr)
+def test_whatever_numpy_makes_an_array_of_can_be_assigned(index, value):
+    assert_same(lambda x: x.__setitem__(index, value), np.zeros(3))
+
+
+def test_a_table_too_long_for_its_dtype_is_refused_by_isin():
+    test = np.array([-128, 0, 127], np.int8)
+    assert_same(lambda x, y: np.isin(x, y, kind="table"), np.array([0, 1], np.int16), test)
+    assert_same(lambda x, y: np.isin(x, y, kind="table"), np.array([0, 1]), np.arange(9))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_medians_warn_once_for_each_slice_of_nan(axis):
+    def said(x):
+        with pytest.warns(RuntimeWarning) as caught:
+            np.nanmedian(x, axis=axis)
+        return len([w for w in caught if "All-NaN" in str(w.message)])
+    a = np.full((3, 3), np.nan)
+    assert said(lazyarray.asarray(a)) == said(a)
+
+
+def test_a_sum_that_starts_from_a_negative_zero_keeps_it():
+    for total in (np.sum, np.add.reduce):
+        for n in (0, 1, 20):
+            a = np.full(n, -0.0)
+            assert_same(lambda x: np.signbit(total(x, initial=-0.0)), a)
+
+
+def test_signatures_are_numpys_to_judge():
+    a = 0.5 * np.arange(3)
+    for signature in ("i", ("i4",), "ii->i", ("i4", "i4", "i4"), (None, None, "f4")):
+        assert_same(lambda x: np.add(x, 0.5, sig=signature, casting="unsafe"), a)
+
+
+def test_arrays_of_more_dimensions_than_broadcasting_knows():
+    a = np.zeros((1,) * 34 + (2,))
+    assert_same(lambda x: (x + 1).shape, a)
+    assert_same(lambda x: (x + x).shape, a)

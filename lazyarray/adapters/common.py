@@ -71,6 +71,12 @@ def truth(obj: Any, why: str = "an answer of True or False") -> bool:
     return bool(fetch(obj, why))
 
 
+def refuse_negative_zero(start: Any) -> None:
+    """A sum's ``initial=-0.0`` is NumPy's: the device starts from zero, which swallows it."""
+    if isinstance(start, (float, complex, np.inexact)) and start == 0 and np.signbit(start.real):
+        raise NotOnDevice("NumPy says what a sum that starts from a negative zero is")
+
+
 def holds(dtype: np.dtype) -> None:
     if not devices.current().can_hold(dtype):
         raise NotOnDevice(f"the device holds no {dtype}")

@@ -139,8 +139,8 @@ def median(xp, /, a, axis=None, out=None, overwrite_input=False, keepdims=False)
 
 def _count_valid(xp: Any, ordered: Any) -> Any:
     count = xp.sum(~xp.isnan(ordered), axis=-1)
-    if truth((count == 0).any(), "a slice of NaN"):
-        warn("All-NaN slice encountered")
+    for _ in range(int(fetch((count == 0).sum(), "slices of NaN"))):
+        warn("All-NaN slice encountered")       # once for each, as in NumPy
     return count
 
 

@@ -20,6 +20,7 @@ from .common import (
     intp_result,
     mask,
     reduced_shape,
+    refuse_negative_zero,
     truth,
 )
 
@@ -80,7 +81,10 @@ def _total(name: str, neutral: int, nan: bool = False) -> Any:
         if not _given(initial):
             return result
         start = _start(initial, result.dtype)
-        return result + start if name == "sum" else result * start
+        if name == "prod":
+            return result * start
+        refuse_negative_zero(start)
+        return result + start
 
     adapter.__name__ = f"nan{name}" if nan else name
     return adapter

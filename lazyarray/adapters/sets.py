@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
-from .common import array, axis_index, intp_result, newest, truth, tuple_type
+from .common import array, axis_index, fetch, intp_result, newest, truth, tuple_type
 from .shaping import concatenate
 
 _MOST_COLUMNS = 64
@@ -146,6 +146,11 @@ def isin(xp, /, element, test_elements, assume_unique=False, invert=False, *, ki
     a, b = _alike(xp, element, test_elements)
     if kind == "table" and not (element.dtype.kind in "biu" and b.dtype.kind in "biu"):
         raise NotOnDevice("kind='table' of other than integers")
+    if kind == "table" and b.size:
+        given = getattr(test_elements, "dtype", b.dtype)
+        low, high = fetch(xp.stack([b.min(), b.max()]), "the extent of the table")
+        if int(high) - int(low) > np.iinfo(np.uint8 if given.kind == "b" else given).max:
+            raise NotOnDevice("NumPy says what a table too long for its dtype is")
     return xp.isin(a, b, invert=bool(invert)).reshape(element.shape)
 
 
