@@ -5,8 +5,6 @@ import re
 import textwrap
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.rst"
 
@@ -23,10 +21,11 @@ def test_there_is_an_example():
     assert list(blocks())
 
 
-@pytest.mark.parametrize(("line", "code"), list(blocks()), ids=lambda value: value if isinstance(value, int) else "")
-def test_a_block_runs(line, code, tmp_path, monkeypatch):
+def test_the_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n" * line + code, str(README), "exec"), {"__name__": "__main__"})
+    names = {"__name__": "__main__"}
+    for line, code in blocks():
+        exec(compile("\n" * line + code, str(README), "exec"), names)
 
 
 def test_the_make_targets_exist():
