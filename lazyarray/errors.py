@@ -1,8 +1,6 @@
 """What lazyarray raises and warns of, beyond NumPy's own exceptions."""
 from __future__ import annotations
 
-import warnings
-
 __all__ = ["DeviceUnavailableError", "HostFallbackWarning", "LazyArrayError", "TransferError"]
 
 
@@ -31,17 +29,3 @@ class HostFallbackWarning(UserWarning):
 
 class NotOnDevice(Exception):
     """Internal signal: the device version can't do this call, for the reason given; NumPy does it on the host."""
-
-
-def error_in_general(text: str, module: str, lineno: int) -> bool:
-    """Whether the first filter that matches a fallback's warning is "error", and names neither it nor its words."""
-    filters = warnings._get_filters() if hasattr(warnings, "_get_filters") else warnings.filters  # Python 3.14 has one
-    for action, message, category, place, line in filters:
-        if (
-            issubclass(HostFallbackWarning, category)
-            and (message is None or message.match(text))
-            and (place is None or place.match(module))
-            and line in (0, lineno)
-        ):
-            return action == "error" and message is None and category is not HostFallbackWarning
-    return False

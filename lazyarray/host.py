@@ -1,11 +1,14 @@
 """The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import devices, functions, signatures, transfer, views, wrap
+from .fallbacks import warn_fallback
 from .storage import Storage
-from .trace import begin, end, warn_fallback
+from .trace import begin, end
 
 _sequence = (list, tuple)
 

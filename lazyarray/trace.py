@@ -13,9 +13,9 @@ from threading import Lock, get_ident
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from lazyarray.callers import user_frame, user_line
-from lazyarray.errors import HostFallbackWarning, TransferError, error_in_general
-from lazyarray.options import Scope, current, without
+from lazyarray.callers import user_line
+from lazyarray.errors import TransferError
+from lazyarray.options import Scope, without
 from lazyarray.reports import (
     LineTotal,
     by_line,

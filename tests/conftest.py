@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
     """Fallback warnings come once per process; a test must not depend on which tests ran before it."""
-    from lazyarray.trace import reset_warnings
+    from lazyarray.fallbacks import reset_warnings
 
     reset_warnings()
     yield

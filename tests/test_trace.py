@@ -14,7 +14,8 @@ import pytest
 import lazyarray
 from lazyarray import HostFallbackWarning, TransferError, no_transfers, options, trace
 from lazyarray.callers import user_line
-from lazyarray.trace import begin, end, reset_warnings, warn_fallback
+from lazyarray.fallbacks import reset_warnings, warn_fallback
+from lazyarray.trace import begin, end
 
 KINDS = ("upload", "materialise", "fallback", "synchronise")
 
