@@ -226,7 +226,7 @@ def _keep_with_slices(device, outline, items, arrays, shape, keep, value):
 def _drop_leading(value, ndim):
     """NumPy lets an assigned value have more dimensions, if the leading ones are 1."""
     while value.ndim > ndim and value.shape[0] == 1:
-        value = value[0]
+        value = value.reshape(value.shape[1:])
     return value
 
 
@@ -260,11 +260,11 @@ def value_for(x, target, value, broadcast=True):
         filled = np.empty((), dtype)
         filled[()] = value
         return filled[()]
-    if broadcast:
-        host = _drop_leading(host, target.ndim)
-        _check_broadcast(host.shape, target.shape)
     cast = np.empty(host.shape, dtype)
     cast[...] = host
+    if broadcast:
+        cast = _drop_leading(cast, target.ndim)
+        _check_broadcast(cast.shape, target.shape)
     return transfer.to_device(device, cast, "assigned from the host")
 
 
