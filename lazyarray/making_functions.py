@@ -14,22 +14,14 @@ import numpy as np
 from . import devices, views, wrap
 from .adapters import common
 from .errors import NotOnDevice
-from .storage import Storage
+from .making_series import SERIES, check_device, device_for, wrapped
 
 
 def _blank(layout: np.ndarray) -> Any:
     """A new device array laid out as an outline, its values undefined."""
-    device = devices.current()
-    if device.usable() is not None:
-        raise NotOnDevice(device.usable())
-    if not device.can_hold(layout.dtype):
-        raise NotOnDevice(f"the device holds no {layout.dtype}")
+    device = device_for(layout.dtype)
     block = device.empty((layout.nbytes,), np.dtype(np.uint8))
     return device.view(block, layout.shape, layout.dtype, layout.strides, 0)
-
-
-def _wrapped(array: Any) -> Any:
-    return wrap.new_array(Storage(devices.current(), array), None, array)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -64,16 +56,12 @@ def _fill(run: Any, array: Any, value: Any) -> None:
     array[...] = one[()]
 
 
-def _check_device(device: Any) -> None:
-    np.empty(0, device=device)      # NumPy words the error
-
-
 def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
     """The handler of `zeros_like` and its kin: the layout of the prototype, whose values nobody needs."""
 
     def made(run, prototype, fill, dtype, order, shape, device):
-        _check_device(device)
-        outline = run.outline(prototype)
+        check_device(device)
+        outline = run.outline(prototype) if run.is_lazy(prototype) else np.asarray(prototype)
         kind = outline.dtype if dtype is None else np.dtype(dtype)
         if shape is not None:
             shape = _shape(shape)
@@ -84,7 +72,7 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
         array = _blank(views.like(outline, order.upper(), kind, shape))
         if fill is not None:
             _fill(run, array, fill)
-        return _wrapped(array)
+        return wrapped(array)
 
     if func is np.full_like:
         def handler(run, /, a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
@@ -105,7 +93,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def handler(run, /, shape, dtype=None, order="C", *, device=None):
-        _check_device(device)
+        check_device(device)
         shape = _shape(shape)
         kind = np.dtype(float if dtype is None else dtype)
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in ("C", "F", "A", "K"):
@@ -115,7 +103,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
         array = _blank(layout)
         if value is not None:
             _fill(run, array, value)
-        return _wrapped(array)
+        return wrapped(array)
 
     return handler
 
@@ -204,16 +192,14 @@ def copy(run, /, a, order="K", subok=False):
 
 
 def astype(run, /, x, dtype, *, copy=True, device=None):
-    if not run.is_array(x):
-        raise TypeError(f"Input should be a NumPy array. It is a {type(x)} instead.")
-    _check_device(device)
+    check_device(device)
     return x.astype(dtype, copy=copy)
 
 
 MAKING: dict[Any, Callable[..., Any]] = {
     **{func: _made_by_numpy(func) for func in (
-        np.arange, np.eye, np.identity, np.tri, np.frombuffer, np.fromfile, np.fromfunction, np.fromiter,
-        np.fromstring, np.genfromtxt, np.loadtxt)},
+        np.frombuffer, np.fromfile, np.fromfunction, np.fromiter, np.fromstring, np.genfromtxt, np.loadtxt)},
+    **{func: SERIES[func] for func in (np.arange, np.eye, np.identity, np.tri)},
     np.array: _converting(np.array, "object dtype", copies=True), np.asarray: _asarray,
     np.asanyarray: _converting(np.asanyarray, "a dtype order"),
     np.ascontiguousarray: _converting(np.ascontiguousarray, "a dtype", "C"),

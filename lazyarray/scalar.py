@@ -4,20 +4,19 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import wrapt
-
 import numpy as np
 
 from . import dispatch, operators, ufuncs, wrap
 from .methods import VIA_FUNCTION
 
 
-class LazyScalar(wrapt.BaseObjectProxy):
+class LazyScalar:
     """One value on the device that is, to a program, the NumPy scalar that NumPy would return.
 
     Immutable and hashable, and an instance (``isinstance``) of that scalar type. Arithmetic with it
     stays on the device; ``float``, ``int``, ``if``, ``format``, ``hash`` and use as an index fetch the
-    value, once. It is a snapshot: later writes to the array it came from do not change it.
+    value, once. It is a snapshot: later writes to the array it came from do not change it. What the
+    device can't hold (strings, dates, long doubles) comes as NumPy's own scalar.
 
     Examples
     --------
@@ -27,7 +26,8 @@ class LazyScalar(wrapt.BaseObjectProxy):
     (True, np.True_, 6.0)
     """
 
-    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_value")
+    # No proxy: libraries ask `hasattr(s, "__len__")` or for `Iterable`, and a proxy has every special method.
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_value", "__weakref__")
 
     __array_priority__ = -1000000.0     # that of NumPy's scalars
 
@@ -100,7 +100,8 @@ class LazyScalar(wrapt.BaseObjectProxy):
         return wrap.value_of(self).__array_wrap__(array, context, return_scalar)
 
     def __array_namespace__(self, *, api_version=None):
-        raise AttributeError("__array_namespace__")
+        from . import numpy as namespace
+        return namespace.at_version(api_version)
 
     # -- the value ---------------------------------------------------------------------------
 
@@ -146,32 +147,19 @@ class LazyScalar(wrapt.BaseObjectProxy):
     def __bytes__(self):
         return bytes(wrap.value_of(self))
 
-    def __setitem__(self, index, value):
-        raise TypeError(f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object does not support "
-                        "item assignment")
-
     def __dir__(self):
         return dir(self.dtype.type)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("__array_interface__", "__array_struct__"):     # the properties above said no
-            raise AttributeError(name)
+        if name.startswith("_self_") or name in ("__array_interface__", "__array_struct__"):
+            raise AttributeError(name)      # the slots and the properties above said no
+        kind = self.dtype.type
+        if not hasattr(kind, name):         # known without the value
+            raise AttributeError(f"'{kind.__module__}.{kind.__name__}' object has no attribute {name!r}")
         return getattr(wrap.value_of(self), name)
 
-    def __setattr__(self, name, value):
-        if not name.startswith("_self_"):
-            raise AttributeError(f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object attribute "
-                                 f"'{name}' is read-only")
-        super().__setattr__(name, value)
-
-    def __iter__(self):
-        return iter(wrap.value_of(self))
-
-    def __len__(self):
-        return len(wrap.value_of(self))
-
-    def __contains__(self, value):
-        return value in wrap.value_of(self)
+    #: Python would iterate over whatever has `__getitem__`, until an IndexError.
+    __iter__ = None
 
     def __getitem__(self, index):
         if index == ():
@@ -272,32 +260,22 @@ def _through_array(name, func):
 
 
 def _complete():
+    # There are no in-place operators: `s += 1` makes a new scalar and rebinds the name.
     for name, ufunc in operators.BINARY.items():
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(LazyScalar, f"__{name}__", _binary(ufunc, operators.binary(ufunc, f"__r{name}__"), function))
         setattr(LazyScalar, f"__r{name}__", _binary(ufunc, operators.reflected(ufunc, f"__{name}__"),
                                                     _swapped(function)))
-        # No in-place operators: `s += 1` makes a new scalar and rebinds the name.
-        setattr(LazyScalar, f"__i{name}__", _rebinding(f"__{name}__"))
     LazyScalar.__pow__ = _binary(np.power, operators.power, pow)
     LazyScalar.__rpow__ = _binary(np.power, operators.reflected_power, _swapped(pow))
-    LazyScalar.__ipow__ = _rebinding("__pow__")
-    LazyScalar.__imatmul__ = LazyScalar.__matmul__ = operators.binary(np.matmul, "__rmatmul__")
-    LazyScalar.__rmatmul__ = operators.reflected(np.matmul, "__matmul__")
     for name, (ufunc, mirrored) in operators.COMPARISONS.items():
         setattr(LazyScalar, f"__{name}__", _binary(ufunc, operators.comparison(ufunc, mirrored),
                                                    getattr(operator, name)))
     for name, ufunc in operators.UNARY.items():
         setattr(LazyScalar, f"__{name}__", _unary(ufunc, getattr(operator, name)))
     for name, func in VIA_FUNCTION.items():
-        if name not in ("put", "choose", "diagonal", "swapaxes", "trace"):
+        if hasattr(np.generic, name) and name not in ("put", "choose", "diagonal", "swapaxes", "trace"):
             setattr(LazyScalar, name, _through_array(name, func))
-
-
-def _rebinding(name):
-    def method(self, other):
-        return getattr(self, name)(other)
-    return method
 
 
 _complete()

@@ -22,11 +22,11 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # A module imports from its own floor and from those below, and no two modules import each other by any detour.
 FLOORS = [
     {"errors", "options", "callers", "reports", "devices", "views", "ranges"},
-    {"mirror", "tracking", "transfer", "trace", "sharing"},
+    {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing"},
     {"compact", "storage"},
     {"fusion", "placement"},
     {
-        "functions", "view_functions", "lazy_functions", "making_functions", "adapters", "signatures", "host", "ufuncs",
+        "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",
         "ufunc_call", "ufunc_methods", "indexing", "wrap", "dispatch", "display", "flags",
     },
     {"methods", "attributes", "operators", "protocols", "scalar", "array", "convert", "numpy"},
@@ -34,11 +34,12 @@ FLOORS = [
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
 # Rooms that take several files are found by the name that the files begin with: indexing_arrays.py is indexing.
-FAMILIES = {"adapters", "mirror", "indexing"}
+FAMILIES = {"adapters", "indexing", "making", "mirror"}
 
 # Imports inside a function, against the direction, that cannot be otherwise
 LATE = {
     ("array", "numpy"): "__array_namespace__ returns a namespace that is built on the array",
+    ("scalar", "numpy"): "as in array",
 }
 
 LONGEST = 400

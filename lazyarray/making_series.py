@@ -1,0 +1,246 @@
+"""Arrays that a few numbers describe: ``arange(n)``, ``linspace(0, 1)``, ``eye(3)``, ``indices(shape)``.
+
+They are computed on the device, so that nothing is copied. The steps are NumPy's, each rounded as it rounds them: the
+device's own versions may fuse a product and a sum into one rounding. What else than real numbers is given, and every
+dtype that the device can't hold, is left to NumPy.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import devices, wrap
+from .errors import NotOnDevice
+from .storage import Storage
+
+_REAL = (int, float, bool, np.float64, np.float32, np.float16, np.int64, np.int32)
+_LARGEST = 2**62
+
+
+def check_device(device: Any) -> None:
+    np.empty(0, device=device)      # NumPy words the error
+
+
+def wrapped(array: Any) -> Any:
+    return wrap.new_array(Storage(devices.current(), array), None, array)
+
+
+def device_for(dtype: np.dtype) -> Any:
+    """The device, if it can be used and can hold `dtype`."""
+    device = devices.current()
+    if device.usable() is not None:
+        raise NotOnDevice(device.usable())
+    if dtype.itemsize == 0 or not device.can_hold(dtype):
+        raise NotOnDevice(f"the device holds no {dtype}")
+    return device
+
+
+def _numbers(*values: Any) -> None:
+    if any(type(v) not in _REAL for v in values):
+        raise NotOnDevice("something else than real numbers")
+
+
+# -- equal steps -----------------------------------------------------------------------------
+
+def arange(run, start, /, stop=None, step=1, *, dtype=None, device=None):
+    check_device(device)
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        step = 1
+    _numbers(start, stop, step)
+    if dtype is None:
+        # By the types; of Python's numbers only integers have a dtype that goes by the value.
+        if any(type(v) is int and not -_LARGEST < v < _LARGEST for v in (start, stop, step)):
+            raise NotOnDevice("integers that NumPy may hold as objects")
+        dtype = np.arange(start - start, stop - stop, step).dtype
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iuf":
+        raise NotOnDevice(f"NumPy says what a range of {dtype} is")
+    start, stop, step = (v.item() if isinstance(v, np.generic) else v for v in (start, stop, step))
+    quotient = (stop - start) / step
+    if not abs(quotient) < _LARGEST:
+        raise NotOnDevice("NumPy words the error")
+    n = max(0, math.ceil(quotient))
+    # NumPy stores the first two values, and goes on by their difference.
+    head = np.empty(2, dtype)
+    for i in range(min(n, 2)):
+        head[i] = start + step if i else start
+    xp = device_for(dtype).xp
+    return wrapped(_integers(xp, n, head) if dtype.kind in "iu" else _floats(xp, n, head))
+
+
+def _integers(xp: Any, n: int, head: np.ndarray) -> Any:
+    wide = np.dtype(np.int64 if head.dtype.kind == "i" else np.uint64)
+    array = xp.arange(n, dtype=wide)
+    first, second = (int(v) for v in head) if n > 1 else (int(head[0]) if n else 0, 0)
+    delta = second - first
+    if n > 1 and delta != 1:
+        array *= np.array(delta % 2**64, np.uint64).astype(wide)[()]
+    if n and first:
+        array += wide.type(first)
+    return array.astype(head.dtype, copy=False)
+
+
+def _floats(xp: Any, n: int, head: np.ndarray) -> Any:
+    dtype = head.dtype
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    array = xp.arange(n, dtype=work)
+    if n > 1:
+        first, second = head.astype(work)
+        with np.errstate(all="ignore"):
+            delta = second - first
+            exact = first + delta == second
+        if not np.isfinite(delta):
+            raise NotOnDevice("NumPy says where infinite steps lead")
+        if delta != 1:
+            array *= delta
+        if first:
+            array += first
+        if not exact:
+            array[1] = second
+    elif n:
+        array[0] = head.astype(work)[0]
+    return array.astype(dtype, copy=False)
+
+
+def linspace(run, /, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    check_device(device)
+    _numbers(start, stop)
+    num = operator.index(num)
+    if num < 0 or axis not in (0, -1):
+        raise NotOnDevice("NumPy words the error")
+    kind = np.linspace(start, stop, 0).dtype
+    target = kind if dtype is None else np.dtype(dtype)
+    if target.kind not in "iufc":
+        raise NotOnDevice(f"NumPy says what {target} makes of numbers")
+    device_for(target)
+    values, step = _evenly(device_for(kind).xp, kind, start, stop, num, endpoint)
+    if target.kind in "iu":
+        values = devices.current().xp.floor(values)
+    x = wrapped(values.astype(target, copy=False))
+    return (x, step) if retstep else x
+
+
+def _evenly(xp: Any, dtype: np.dtype, start: Any, stop: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
+    """`num` values of a float `dtype`, and the step between them."""
+    start, stop = dtype.type(start), dtype.type(stop)
+    delta, div = stop - start, num - 1 if endpoint else num
+    y = xp.arange(num, dtype=dtype)
+    step = math.nan
+    if div > 0:
+        step = delta / div
+        if step == 0:       # the step is too small to be told from nothing
+            y /= dtype.type(div)
+            y *= delta
+        else:
+            y *= step
+    if start:
+        y += start
+    if endpoint and num > 1:
+        y[-1] = stop
+    return y, step
+
+
+def logspace(run, /, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    if type(base) not in (int, float):
+        raise NotOnDevice("NumPy says what bases there are")
+    y = run.device(linspace(run, start, stop, num, endpoint, False, None, axis))
+    target = y.dtype if dtype is None else np.dtype(dtype)
+    if target.kind not in "fc":
+        raise NotOnDevice("NumPy says how powers become whole numbers")
+    xp = device_for(target).xp
+    return wrapped(xp.power(y.dtype.type(base), y).astype(target, copy=False))
+
+
+def geomspace(run, /, start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    _numbers(start, stop)
+    target = None if dtype is None else np.dtype(dtype)
+    kind = np.result_type(np.asarray(start), np.asarray(stop), float(num), np.zeros((), target))
+    target = target or kind
+    if not start * stop > 0 or kind.kind != "f" or target.kind not in "fc" or math.isinf(start * stop):
+        raise NotOnDevice("NumPy says what goes through zero, and what is whole or complex")
+    device_for(target)
+    sign, start, stop = np.sign(kind.type(start)), abs(kind.type(start)), abs(kind.type(stop))
+    y = run.device(logspace(run, np.log10(start), np.log10(stop), num, endpoint, 10.0, kind, axis))
+    num = operator.index(num)
+    # What the logarithm lost, the ends get back.
+    if num > 0:
+        y[0] = start
+    if num > 1 and endpoint:
+        y[-1] = stop
+    if sign < 0:
+        y *= sign
+    return wrapped(y.astype(target, copy=False))
+
+
+# -- places ----------------------------------------------------------------------------------
+
+def eye(run, /, N, M=None, k=0, dtype=float, order="C", *, device=None):
+    check_device(device)
+    dtype = np.dtype(dtype)
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    if min(N, M) < 0 or order not in ("C", "F"):
+        raise NotOnDevice("NumPy words the error")
+    return wrapped(device_for(dtype).xp.eye(N, M, k, dtype, order))
+
+
+def identity(run, /, n, dtype=None):
+    return eye(run, n, dtype=dtype)
+
+
+def tri(run, /, N, M=None, k=0, dtype=float):
+    dtype = np.dtype(dtype)
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    if min(N, M) < 0:
+        raise NotOnDevice("NumPy says what a negative size is")
+    return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
+
+
+def indices(run, /, dimensions, dtype=int, sparse=False):
+    shape = tuple(operator.index(n) for n in dimensions)
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iuf" or any(n < 0 for n in shape):
+        raise NotOnDevice("NumPy says what such indices are")
+    xp = device_for(dtype).xp
+    lines = [xp.arange(n, dtype=dtype).reshape([n if i == axis else 1 for i in range(len(shape))])
+             for axis, n in enumerate(shape)]
+    if sparse:
+        return tuple(map(wrapped, lines))
+    array = xp.empty((len(shape), *shape), dtype)
+    for place, line in zip(array, lines):
+        place[...] = line
+    return wrapped(array)
+
+
+# -- frequencies -----------------------------------------------------------------------------
+
+def fftfreq(run, /, n, d=1.0, device=None):
+    check_device(device)
+    _numbers(d)
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise NotOnDevice("NumPy words the error")
+    xp = device_for(np.dtype(float)).xp
+    array = xp.arange(n, dtype=np.dtype(float))
+    array[(n - 1) // 2 + 1:] -= float(n)
+    return wrapped(array * (1.0 / (n * d)))
+
+
+def rfftfreq(run, /, n, d=1.0, device=None):
+    check_device(device)
+    _numbers(d)
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise NotOnDevice("NumPy words the error")
+    xp = device_for(np.dtype(float)).xp
+    return wrapped(xp.arange(n // 2 + 1, dtype=np.dtype(float)) * (1.0 / (n * d)))
+
+
+SERIES: dict[Any, Any] = {
+    np.arange: arange, np.linspace: linspace, np.logspace: logspace, np.geomspace: geomspace, np.eye: eye,
+    np.identity: identity, np.tri: tri, np.indices: indices, np.fft.fftfreq: fftfreq, np.fft.rfftfreq: rfftfreq,
+}

@@ -1,0 +1,269 @@
+"""Creation functions: NumPy's by name, parameters and errors, with lazy arrays as their results.
+
+Three kinds, a table each: what a shape and numbers describe is made on the device, what is made of other arrays takes
+lists and host arrays as well, and what NumPy computes or reads on the host stays there until the device needs it.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as _np
+
+from lazyarray import convert, devices, wrap
+from lazyarray.dispatch import RUN
+from lazyarray.errors import NotOnDevice
+from lazyarray.host import on_host
+from lazyarray.making_functions import MAKING
+from lazyarray.making_series import SERIES, check_device
+
+_HANDLERS = {**SERIES, **MAKING}
+
+
+def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Make what NumPy's `func` makes, on the device if that can be.
+
+    NumPy has the last word on what the device's version refuses: its result, or its error.
+    """
+    try:
+        return _HANDLERS[func](RUN, *args, **kwargs)
+    except devices.current().faults:
+        raise
+    except NotOnDevice as reason:
+        return on_host(func, args, kwargs, str(reason))
+    except (TypeError, ValueError, ArithmeticError, AttributeError, IndexError):
+        return lazy(func(*args, **kwargs))
+
+
+def lazy(result: Any) -> Any:
+    """`result` with lazy arrays in place of the ndarrays in it, which nobody else holds; subclasses stay."""
+    if type(result) is _np.ndarray:
+        x = wrap.host_result(result)
+        if not result.flags.writeable:
+            x.setflags(write=False)
+        return x
+    if type(result) in (list, tuple):
+        return type(result)(map(lazy, result))
+    return result
+
+
+def _is_subclass(obj: Any) -> bool:
+    return isinstance(obj, _np.ndarray) and not wrap.is_lazy(obj) and type(obj) not in (_np.ndarray, _np.memmap)
+
+
+# -- conversions -----------------------------------------------------------------------------
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None,
+            copy: bool | None = None) -> Any:
+    """`numpy.asarray`: a lazy array as it is, anything else copied to the device."""
+    check_device(device)
+    a = _stacked(a, copy)
+    if not wrap.is_array(a):
+        a = convert.asarray(a, dtype, copy=copy)
+        copy = None
+    return made(_np.asarray, a, dtype, order, copy=copy)
+
+
+def _stacked(obj: Any, copy: bool | None = None) -> Any:
+    """A nested list of lazy arrays and scalars as one lazy array, without a look at the values."""
+    first = obj
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if first is obj or not wrap.is_lazy(first):
+        return obj
+    items = [_stacked(o) for o in obj]
+    if not all(map(wrap.is_lazy, items)) or len({o.shape for o in items}) > 1:
+        return obj
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return _np.stack(items)
+
+
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: str | None = "K", subok: bool = False,
+          ndmin: int = 0, **kwargs: Any) -> Any:
+    """`numpy.array`: a copy on the device, with at least `ndmin` dimensions."""
+    if subok and _is_subclass(object):
+        return _np.array(object, dtype, copy=copy, order=order, subok=True, ndmin=ndmin, **kwargs)
+    object = _stacked(object, copy)
+    if not wrap.is_array(object):
+        if kwargs:
+            object = _np.array(object, dtype, **kwargs)
+        object = convert.asarray(object, dtype, copy=copy)
+        copy = None     # the upload is the copy that was asked for
+    return made(_np.array, object, dtype, copy=copy, order=order, ndmin=ndmin)
+
+
+def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None,
+               copy: bool | None = None) -> Any:
+    """`numpy.asanyarray`: as `asarray`, but subclasses of ndarray pass through."""
+    if _is_subclass(a):
+        return _np.asanyarray(a, dtype, order)
+    return asarray(a, dtype, order, device=device, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """`numpy.ascontiguousarray` on the device."""
+    return made(_np.ascontiguousarray, asarray(a, dtype))
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """`numpy.asfortranarray` on the device."""
+    return made(_np.asfortranarray, asarray(a, dtype))
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+    """`numpy.asarray_chkfinite`: `asarray` that refuses infinities and NaNs, with ValueError."""
+    x = asarray(a, dtype, order)
+    if x.dtype.char in _np.typecodes["AllFloat"] and not _np.isfinite(x).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return x
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
+    """`numpy.require` on the device."""
+    return made(_np.require, asarray(a), dtype, requirements)
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """`numpy.copy`: a copy on the device."""
+    return array(a, order=order, subok=subok)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """`numpy.frombuffer`: a copy of the buffer on the device, read-only where the buffer is."""
+    host = _np.frombuffer(buffer, dtype, count, offset)
+    x = convert.asarray(host)
+    if not host.flags.writeable:
+        x.setflags(write=False)
+    return x
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """`numpy.from_dlpack`: memory on the device is shared, memory on the host copied to it.
+
+    Raises BufferError if ``copy=False`` and the memory is on the host.
+    """
+    check_device(device)
+    shared = x.view() if wrap.is_array(x) else None
+    if shared is None:
+        found = devices.current().from_foreign(x)
+        shared = None if found is None else wrap.share(devices.current(), found)
+    if shared is not None:
+        return shared.copy(order="K") if copy else shared
+    if copy is not None and not copy:
+        raise BufferError("the memory is on the host, and is copied to the device")
+    return convert.asarray(_np.from_dlpack(x))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """`numpy.fromfunction`: `function` is called with lazy arrays of indices."""
+    return function(*made(_np.indices, shape, dtype), **kwargs)
+
+
+# -- the tables ------------------------------------------------------------------------------
+
+#: Made on the device of a shape, of numbers, or of the layout of a prototype.
+DESCRIBED = (
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange eye identity tri indices"
+).split()
+
+#: As above where numbers are given, and made of arrays otherwise.
+SPACED = "linspace logspace geomspace".split()
+
+#: NumPy's functions of arrays, which here take lists and host arrays to the device; which arguments are arrays.
+OF_ARRAYS: dict[str, slice] = {
+    "diag": slice(1), "diagflat": slice(1), "vander": slice(1), "tril": slice(1), "triu": slice(1),
+    "tril_indices_from": slice(1), "triu_indices_from": slice(1), "meshgrid": slice(None), "ix_": slice(None),
+}
+
+#: Computed or read by NumPy on the host.
+ON_HOST = (
+    "fromfile fromiter fromregex fromstring genfromtxt loadtxt load bartlett blackman hamming hanning kaiser "
+    "tril_indices triu_indices mask_indices diag_indices"
+).split()
+
+CONVERSIONS = (array, asarray, asanyarray, ascontiguousarray, asfortranarray, asarray_chkfinite, require, copy,
+               frombuffer, from_dlpack, fromfunction)
+
+
+def _described(func: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.partial(made, func)
+
+
+class Grid:
+    """`numpy.mgrid` or `numpy.ogrid`: made on the host, and copied to the device when it is needed there."""
+
+    def __init__(self, grid: Any):
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        return lazy(self._grid[key])
+
+
+def _spaced(func: Callable[..., Any]) -> Callable[..., Any]:
+    def create(start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(wrap.is_lazy, (start, stop))):
+            return func(start, stop, *args, **kwargs)
+        if _np.ndim(start) or _np.ndim(stop):
+            return func(asarray(start), asarray(stop), *args, **kwargs)
+        return made(func, start, stop, *args, **kwargs)
+    return create
+
+
+def _of_arrays(func: Callable[..., Any], which: slice) -> Callable[..., Any]:
+    def create(*args: Any, **kwargs: Any) -> Any:
+        args = list(args)
+        args[which] = [a if wrap.is_lazy(a) or _is_subclass(a) else asarray(a) for a in args[which]]
+        return func(*args, **kwargs)
+    return create
+
+
+def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:
+    def create(*args: Any, **kwargs: Any) -> Any:
+        return lazy(func(*args, **kwargs))
+    return create
+
+
+def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("like") is not None:
+            return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
+        kwargs.pop("like", None)
+        return create(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = func.__name__
+    call.__module__ = "lazyarray.numpy"
+    call.__doc__ = doc
+    try:
+        call.__signature__ = inspect.signature(func)    # type: ignore[attr-defined]
+    except ValueError:
+        pass        # NumPy's functions in C have told theirs since 2.4
+    return call
+
+
+def _functions() -> Iterator[tuple[Callable[..., Any], Callable[..., Any], str]]:
+    for name in DESCRIBED:
+        func = getattr(_np, name)
+        yield func, _described(func), f"`numpy.{name}`, made on the device."
+    for name in SPACED:
+        func = getattr(_np, name)
+        yield func, _spaced(func), f"`numpy.{name}`, computed on the device."
+    for name, which in OF_ARRAYS.items():
+        func = getattr(_np, name)
+        yield func, _of_arrays(func, which), f"`numpy.{name}`, whose arrays may be lists, and whose result is lazy."
+    for name in ON_HOST:
+        func = getattr(_np, name)
+        yield func, _on_host(func), f"`numpy.{name}`: made on the host, and copied to the device when needed there."
+    for convert_one in CONVERSIONS:
+        yield getattr(_np, convert_one.__name__), convert_one, convert_one.__doc__ or ""
+
+
+#: What makes arrays in the namespace, by name.
+FUNCTIONS: dict[str, Any] = {
+    **{func.__name__: _named(func, create, doc) for func, create, doc in _functions()},
+    "mgrid": Grid(_np.mgrid), "ogrid": Grid(_np.ogrid),
+}

@@ -1,0 +1,74 @@
+"""`numpy.fft`, whose frequencies are lazy arrays.
+
+Examples
+--------
+>>> from lazyarray.numpy import fft
+>>> fft.fftfreq(4, dtype="f4")
+array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as _np
+
+from .creation import made
+
+
+def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+    """`numpy.fft.fftfreq`, computed on the device, with the `dtype` of the array API standard.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float, optional
+        Time between two samples; the frequencies are in cycles per unit of it.
+    device : {None, "cpu"}
+        What NumPy takes.
+    dtype : data-type, optional
+        A real one; float64 by default.
+
+    Returns
+    -------
+    LazyNdarray
+        Shape (n,).
+    """
+    return _typed(made(_np.fft.fftfreq, n, d, device), dtype)
+
+
+def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+    """`numpy.fft.rfftfreq`, computed on the device, with the `dtype` of the array API standard.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float, optional
+        Time between two samples; the frequencies are in cycles per unit of it.
+    device : {None, "cpu"}
+        What NumPy takes.
+    dtype : data-type, optional
+        A real one; float64 by default.
+
+    Returns
+    -------
+    LazyNdarray
+        Shape (n // 2 + 1,).
+    """
+    return _typed(made(_np.fft.rfftfreq, n, d, device), dtype)
+
+
+def _typed(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else x.astype(dtype, copy=False)
+
+
+__all__ = list(_np.fft.__all__)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_np.fft, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_np.fft)
