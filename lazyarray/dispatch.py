@@ -111,7 +111,7 @@ def _on_device(func, adapter, path, args, kwargs):
         raise
     except NotOnDevice as error:
         reason = str(error)
-    except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         reason = f"{type(error).__name__} on the device: {error}"
     return host.on_host(func, args, kwargs, reason)
 

@@ -127,7 +127,7 @@ def take(x, outline, index):
             result = wrap.device_of(x)[parsed.device()]
     except device.faults:
         raise
-    except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
     if token is not None:
         end(token)
@@ -148,7 +148,7 @@ def put(x, outline, index, value):
             target[items] = value
         except device.faults:
             raise
-        except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 

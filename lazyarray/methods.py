@@ -274,7 +274,7 @@ def _in_place(x, name, args, kwargs, on_device):
             raise
         except NotOnDevice as error:
             reason = str(error)
-        except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             reason = f"{type(error).__name__} on the device: {error}"
     else:
         reason = "the array lives on the host"

@@ -124,7 +124,7 @@ class Storage:
         """The outline of the device array that the storage was made of."""
         root = self.root
         if not root.flags.c_contiguous:
-            self.block  # settles the root's offset
+            self.block  # noqa: B018  settles the root's offset
         self._root_view = views.outline(root.shape, root.dtype, root.strides, self._root_offset)
         return self._root_view
 

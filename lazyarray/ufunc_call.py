@@ -197,7 +197,7 @@ def _launched(device, function, arguments):
         raise
     except NotOnDevice:
         raise
-    except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 

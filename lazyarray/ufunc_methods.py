@@ -283,7 +283,7 @@ def at(ufunc, inputs, kwargs):
                 getattr(device.xp, functions.UFUNCS[ufunc]).at(array, items, operand)
         except device.faults:
             raise
-        except Exception as error:  # contract, point 4: whatever the device refuses, NumPy decides
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 

@@ -104,7 +104,7 @@ def _quick(ufunc, inputs):
 
 
 def _quick_in_place(ufunc, inputs, outs):
-    """``x += y`` where the device ufunc may write straight into `x`: nothing else looks at it, and `y` is not a part."""
+    """``x += y`` where the device ufunc may write straight into `x`: nothing else sees it, and `y` is not a part."""
     array_type = wrap._array_type
     x, y = inputs
     if type(x) is not array_type or len(outs) != 1 or outs[0] is not x or (a := x._self_array) is None:
