@@ -4,8 +4,9 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-import lazyarray
 import numpy as np
+
+import lazyarray
 from lazyarray import devices, tracking
 from lazyarray.reports import align
 

@@ -6,9 +6,8 @@ import math
 import sys
 from typing import Any
 
-import wrapt
-
 import numpy as np
+import wrapt
 
 from . import (
     attributes,

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-
 from operands import DEVICE_DTYPES, HOST_DTYPES, HOST_UNTYPED, HOSTED, KNOWN, LAYOUTS, TYPED, Operands
 from parity_compare import array_difference, difference, leaves, show
 

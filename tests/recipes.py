@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
 import recipes_host
 from parity import NAMES, Case, call_case
 from recipes_host import HOST, UNSET

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from parity_compare import close, host, leaves
 
 #: Decompositions and solutions: other algorithms than LAPACK's are allowed to differ in the last digits.

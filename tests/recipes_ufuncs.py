@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.testing.overrides import get_overridable_numpy_ufuncs
-
 from parity import Case, call_case
 
 UNARY = """

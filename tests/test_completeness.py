@@ -8,16 +8,16 @@ from __future__ import annotations
 import importlib
 import itertools
 
-import lazyarray
 import numpy as np
-import pytest
-from lazyarray import functions
-from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
-
 import operands
+import pytest
 import recipes
 import recipes_members
 import recipes_ufuncs
+from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
+
+import lazyarray
+from lazyarray import functions
 
 # NumPy lists only what has been imported.
 for _module in ("char", "fft", "lib.recfunctions", "lib.scimath", "linalg", "ma", "polynomial", "rec", "strings"):

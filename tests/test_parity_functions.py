@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-import pytest
-from lazyarray import functions
-
 import parity
+import pytest
 import recipes
+
+from lazyarray import functions
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 NAMED = {recipes.name_of(func): func for func in recipes.RECIPES}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 import parity
+import pytest
 import recipes_members
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"

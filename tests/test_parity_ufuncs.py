@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-import pytest
-from lazyarray import functions
-
 import parity
+import pytest
 import recipes_ufuncs
+
+from lazyarray import functions
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 GROUPS = dict(recipes_ufuncs.groups())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 import parity
+import pytest
 import recipes
 import recipes_members
 import recipes_ufuncs

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import LazyArrayError
 from . import simulated_dlpack as dlpack
 from . import simulated_members  # noqa: F401 - gives the array its operators
-from ..errors import LazyArrayError
 from .base import HOLDABLE, Device
 from .simulated_array import SimulatedArray, fill_from_host
 from .simulated_functions import DeviceContext, namespace
