@@ -35,6 +35,7 @@ from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
 from .ranges import Ranges
+from .writing import Writing
 
 _u8 = np.dtype(np.uint8)
 _making_lock = threading.Lock()
@@ -160,7 +161,7 @@ class Storage:
         With `overwrite` all of it will be, so that bytes which only the host has are not
         uploaded first.
         """
-        return _Writing(self, view, array, overwrite)
+        return Writing(self, view, array, overwrite)
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
@@ -357,53 +358,3 @@ def _empty(view) -> np.ndarray:
     array = np.empty(view.shape, view.dtype)
     array.flags.writeable = view.flags.writeable
     return array
-
-
-class _Writing(contextlib.AbstractContextManager):
-    """`Storage.write_device`: a class because a generator would double the cost of ``x += 1``."""
-
-    __slots__ = ("storage", "view", "array", "overwrite", "lock", "place")
-
-    def __init__(self, storage, view, array, overwrite):
-        self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
-        self.lock = None
-        self.place = None
-
-    def __enter__(self):
-        storage, view = self.storage, self.view
-        if storage.device.count > 1:
-            self.place = storage.place()
-            self.place.__enter__()
-        if not storage.quiet:
-            # Held until the aliases are refreshed: in between, the mirror is older than the device.
-            self.lock = storage.lock
-            self.lock.acquire()
-            overwritten = Ranges.EMPTY
-            if self.overwrite:
-                overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
-            try:
-                storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
-            except BaseException:       # `__exit__` will not be called
-                self.lock.release()
-                raise
-        storage._join()
-        for stream in storage.joined:
-            storage.device.wait(stream)
-        return storage.device_view(view) if self.array is None else self.array
-
-    def __exit__(self, kind, error, traceback):
-        storage = self.storage
-        if self.place is not None:
-            self.place.__exit__(kind, error, traceback)
-        if self.lock is not None:
-            try:
-                storage._wrote_device(self.view)
-            finally:
-                self.lock.release()
-        elif storage.mirror is None and storage.quiet:
-            storage.stream = storage.device.stream()
-            storage.joined = ()
-            storage.reads = 0
-        else:
-            storage._wrote_device(self.view)
-        return None

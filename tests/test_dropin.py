@@ -37,7 +37,8 @@ def assert_same(call, *arrays):
 
 @pytest.mark.parametrize("key", [
     (), True, False, ..., None, (1, 2), (1,), [-1, -2], [], [True, 1], [True, True], [1.0, 2.0],
-    np.array([[1, 2], [3, 4]]), np.array([], dtype="S"), slice(5, 1, -2), np.int8(3), np.arange(9) % 2 == 0, np.zeros(10, bool)], ids=repr)
+    np.array([[1, 2], [3, 4]]), np.array([], dtype="S"), slice(5, 1, -2), np.int8(3),
+    np.arange(9) % 2 == 0, np.zeros(10, bool)], ids=repr)
 def test_flat_takes_and_refuses_the_indexes_that_an_ndarrays_flat_does(key):
     a = np.arange(9.0).reshape(3, 3)
     assert_same(lambda x: x.flat[key], a)

@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = [
     {"errors", "options", "callers", "reports", "devices", "views", "ranges"},
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing"},
-    {"compact", "storage"},
+    {"compact", "storage", "writing"},
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",

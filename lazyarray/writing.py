@@ -1,0 +1,57 @@
+"""The context in which device code writes into a storage."""
+from __future__ import annotations
+
+import contextlib
+
+from . import views
+from .ranges import Ranges
+
+
+class Writing(contextlib.AbstractContextManager):
+    """`Storage.write_device`: a class because a generator would double the cost of ``x += 1``."""
+
+    __slots__ = ("storage", "view", "array", "overwrite", "lock", "place")
+
+    def __init__(self, storage, view, array, overwrite):
+        self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
+        self.lock = None
+        self.place = None
+
+    def __enter__(self):
+        storage, view = self.storage, self.view
+        if storage.device.count > 1:
+            self.place = storage.place()
+            self.place.__enter__()
+        if not storage.quiet:
+            # Held until the aliases are refreshed: in between, the mirror is older than the device.
+            self.lock = storage.lock
+            self.lock.acquire()
+            overwritten = Ranges.EMPTY
+            if self.overwrite:
+                overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
+            try:
+                storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
+            except BaseException:       # `__exit__` will not be called
+                self.lock.release()
+                raise
+        storage._join()
+        for stream in storage.joined:
+            storage.device.wait(stream)
+        return storage.device_view(view) if self.array is None else self.array
+
+    def __exit__(self, kind, error, traceback):
+        storage = self.storage
+        if self.place is not None:
+            self.place.__exit__(kind, error, traceback)
+        if self.lock is not None:
+            try:
+                storage._wrote_device(self.view)
+            finally:
+                self.lock.release()
+        elif storage.mirror is None and storage.quiet:
+            storage.stream = storage.device.stream()
+            storage.joined = ()
+            storage.reads = 0
+        else:
+            storage._wrote_device(self.view)
+        return None
