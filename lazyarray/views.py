@@ -85,39 +85,51 @@ def reshaped(view: np.ndarray, shape, order="C") -> np.ndarray | None:
         except ValueError:
             _check_reshape(view, shape, order)
             return None
-    _check_reshape(view, shape, order)
-    result = view.view()
-    if order == "F" or (order == "A" and view.flags.fnc):
-        turned = result.T
-        try:
-            turned.shape = _resolve(view.size, shape)[::-1]
-        except AttributeError:
-            return None
-        return turned.T
-    try:
-        result.shape = shape
-    except AttributeError:
+    new = _check_reshape(view, shape, order)
+    fortran = order in ("F", "f") or order in ("A", "a") and view.flags.fnc
+    found = (_regrouped(view.shape[::-1], view.strides[::-1], new[::-1], view.itemsize) if fortran
+             else _regrouped(view.shape, view.strides, new, view.itemsize))
+    if found is None:
         return None
+    result = outline(new, view.dtype, found[::-1] if fortran else found, offset_of(view))
+    result.flags.writeable = view.flags.writeable
     return result
 
 
-def _resolve(size: int, shape) -> tuple[int, ...]:
-    dims = tuple(shape) if np.iterable(shape) else (shape,)
-    known = 1
-    for n in dims:
-        if n != -1:
-            known *= n
-    return tuple(size // known if n == -1 and known else n for n in dims)
+def _regrouped(shape, strides, new, itemsize: int) -> tuple[int, ...] | None:
+    """The strides of the same elements, in C order, in a new shape; None if one stride can't reach them.
+
+    For NumPy before 2.1, which can't be asked: there a reshape that needs a copy reads the memory.
+    """
+    if 0 in new:
+        return outline(new, np.dtype((np.void, itemsize))).strides
+    old = [(n, stride) for n, stride in zip(shape, strides) if n != 1]
+    found: list[int] = []
+    i = k = 0
+    while i < len(new) and k < len(old):
+        first_new, first_old = i, k
+        count, held = new[i], old[k][0]
+        i, k = i + 1, k + 1
+        while count != held:        # the smallest group of new axes that covers a group of old ones
+            if count < held:
+                count, i = count * new[i], i + 1
+            else:
+                held, k = held * old[k][0], k + 1
+        if any(old[j][1] != old[j + 1][0] * old[j + 1][1] for j in range(first_old, k - 1)):
+            return None
+        stride = old[k - 1][1]
+        group = []
+        for n in reversed(new[first_new:i]):
+            group.append(stride)
+            stride *= n
+        found += group[::-1]
+    return (*found, *[found[-1] if found else itemsize] * (len(new) - len(found)))
 
 
-def _check_reshape(view: np.ndarray, shape, order) -> None:
-    """Raise NumPy's error if `shape` can't hold the view."""
+def _check_reshape(view: np.ndarray, shape, order) -> tuple[int, ...]:
+    """The new shape, without -1; NumPy's error if `shape` can't hold the view."""
     # An outline of the same size that is contiguous reshapes without a copy, or not at all.
-    flat = outline((view.size,), np.uint8)
-    if _RESHAPE_HAS_COPY:
-        flat.reshape(shape, order=order, copy=False)
-    else:
-        flat.shape = shape
+    return outline((view.size,), np.uint8).reshape(shape, order=order).shape
 
 
 _ORDERS = {key: order for order in "CFAK" for key in (order, order.lower(), order.encode())}
