@@ -60,7 +60,6 @@ def arange(run, start, /, stop=None, step=1, *, dtype=None, device=None):
     dtype = np.dtype(dtype)
     if dtype.kind not in "iuf":
         raise NotOnDevice(f"NumPy says what a range of {dtype} is")
-    start, stop, step = (v.item() if isinstance(v, np.generic) else v for v in (start, stop, step))
     quotient = (stop - start) / step
     if not abs(quotient) < _LARGEST:
         raise NotOnDevice("NumPy words the error")

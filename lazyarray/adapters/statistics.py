@@ -277,7 +277,7 @@ def vander(xp, /, x, N=None, increasing=False):
     if n > 1:
         powers[:, 1:] = x[:, None]
         powers = xp.cumprod(powers, axis=1)
-    return powers if increasing else powers[:, ::-1]
+    return powers if increasing else xp.ascontiguousarray(powers[:, ::-1])
 
 
 def polyfit(xp, /, x, y, deg, rcond=None, full=False, w=None, cov=False):

@@ -175,7 +175,7 @@ SPACED = "linspace logspace geomspace".split()
 #: NumPy's functions of arrays, which here take lists and host arrays to the device; which arguments are arrays.
 OF_ARRAYS: dict[str, slice] = {
     "diag": slice(1), "diagflat": slice(1), "vander": slice(1), "tril": slice(1), "triu": slice(1),
-    "tril_indices_from": slice(1), "triu_indices_from": slice(1), "meshgrid": slice(None), "ix_": slice(None),
+    "meshgrid": slice(None), "ix_": slice(None),
 }
 
 #: Computed or read by NumPy on the host.
