@@ -55,7 +55,7 @@ def _is_subclass(obj: Any) -> bool:
 
 # -- conversions -----------------------------------------------------------------------------
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None,
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             copy: bool | None = None) -> Any:
     """`numpy.asarray`: a lazy array as it is, anything else copied to the device."""
     check_device(device)
@@ -81,7 +81,7 @@ def _stacked(obj: Any, copy: bool | None = None) -> Any:
     return _np.stack(items)
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: str | None = "K", subok: bool = False,
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K", subok: bool = False,
           ndmin: int = 0, **kwargs: Any) -> Any:
     """`numpy.array`: a copy on the device, with at least `ndmin` dimensions."""
     if subok and _is_subclass(object):
@@ -95,7 +95,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: st
     return made(_np.array, object, dtype, copy=copy, order=order, ndmin=ndmin)
 
 
-def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None,
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
                copy: bool | None = None) -> Any:
     """`numpy.asanyarray`: as `asarray`, but subclasses of ndarray pass through."""
     if _is_subclass(a):
@@ -113,7 +113,7 @@ def asfortranarray(a: Any, dtype: Any = None) -> Any:
     return made(_np.asfortranarray, asarray(a, dtype))
 
 
-def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """`numpy.asarray_chkfinite`: `asarray` that refuses infinities and NaNs, with ValueError."""
     x = asarray(a, dtype, order)
     if x.dtype.char in _np.typecodes["AllFloat"] and not _np.isfinite(x).all():
@@ -214,9 +214,9 @@ def _spaced(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_arrays(func: Callable[..., Any], which: slice) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
-        args = list(args)
-        args[which] = [a if wrap.is_lazy(a) or _is_subclass(a) else asarray(a) for a in args[which]]
-        return func(*args, **kwargs)
+        given = list(args)
+        given[which] = [a if wrap.is_lazy(a) or _is_subclass(a) else asarray(a) for a in given[which]]
+        return func(*given, **kwargs)
     return create
 
 

@@ -15,7 +15,7 @@ _COMPAT = "array_api_compat.common._helpers"
 _absent = object()
 
 
-def at_version(api_version: str | None) -> ModuleType:
+def at_version(api_version: Any) -> ModuleType:
     """The namespace for the caller of ``x.__array_namespace__(api_version=...)``.
 
     It is `lazyarray.numpy`, in every version of the standard that the installed NumPy follows. A copy of
