@@ -9,6 +9,13 @@ import numpy as np
 from . import functions
 
 
+#: Functions in C whose signature `inspect` can't read in every release of NumPy.
+_POSITIONS = {
+    np.concatenate: {"out": 2}, np.dot: {"out": 2}, np.copyto: {"dst": 0}, np.putmask: {"a": 0},
+    np.busday_count: {"out": 5}, np.busday_offset: {"out": 6}, np.is_busday: {"out": 4},
+}
+
+
 @functools.cache
 def written_slots(func) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the parameters that a function modifies, `out` left out."""
@@ -18,11 +25,11 @@ def written_slots(func) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 @functools.cache
 def position(func, name: str) -> int | None:
-    try:
-        parameters = inspect.signature(func).parameters
-    except ValueError:      # a C function without a signature: its `out` is known by name only
-        return {np.concatenate: 2, np.dot: 2, np.where: None}.get(func) if name == "out" else None
-    for i, (key, parameter) in enumerate(parameters.items()):
+    """Where a parameter may stand among the positional arguments; None if it is given by name only."""
+    known = _POSITIONS.get(func)
+    if known is not None:
+        return known[name]
+    for i, (key, parameter) in enumerate(inspect.signature(func).parameters.items()):
         if key == name and parameter.kind is not parameter.KEYWORD_ONLY:
             return i
     return None
