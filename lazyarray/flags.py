@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import dispatch, host, views, wrap
+from .storage import Storage
 
 _NAMES = {
     "C": "c_contiguous", "C_CONTIGUOUS": "c_contiguous", "CONTIGUOUS": "c_contiguous",
@@ -97,6 +98,9 @@ class LazyFlatIter:
         return self.base.size
 
     def __iter__(self):
+        storage = self.base._self_storage
+        if type(storage) is Storage and self.base.size and not (storage.loans or storage.foreign):
+            storage.read_host(wrap.outline_of(self.base), "iterated over")     # each element will be looked at
         return self
 
     def __next__(self):
@@ -105,7 +109,8 @@ class LazyFlatIter:
             raise StopIteration
         self.index = i + 1
         shape = self.base.shape
-        return self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
+        value = self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
+        return wrap.value_of(value, "iterated over") if wrap.is_scalar(value) else value
 
     def __getitem__(self, key):
         if not _is_usual(key, self.base.size):
@@ -132,7 +137,8 @@ class LazyFlatIter:
             if wrap.is_array(value):
                 value = dispatch.run(np.resize, (value.ravel(), (where.size,)), {})
             else:
-                value = np.resize(np.asarray(value).ravel(), where.size)
+                value = np.resize(np.array(value, None if isinstance(value, np.ndarray) else self.base.dtype).ravel(),
+                                  where.size)
         if type(key) is slice and key == slice(None):
             self.base[...] = value.reshape(self.base.shape)
         elif flat is not None:

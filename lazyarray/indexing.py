@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import operator
 import sys
+import threading
 
 import numpy as np
 
@@ -31,6 +32,9 @@ def getitem(x, index):
         index = tuple(index)
     plain = _basic(index)
     outline = wrap.outline_of(x)
+    replaced = x._self_storage.replaced
+    if replaced is not None and replaced[0] == threading.get_ident():
+        x._self_storage.replaced = None
     if plain is not None:
         sub = outline[plain]
         if sub.ndim == 0 and not _has_ellipsis(index):
@@ -54,13 +58,13 @@ def setitem(x, index, value):
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     storage = x._self_storage
+    if type(index) is int and wrap.is_array(value) and value._self_storage is storage:
+        value = _half_of_swap(x, outline, index, value)
     if type(storage) is not Storage:
         outline[_host_index(index)] = wrap.alias_of(value, "assigned to a host array") if wrap.is_array(value) else (
             wrap.value_of(value) if wrap.is_scalar(value) else value)
         return
     plain = _basic(index)
-    if type(index) is int and wrap.is_array(value) and value._self_storage is storage:
-        _refuse_swap(outline, value)
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
@@ -92,19 +96,28 @@ def _one_element(dtype, value):
     return one[0]
 
 
-def _refuse_swap(outline, value):
-    """Raise where compiled code assigns one row of an array to another: NumPy's shuffles swap rows so.
+def _half_of_swap(x, outline, index, value):
+    """What to assign where compiled code exchanges rows of an array, as NumPy's shuffles do; else `value` itself.
 
-    They hold views in between, which the first assignment changes, and rows get lost (NumPy's own
-    ndarrays take another way there). Python code that does the same gets what NumPy gives it.
+    ``x[i], x[j] = x[j], x[i]`` holds two views, and the first assignment changes what the second one reads, so that
+    a row is lost. (NumPy's ndarrays take another way there.) The row that the first assignment replaces is kept until
+    the next time that something is read by an index, and a second assignment gets it in place of the view.
+    Python code that does the same gets what NumPy gives it.
     """
+    storage = x._self_storage
     if outline.ndim < 2 or value.ndim != outline.ndim - 1:
-        return
+        return value
     frame = sys._getframe(2)
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    if not operation.startswith("STORE_SUBSCR"):
-        raise TypeError("compiled code is about to swap rows of a LazyNdarray through views, which would lose rows; "
-                        "use rng.permutation(x), or rng.shuffle(numpy.asarray(x))")
+    if operation.startswith("STORE_SUBSCR"):
+        return value
+    kept = storage.replaced
+    if kept is None:
+        row = wrap.view_of(x, outline[index])
+        storage.replaced = threading.get_ident(), views.offset_of(wrap.outline_of(row)), row.copy()
+        return value
+    storage.replaced = None
+    return kept[2] if kept[1] == views.offset_of(wrap.outline_of(value)) else value
 
 
 def _set_on_host(x, index, value, reason):
@@ -117,7 +130,7 @@ def element(x, sub):
     storage = x._self_storage
     if type(storage) is not Storage:
         value = sub[()]
-        return wrap.scalar_of_value(value) if isinstance(value, np.generic) and value.dtype.kind != "V" else value
+        return wrap.scalar_of_value(value) if isinstance(value, np.generic) else value
     if storage.mirror is not None or storage.reads:
         value = _known_on_host(x, storage, sub)
         if value is not None:
@@ -144,13 +157,32 @@ def _known_on_host(x, storage, sub):
 
 
 def iterate(x):
-    """The iterator over the first axis; a vector is fetched at once, since each element will be looked at."""
+    """The iterator over the first axis: rows are views; the elements of a vector are NumPy's own scalars.
+
+    Somebody looks at each element of a vector, so they are fetched, many at once, and what is known on the host
+    is worth more as a real number: compiled code takes it where it takes no LazyScalar.
+    """
     outline = wrap.outline_of(x)
     if outline.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    if outline.ndim == 1 and 0 < outline.nbytes <= _MOST_BULK and type(x._self_storage) is Storage:
-        x._self_storage.read_host(outline, "iterated over")
+    if outline.ndim == 1:
+        return _elements(x, outline)
     return (x[i] for i in range(outline.shape[0]))
+
+
+def _elements(x, outline):
+    storage = x._self_storage
+    block = max(1, _MOST_BULK // max(outline.itemsize, 1))
+    fetched, valid = None, False
+    for i in range(outline.shape[0]):
+        if i % block == 0 and type(storage) is Storage and not (storage.loans or storage.foreign):
+            fetched = storage.read_host(outline[i:i + block], "iterated over")
+            valid = storage.mirror.valid
+        if valid and storage.mirror.valid is valid and not (storage.loans or storage.foreign):
+            yield fetched[i % block]
+        else:
+            value = x[i]        # written since: an iterator sees that
+            yield wrap.value_of(value, "iterated over") if wrap.is_scalar(value) else value
 
 
 # -- what an index is --------------------------------------------------------------------------
@@ -202,4 +234,4 @@ def _host_index(index):
 def _on_host(x, result):
     if isinstance(result, np.ndarray):
         return wrap.host_result(result)
-    return wrap.scalar_of_value(result) if isinstance(result, np.generic) and result.dtype.kind != "V" else result
+    return wrap.scalar_of_value(result) if isinstance(result, np.generic) else result

@@ -28,7 +28,7 @@ def _turn(kind: type, reflected: str) -> str:
         return "other" if own is not getattr(np.ndarray, reflected, None) else "ufunc"
     if hasattr(kind, "__array_ufunc__"):
         return "other" if kind.__array_ufunc__ is None else "ufunc"
-    if getattr(kind, "__array_priority__", -1.0) > 0.0 and hasattr(kind, reflected):
+    if getattr(kind, "__array_priority__", -1.0) > 0.0:
         return "other"
     return "ufunc"
 
@@ -56,13 +56,10 @@ def binary(ufunc: np.ufunc, reflected: str):
 
 
 def reflected(ufunc: np.ufunc, name: str):
-    """``y + x`` where `y` had its turn."""
+    """``y + x`` where `y` had its turn: as NumPy, it gets no second one, whatever its priority."""
     def method(self, other, /):
-        turn = _turn(type(other), name)
-        if turn == "us":
+        if _turn(type(other), name) == "us":
             return _apply(self, ufunc, (other, self))
-        if turn == "other" or _priority_of_instance(other):
-            return NotImplemented
         return ufunc(other, self)
     return method
 
@@ -73,8 +70,8 @@ def in_place(ufunc: np.ufunc, reflected: str):
         turn = _turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), {"out": (self,)})
-        if turn == "other" or _priority_of_instance(other):
-            return NotImplemented
+        if turn == "other" and not hasattr(type(other), "__array_ufunc__"):
+            return NotImplemented       # by its priority; a type that knows ufuncs can't take the place of `x`
         return ufunc(self, other, out=(self,))
     return method
 

@@ -229,8 +229,10 @@ def _binary(ufunc, on_device, on_host):
         if a is not NotImplemented and b is not NotImplemented:
             return _rewrapped(on_host(a, b, *rest))
         if not (wrap.is_lazy(other) or isinstance(other, (bool, int, float, complex, np.generic, np.ndarray))):
-            # NumPy's scalars have rules of their own for sequences and foreign types.
-            if hasattr(type(other), "__array_ufunc__") or hasattr(type(other), "__cuda_array_interface__"):
+            # NumPy's scalars have rules of their own for sequences, and foreign types know NumPy's scalars.
+            kind = type(other)
+            if hasattr(kind, "__array_ufunc__") or (
+                    hasattr(kind, "__cuda_array_interface__") and getattr(kind, "__array_priority__", 0) <= 0):
                 return on_device(self, other)
             return on_host(wrap.value_of(self), other, *rest)
         return on_device(self, other, *rest)

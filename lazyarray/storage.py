@@ -62,6 +62,7 @@ class Storage:
     quiet = True
     reads = 0                   # elements fetched one by one since the last write
     compacts: compact.Compacts | None = None
+    replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
     _resident: tuple | None = None      # (view, alias) of the last buffer that was asked for
     _block = None
     _root_offset = 0

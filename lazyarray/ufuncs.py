@@ -7,10 +7,14 @@ operand dtypes in `PLANS`.
 """
 from __future__ import annotations
 
+import numpy as np
+
 from . import devices, dispatch, host, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
+
+_LEAST = -1000000.0     # the priority of NumPy's scalars
 
 
 def array_ufunc(x, ufunc, method, *inputs, **kwargs):
@@ -30,16 +34,20 @@ def call(x, ufunc, method, inputs, kwargs):
         if result is not None:
             return result
     outs = kwargs.get("out", ())
-    subclass = False
+    on_host_whole = None
     for operand in (*inputs, *outs):
         kind = type(operand)
         who = dispatch.kind_of(kind)
-        if who == "foreign" and hasattr(kind, "__array_ufunc__"):
-            return NotImplemented
-        subclass = subclass or who == "subclass"
+        if who == "foreign":
+            if hasattr(kind, "__array_ufunc__"):
+                return NotImplemented
+            if method == "__call__" and _wraps(kind, inputs):
+                on_host_whole = "an operand of another type wraps the result"
+        elif who == "subclass":
+            on_host_whole = "an ndarray subclass takes part"
     function = ufunc if method == "__call__" else getattr(ufunc, method)
-    if subclass:
-        return host.on_host(function, inputs, kwargs, "an ndarray subclass takes part", aliases=True)
+    if on_host_whole:
+        return host.on_host(function, inputs, kwargs, on_host_whole, aliases=True)
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
@@ -52,6 +60,12 @@ def call(x, ufunc, method, inputs, kwargs):
     name = f"numpy.{ufunc.__name__}" if method == "__call__" else f"numpy.{ufunc.__name__}.{method}"
     return host.on_host(function, inputs, kwargs, reason, name=name, positions=(0,) if method == "at" else (),
                         names=("out",))
+
+
+def _wraps(kind, inputs) -> bool:
+    """Whether an operand of type `kind` wraps the result, as the one of the highest priority does."""
+    arrays = any(wrap.is_array(a) or type(a) is np.ndarray for a in inputs)
+    return hasattr(kind, "__array_wrap__") and getattr(kind, "__array_priority__", _LEAST) > (0 if arrays else _LEAST)
 
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------

@@ -9,6 +9,8 @@ of an argument, or inside memory that others were handed, is a view of that stor
 """
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from . import devices, sharing, transfer, views
@@ -32,9 +34,10 @@ class HostStorage:
     The outline of such an array is the array itself.
     """
 
-    __slots__ = ("device", "reads", "__weakref__")
+    __slots__ = ("device", "reads", "replaced", "__weakref__")
 
     state = "host"
+    place = contextlib.nullcontext
     quiet = False
     stream = None
     loans = ()
@@ -44,6 +47,7 @@ class HostStorage:
     def __init__(self, device):
         self.device = device
         self.reads = 0
+        self.replaced = None
 
     def read_device(self, view, array=None, why="operand"):
         raise NotOnDevice(f"the device holds no {view.dtype}")
@@ -81,7 +85,7 @@ def new_array(storage, outline, array=None, base=None):
 
 def new_scalar(storage, outline, array=None, source=None):
     """A LazyScalar of the one element of a storage that nobody else can reach."""
-    s = _new(_scalar_type)
+    s = object.__new__(_scalar_type)
     s._self_storage = storage
     s._self_outline = outline
     s._self_array = array
@@ -91,7 +95,13 @@ def new_scalar(storage, outline, array=None, source=None):
 
 
 def scalar_of_value(value: np.generic):
-    """A LazyScalar whose value is on the host; it goes to the device as a kernel argument."""
+    """A LazyScalar whose value is on the host; it goes to the device as a kernel argument.
+
+    A value that the device can't hold is NumPy's own scalar: a string that only looks like a str is none to
+    ``str.join``, and a date none to NumPy's own parser.
+    """
+    if not devices.current().can_hold(value.dtype):
+        return value
     s = new_scalar(None, None)
     s._self_value = value
     return s
