@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 from . import wrap
+from .callees import is_fortran_call
 from .errors import NotOnDevice
 from .storage import Storage
 
@@ -42,6 +43,8 @@ def buffer(x, flags: int, /) -> memoryview:
         outline = wrap.outline_of(x)
     if flags & _WRITABLE and not outline.flags.writeable:
         raise BufferError("underlying buffer is not writable")
+    if is_fortran_call(sys._getframe(1)):
+        return memoryview(wrap.host_of(x, "a Fortran routine"))     # read-only: it is copied before it is written
     return x._self_storage.expose_buffer(outline, "buffer")
 
 
@@ -56,6 +59,8 @@ def array_struct(x):
     if outline.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
+    if is_fortran_call(sys._getframe(1)):
+        return wrap.host_of(x, "a Fortran routine").__array_struct__
     return wrap.alias_of(x, "__array_struct__").__array_struct__
 
 

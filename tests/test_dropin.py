@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import array
 from collections import deque
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,8 +54,8 @@ class Pair(tuple):
 def test_a_tuple_of_any_class_is_a_tuple_of_indexes():
     a = np.arange(12.0).reshape(3, 4)
     for index in (Pair((1, 2)), Pair(([0, 1], [2, 3])), Pair((slice(1, 3),))):
-        assert_same(lambda x: x[index], a)
-        assert_same(lambda x: x.__setitem__(index, -1), a)
+        assert_same(lambda x, index=index: x[index], a)
+        assert_same(lambda x, index=index: x.__setitem__(index, -1), a)
 
 
 @pytest.mark.parametrize("value", [range(3), memoryview(np.arange(3.0)), array.array("d", [1, 2, 3]), deque([1, 2, 3]),
@@ -97,3 +98,27 @@ def test_arrays_of_more_dimensions_than_broadcasting_knows():
     a = np.zeros((1,) * 34 + (2,))
     assert_same(lambda x: (x + 1).shape, a)
     assert_same(lambda x: (x + x).shape, a)
+
+
+def test_fortran_routines_leave_alone_what_they_leave_alone_of_an_ndarray():
+    linalg = pytest.importorskip("scipy.linalg")
+    lapack, multiply = linalg.lapack, partial(linalg.blas.dtrmv, lower=1)
+    a, b = np.asfortranarray([[4.0, 1.0], [1.0, 3.0]]), np.ones(2)
+
+    def by_local_name(x, y):
+        solve = lapack.dposv
+        return solve(x, y,
+                     lower=True)[1]
+
+    for call in (lambda x, y: lapack.dposv(x, y)[1], by_local_name, lambda x, y: lapack.dposv(*(x, y), **{})[1],
+                 lambda x, y: multiply(x, y), lambda x, y: [linalg.blas.dtrmv(x, z) for z in (y,)][0],
+                 lambda x, y: linalg.blas.daxpy(x[0], y)):
+        assert_same(call, a, b)
+
+
+def test_other_callers_get_the_array_itself():
+    x = lazyarray.asarray(np.zeros(3))
+    asarray = np.asarray
+    for alias in (np.asarray(x), asarray(x), np.asarray(*(x,))):
+        alias += 1
+    assert x.tolist() == [3, 3, 3]

@@ -1,0 +1,110 @@
+"""Whether compiled code that asks for a buffer is a Fortran routine, which must not be given memory that it may write.
+
+f2py copies an ndarray before a routine overwrites it (``intent(copy)``, the default of LAPACK and BLAS in SciPy), but
+takes what NumPy made of any other object for its own: a solver called with a lazy right-hand side would leave its
+solution there. NumPy asks for a buffer in the same way whoever called it, so the line that is being executed has to
+tell. It is looked at once; a callee that is a local variable is looked up each time.
+"""
+from __future__ import annotations
+
+import builtins
+import ctypes
+import dis
+import sys
+from functools import cache, partial
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+_LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+
+#: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
+_sites: dict[tuple[int, int], tuple[CodeType, bool | tuple[str, ...]]] = {}
+_MOST_SITES = 4096
+_OPTIMIZED = 0x01       # `inspect.CO_OPTIMIZED`, without the import
+
+
+def is_fortran_call(frame: FrameType) -> bool:
+    """Whether the call that `frame` is at is one of a Fortran routine made by f2py."""
+    code, at = frame.f_code, frame.f_lasti
+    known = _sites.get((id(code), at))
+    if known is None:
+        if len(_sites) >= _MOST_SITES:
+            _sites.clear()
+        known = _sites[id(code), at] = code, _look(frame)
+    answer = known[1]
+    return answer if type(answer) is bool else _is_fortran(_follow(_local(frame, answer[0]), answer[1:]))
+
+
+def _look(frame: FrameType) -> bool | tuple[str, ...]:
+    loads = _callee(frame.f_code, frame.f_lasti)
+    if not loads:
+        return False
+    names = tuple(name for _, name in loads)
+    if not loads[0][0].startswith(("LOAD_GLOBAL", "LOAD_NAME")):
+        return names
+    name = names[0]
+    root = frame.f_globals.get(name, getattr(builtins, name, None))
+    if not frame.f_code.co_flags & _OPTIMIZED:      # of a module or class: its locals are a namespace, not a copy
+        root = frame.f_locals.get(name, root)
+    return _is_fortran(_follow(root, names[1:]))
+
+
+if sys.version_info >= (3, 12):
+    _get_var = ctypes.pythonapi.PyFrame_GetVar
+    _get_var.restype, _get_var.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.py_object)
+
+    def _local(frame: FrameType, name: str) -> Any:
+        """A local variable. Not by ``f_locals``: before Python 3.13 the frame keeps what it then holds alive."""
+        try:
+            return _get_var(frame, name)
+        except NameError:
+            return None
+else:
+    def _local(frame: FrameType, name: str) -> Any:
+        """A local variable, without leaving all of them alive in the frame's copy of them."""
+        copies = frame.f_locals
+        found = copies.get(name)
+        if sys.getrefcount(copies) == 3:    # the frame's, ours, and the argument: no program asked for it
+            copies.clear()
+        return found
+
+
+def _callee(code: CodeType, at: int) -> list[tuple[str, str]]:
+    """The instructions that load ``name`` or ``module.name`` of the call at `at`, which begins where they do."""
+    loads: list[tuple[str, str]] = []
+    instructions = [i for i in dis.get_instructions(code) if i.offset <= at and i.positions is not None]
+    if not instructions or not instructions[-1].opname.startswith("CALL"):
+        return loads
+    call = instructions[-1].positions
+    for i in instructions[:-1]:
+        place = i.positions
+        if (place.lineno, place.col_offset) != (call.lineno, call.col_offset) or place.end_lineno is None:
+            continue
+        if i.opname.startswith(_LOADS) and isinstance(i.argval, str):
+            loads = [(i.opname, i.argval)]      # a loop or branch may begin there too: the last one counts
+        elif i.opname.startswith(_ATTRIBUTES) and loads:
+            loads.append((i.opname, i.argval))
+        elif i.opname.startswith("CALL"):
+            loads = []                          # what is called is itself the result of a call
+    return loads
+
+
+def _follow(found: Any, names: tuple[str, ...]) -> Any:
+    for name in names:
+        if not isinstance(found, ModuleType):
+            return None     # whatever else has attributes may compute them
+        found = vars(found).get(name)
+    return found
+
+
+def _is_fortran(callee: Any) -> bool:
+    while type(callee) is partial:
+        callee = callee.func
+    return type(callee).__name__ == "fortran" and _copies(callee)
+
+
+@cache
+def _copies(routine: Any) -> bool:
+    """Whether a routine has arguments to be copied (unless overwritten by request); others it writes in place."""
+    return "overwrite_" in (routine.__doc__ or "")
