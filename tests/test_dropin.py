@@ -59,7 +59,7 @@ def test_a_tuple_of_any_class_is_a_tuple_of_indexes():
 
 
 @pytest.mark.parametrize("value", [range(3), memoryview(np.arange(3.0)), array.array("d", [1, 2, 3]), deque([1, 2, 3]),
-                                   {1: 2}, "1", b"2", None, range(2)], ids=repr)
+                                   {1: 2}, "1", b"2", None, range(2)], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("index", [slice(None), [0, 1, 2], np.array([True, True, True])], ids=repr)
 def test_whatever_numpy_makes_an_array_of_can_be_assigned(index, value):
     assert_same(lambda x: x.__setitem__(index, value), np.zeros(3))
@@ -122,3 +122,17 @@ def test_other_callers_get_the_array_itself():
     for alias in (np.asarray(x), asarray(x), np.asarray(*(x,))):
         alias += 1
     assert x.tolist() == [3, 3, 3]
+
+
+def test_strides_reach_beyond_the_view_that_they_are_given():
+    as_strided = np.lib.stride_tricks.as_strided
+    a = np.arange(10.0)
+    assert_same(lambda x: as_strided(np.negative(x)[3:5], (4, 4), (-8, 8)), a)
+    assert_same(lambda x: as_strided(x[::2][1:2], (3, 2), (8, 8)).__setitem__((2, 1), -1), a)
+    assert_same(lambda x: as_strided(x[3:5], (2, 2), (8, 8), writeable=False).__setitem__(0, 1), a)
+    x = lazyarray.asarray(a)
+    windows = as_strided(x[3:], (4, 4), (-8, 8))
+    x *= 2
+    assert windows[3].tolist() == [0, 2, 4, 6]
+    windows[3, 0] = 7
+    assert (x + 0).tolist()[:2] == [7, 2]
