@@ -23,7 +23,7 @@ def get_real(x):
     outline = wrap.outline_of(x)
     if outline.dtype.kind == "O":       # what the elements say of themselves, in newer releases of NumPy
         part = outline.real
-        return x if part is outline else wrap.host_result(part)
+        return x if part is outline else _part(part)
     return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
 
 
@@ -33,10 +33,15 @@ def get_imag(x):
     if outline.dtype.kind == "c":
         return wrap.view_of(x, outline.imag)
     if type(x._self_storage) is not Storage:
-        return wrap.host_result(outline.imag)
+        return _part(outline.imag)
     zeros = dispatch.run(np.zeros_like, (x,), {})
     wrap.outline_of(zeros).flags.writeable = False
     return zeros
+
+
+def _part(part):
+    """A part of what lives on the host; that of an object array without dimensions is a plain object."""
+    return wrap.host_result(part) if isinstance(part, np.ndarray) else part
 
 
 def set_part(get):
@@ -48,6 +53,8 @@ def set_part(get):
         if outline.dtype.kind == "O":
             outline.real = wrap.host_of(value, "assigned to objects") if wrap.is_lazy(value) else value
         else:
+            if outline.dtype.kind != "c" and isinstance(value, (int, float, complex)):
+                np.empty((), outline.dtype)[()] = value     # NumPy's error of the number comes before that of the array
             get(x)[...] = value
     return setter
 

@@ -85,11 +85,13 @@ class Index:
                     bad = True
                     break
         if bad:
-            # NumPy's own words: the same index into an array of that shape without memory.
-            blank = np.lib.stride_tricks.as_strided(np.zeros(1, bool), outline.shape, (0,) * outline.ndim)
+            # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
+            blank = np.lib.stride_tricks.as_strided(np.zeros(1, outline.dtype), outline.shape, (0,) * outline.ndim)
             shape = value.shape if hasattr(value, "shape") else np.shape(value)
             if shape:
                 blank[self.host()] = np.broadcast_to(np.False_, shape)
+            elif isinstance(value, (int, float, complex)) and not wrap.is_lazy(value):
+                blank[self.host()] = value
             else:
                 blank[self.host()]
             raise NotOnDevice("an index that only NumPy takes")
@@ -125,13 +127,13 @@ def take(x, outline, index):
     try:
         with x._self_storage.place():
             result = wrap.device_of(x)[parsed.device()]
+            if token is not None:
+                end(token)
+            return wrap.wrap(device, result, scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
     except device.faults:
         raise
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
-    if token is not None:
-        end(token)
-    return wrap.wrap(device, result, scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
 
 
 def put(x, outline, index, value):
@@ -142,7 +144,10 @@ def put(x, outline, index, value):
     items = parsed.device()
     value = value_for(x, outline, value, broadcast=False)
     if getattr(value, "ndim", 0) and not parsed.masks and current_options().ordered_assignment:
-        items, value = _last_wins(device, outline, parsed, items, value)
+        try:
+            items, value = _last_wins(device, outline, parsed, items, value)
+        except ValueError as error:
+            raise NotOnDevice(f"the value does not fit the index: {error}") from None
     with storage.write_device(outline, x._self_array) as target:
         try:
             target[items] = value

@@ -189,8 +189,11 @@ def put(run, /, a, ind, v, mode="raise"):
     outline = _target(run, a)
     try:
         places = indexing.by_mode(run.xp, _device_or_host(run, ind), outline.size, mode).ravel()
-        values = common.array(run.xp, _device_or_host(run, v)).ravel()
-    except (IndexError, TypeError, ValueError):
+        given = _device_or_host(run, v)
+        if not hasattr(given, "dtype"):     # numbers and lists come in the array's own dtype
+            given = np.array(given, outline.dtype)
+        values = common.array(run.xp, given).ravel()
+    except (IndexError, TypeError, ValueError, OverflowError):
         raise NotOnDevice("NumPy says what these positions are") from None
     if places.size == 0 or values.size == 0:
         return

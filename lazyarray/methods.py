@@ -262,8 +262,8 @@ def _in_place(x, name, args, kwargs, on_device):
     outline = wrap.outline_of(x)
     storage = x._self_storage
     if not outline.flags.writeable:
-        raise ValueError(f"{'sort' if name == 'sort' else name} array is read-only" if name in (
-            "sort", "partition") else "assignment destination is read-only")
+        np.empty((0,) * outline.ndim).sort(axis=kwargs["axis"])     # a wrong axis comes first
+        raise ValueError(f"{name} array is read-only")
     if type(storage) is Storage and storage.device.usable() is None:
         device = storage.device
         try:

@@ -39,7 +39,7 @@ def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
     if not isinstance(obj, xp.ndarray):
         if hasattr(obj, "coef") or isinstance(obj, np.poly1d):
             raise NotOnDevice("a polynomial object takes part")
-        host = np.asarray(_without_device(xp, obj))
+        host = np.asarray(without_device(xp, obj))
         if not devices.current().can_hold(host.dtype):
             raise NotOnDevice(f"the device holds no {host.dtype}")
         if host.ndim == 0:
@@ -51,10 +51,10 @@ def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
     return obj
 
 
-def _without_device(xp: Any, obj: Any) -> Any:
+def without_device(xp: Any, obj: Any) -> Any:
     """`obj`, with the 0-d device arrays inside its lists as NumPy scalars; larger ones are stacked on the host."""
     if isinstance(obj, (list, tuple)):
-        return [_without_device(xp, o) for o in obj]
+        return [without_device(xp, o) for o in obj]
     return fetch(obj, "an element of a list") if isinstance(obj, xp.ndarray) else obj
 
 
@@ -167,7 +167,7 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_
         if options.current().check_indices and truth(((found < -n) | (found >= n)).any(), "index check"):
             raise IndexError(f"{what} out of bounds for size {n}")
         return xp.where(found < 0, found + n, found)
-    host = np.asarray(_without_device(xp, obj))
+    host = np.asarray(without_device(xp, obj))
     if host.size == 0 and host.dtype == float:
         host = host.astype(intp)
     if host.dtype.kind not in "iub":

@@ -21,6 +21,7 @@ from .common import (
     intp,
     is_device,
     truth,
+    without_device,
 )
 
 
@@ -169,6 +170,13 @@ def _apart(xp: Any, source: Any, target: Any) -> Any:
     return source.copy() if xp.may_share_memory(source, target) else source
 
 
+def _given(xp: Any, values: Any, dtype: np.dtype) -> Any:
+    """Values to be put into an array: numbers and lists come in its own dtype, and NumPy refuses what does not fit."""
+    if not hasattr(values, "dtype"):
+        values = np.array(without_device(xp, values), dtype)
+    return array(xp, values)
+
+
 def copyto(xp, /, dst, src, casting="same_kind", where=True):
     if isinstance(src, (bool, int, float, complex, np.generic)):
         blank = np.empty((), dst.dtype)
@@ -194,16 +202,16 @@ def copyto(xp, /, dst, src, casting="same_kind", where=True):
 
 
 def place(xp, /, arr, mask, vals):
-    chosen, vals = array(xp, mask), array(xp, vals).ravel()
+    chosen, vals = array(xp, mask), _given(xp, vals, arr.dtype).ravel()
     if chosen.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
+    if not np.can_cast(vals.dtype, arr.dtype):
+        raise TypeError(f"Cannot cast array data from {vals.dtype} to {arr.dtype} according to the rule 'safe'")
     _fill(xp, arr, chosen, vals, in_turn=True)
 
 
 def putmask(xp, /, a, mask, values):
-    if not hasattr(values, "dtype"):
-        values = np.array(values, a.dtype)      # lists and numbers come in the array's own dtype
-    chosen, values = array(xp, mask), array(xp, values)
+    chosen, values = array(xp, mask), _given(xp, values, a.dtype)
     if chosen.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     if not np.can_cast(values.dtype, a.dtype):
@@ -243,7 +251,7 @@ def fill_diagonal(xp, /, a, val, wrap=False):
         if len(set(a.shape)) != 1:
             raise ValueError("All dimensions of input must be of equal length")
         step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), a.size
-    values = _apart(xp, array(xp, val).ravel(), a)
+    values = _apart(xp, _given(xp, val, a.dtype).ravel(), a)
     places = xp.arange(0, min(end, a.size), step)
     if places.size == 0 or values.size == 0:
         raise NotOnDevice("nothing to fill, or to fill with")
