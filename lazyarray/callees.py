@@ -1,9 +1,10 @@
-"""Whether compiled code that asks for a buffer is a Fortran routine, which must not be given memory that it may write.
+"""Who asks for a buffer, where an alias of the array is not what an ndarray would give: routines and strides.
 
 f2py copies an ndarray before a routine overwrites it (``intent(copy)``, the default of LAPACK and BLAS in SciPy), but
 takes what NumPy made of any other object for its own: a solver called with a lazy right-hand side would leave its
-solution there. NumPy asks for a buffer in the same way whoever called it, so the line that is being executed has to
-tell. It is looked at once; a callee that is a local variable is looked up each time.
+solution there. `numpy.lib.stride_tricks.as_strided` goes beyond the view that it is given. NumPy asks for a buffer in
+the same way whoever called it, so the line that is being executed has to tell. It is looked at once; a callee that is
+a local variable is looked up each time.
 """
 from __future__ import annotations
 
@@ -15,17 +16,21 @@ from functools import cache, partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+import numpy as np
+
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
+FORTRAN, STRIDES = 1, 2
+
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
-_sites: dict[tuple[int, int], tuple[CodeType, bool | tuple[str, ...]]] = {}
+_sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
 _MOST_SITES = 4096
 _OPTIMIZED = 0x01       # `inspect.CO_OPTIMIZED`, without the import
 
 
-def is_fortran_call(frame: FrameType) -> bool:
-    """Whether the call that `frame` is at is one of a Fortran routine made by f2py."""
+def who_asks(frame: FrameType) -> int:
+    """What the call is that `frame` is at: FORTRAN, of a routine made by f2py; STRIDES, within as_strided; else 0."""
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
     if known is None:
@@ -33,13 +38,15 @@ def is_fortran_call(frame: FrameType) -> bool:
             _sites.clear()
         known = _sites[id(code), at] = code, _look(frame)
     answer = known[1]
-    return answer if type(answer) is bool else _is_fortran(_follow(_local(frame, answer[0]), answer[1:]))
+    return answer if type(answer) is int else _is_fortran(_follow(_local(frame, answer[0]), answer[1:]))
 
 
-def _look(frame: FrameType) -> bool | tuple[str, ...]:
+def _look(frame: FrameType) -> int | tuple[str, ...]:
+    if frame.f_code is np.lib.stride_tricks.as_strided.__code__:
+        return STRIDES
     loads = _callee(frame.f_code, frame.f_lasti)
     if not loads:
-        return False
+        return 0
     names = tuple(name for _, name in loads)
     if not loads[0][0].startswith(("LOAD_GLOBAL", "LOAD_NAME")):
         return names
@@ -98,10 +105,10 @@ def _follow(found: Any, names: tuple[str, ...]) -> Any:
     return found
 
 
-def _is_fortran(callee: Any) -> bool:
+def _is_fortran(callee: Any) -> int:
     while type(callee) is partial:
         callee = callee.func
-    return type(callee).__name__ == "fortran" and _copies(callee)
+    return FORTRAN if type(callee).__name__ == "fortran" and _copies(callee) else 0
 
 
 @cache

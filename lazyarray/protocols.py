@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from . import wrap
-from .callees import is_fortran_call
+from . import views, wrap
+from .callees import FORTRAN, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
 
@@ -43,8 +43,9 @@ def buffer(x, flags: int, /) -> memoryview:
         outline = wrap.outline_of(x)
     if flags & _WRITABLE and not outline.flags.writeable:
         raise BufferError("underlying buffer is not writable")
-    if is_fortran_call(sys._getframe(1)):
-        return memoryview(wrap.host_of(x, "a Fortran routine"))     # read-only: it is copied before it is written
+    special = who_asks(sys._getframe(1))
+    if special:
+        return memoryview(_lent(x, outline, special))
     return x._self_storage.expose_buffer(outline, "buffer")
 
 
@@ -59,9 +60,24 @@ def array_struct(x):
     if outline.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
-    if is_fortran_call(sys._getframe(1)):
-        return wrap.host_of(x, "a Fortran routine").__array_struct__
+    special = who_asks(sys._getframe(1))
+    if special:
+        return _lent(x, outline, special).__array_struct__
     return wrap.alias_of(x, "__array_struct__").__array_struct__
+
+
+def _lent(x, outline: np.ndarray, asker: int) -> np.ndarray:
+    """What those get whom `callees` tells from others."""
+    if asker == FORTRAN:
+        return wrap.host_of(x, "a Fortran routine")     # read-only, so that it is copied before it is written
+    # What NumPy makes of it may reach every byte of the storage, to read and to write.
+    storage = x._self_storage
+    if type(storage) is not Storage or outline.size == 0:
+        return wrap.alias_of(x, "as_strided")
+    bytes_ = storage.expose_host(views.outline((storage.nbytes,), np.uint8), "as_strided")
+    alias = np.ndarray(outline.shape, outline.dtype, bytes_, views.offset_of(outline), outline.strides)
+    alias.flags.writeable = outline.flags.writeable
+    return alias
 
 
 def _has_descr(dtype: np.dtype) -> bool:
