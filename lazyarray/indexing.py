@@ -160,7 +160,8 @@ def iterate(x):
     """The iterator over the first axis: rows are views; the elements of a vector are NumPy's own scalars.
 
     Somebody looks at each element of a vector, so they are fetched, many at once, and what is known on the host
-    is worth more as a real number: compiled code takes it where it takes no LazyScalar.
+    is worth more as a real number: json, statistics and compiled code take it where they take no LazyScalar.
+    (The price: `numpy.poly` and `numpy.roots` of a vector, which ask its elements who overrides them, give ndarrays.)
     """
     outline = wrap.outline_of(x)
     if outline.ndim == 0:

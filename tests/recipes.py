@@ -57,6 +57,10 @@ PARAMETERS: dict[Callable, int] = {
     np.repeat: 1,
 }
 
+#: Functions whose results on a vector are ndarrays: NumPy asks the vector's elements, not the vector, who overrides
+#: them, and the elements of a vector that is iterated over are NumPy's own scalars.
+ASK_THE_ELEMENTS = frozenset({np.poly, np.roots})
+
 
 def name_of(func: Callable) -> str:
     """The public dotted name of a function."""
@@ -67,5 +71,6 @@ def name_of(func: Callable) -> str:
 def cases_of(func: Callable) -> list[Case]:
     """The cases of one function."""
     lines, kind = RECIPES[func]
-    settings = {"kind": kind, "compare": COMPARE.get(func), "parameters": PARAMETERS.get(func, 0)}
+    settings = {"kind": kind, "compare": COMPARE.get(func), "parameters": PARAMETERS.get(func, 0),
+                "lazy": func not in ASK_THE_ELEMENTS}
     return [call_case(name_of(func), func, line, **settings) for line in lines]
