@@ -55,6 +55,7 @@ PARAMETERS: dict[Callable, int] = {
     np.insert: 1,
     np.delete: 1,
     np.repeat: 1,
+    np.roots: 1,
 }
 
 #: Functions whose results on a vector are ndarrays: NumPy asks the vector's elements, not the vector, who overrides
