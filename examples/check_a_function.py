@@ -18,7 +18,8 @@ def normalise(image, out=None):
     return out
 
 
-images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 0, "max_value": 255})
+# A GPU may take subnormal numbers for zero: they are left out.
+images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 0, "max_value": 255, "allow_subnormal": False})
 
 
 @settings(max_examples=50, deadline=None)

@@ -13,12 +13,15 @@ from . import devices, dispatch, host, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
+from .wrap import new_array
 
 _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 
 def array_ufunc(x, ufunc, method, *inputs, **kwargs):
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
+    if not kwargs and method == "__call__" and (result := _quick(ufunc, inputs)) is not None:
+        return result
     return call(x, ufunc, method, inputs, kwargs)
 
 
@@ -114,7 +117,7 @@ def _quick(ufunc, inputs):
         return None
     if not result.ndim:
         return None
-    return wrap.new_array(Storage(device, result, stream), None, result)
+    return new_array(Storage(device, result, stream), None, result)
 
 
 def _quick_in_place(ufunc, inputs, outs):

@@ -319,16 +319,30 @@ UNSOUND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("np.vecmat(m, n, order='F')", ("c8", "c16", "G"), LAYOUTS),
     ("np.fft.hfft(x, n=8, axis=0)", _ALL, ("empty",)),
     ("np.fft.irfft(x, n=8, axis=0)", _ALL, ("empty",)),
-    *((f"np.{name}(x, y, out=oi, casting='unsafe'", _ALL, LAYOUTS) for name in ("divide", "power", "float_power")),
+    *((f"np.{name}(x, y, out=oi, casting='unsafe'", _ALL, LAYOUTS) for name in ("divide", "power", "float_power",
+                                                                                          "floor_divide")),
     ("np.reciprocal(x, out=oi, casting='unsafe'", ("f2", "f4", "f8", "c8", "c16"), LAYOUTS),
     ("x.astype('u1')", ("f2", "f4", "f8", "c8", "c16"), LAYOUTS),
     # Writes over the operand that it goes on reading, once for each repetition of the result.
     ("np.vecdot(m, n, out=m)", _ALL, LAYOUTS),
 )
 if np.lib.NumpyVersion(np.__version__) < "2.5.0":
-    # `at` writes into arrays that are read-only, where lazy arrays refuse; a string assigned to x.flat is padded.
+    UNSOUND += (("x.flat = 3", ("T",), LAYOUTS),)       # a string assigned to x.flat is padded
+
+
+def _at_writes_read_only() -> bool:
+    array = np.broadcast_to(np.zeros(1), (2,))
+    try:
+        np.add.at(array, 0, 0.0)
+    except ValueError:
+        return False
+    return True
+
+
+if _at_writes_read_only():
+    # Such a NumPy writes into read-only arrays there, where lazy arrays refuse.
     _UFUNCS = [name for name, ufunc in vars(np._core.umath).items() if isinstance(ufunc, np.ufunc)]
-    UNSOUND += (*((f"np.{name}.at(", _ALL, ("broadcast",)) for name in _UFUNCS), ("x.flat = 3", ("T",), LAYOUTS))
+    UNSOUND += tuple((f"np.{name}.at(", _ALL, ("broadcast",)) for name in _UFUNCS)
 
 #: Where NumPy asks nobody, so that no array-like can answer as ndarray does; same columns.
 UNASKED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
