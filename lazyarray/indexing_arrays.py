@@ -148,9 +148,14 @@ def put(x, outline, index, value):
             items, value = _last_wins(device, outline, parsed, items, value)
         except ValueError as error:
             raise NotOnDevice(f"the value does not fit the index: {error}") from None
+    # A mask alone that takes one value is a kernel; any other has to be counted first.
+    waits = parsed.masks and (len(items) > 1 or getattr(value, "ndim", 0))
+    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted") if waits else None
     with storage.write_device(outline, x._self_array) as target:
         try:
             target[items] = value
+            if token is not None:
+                end(token)
         except device.faults:
             raise
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
