@@ -122,6 +122,8 @@ class LazyFlatIter:
         return result.copy() if wrap.is_array(result) else result
 
     def __setitem__(self, key, value):
+        if not wrap.outline_of(self.base).flags.writeable:
+            raise ValueError("underlying array is read-only")
         size = self.base.size
         one = isinstance(key, (int, np.integer))
         if not _is_usual(key, size) or one and np.ndim(value):

@@ -218,6 +218,7 @@ WRITES = {
 class Storage:
     """What is known of a piece of memory that doors share."""
 
+    on_device: bool = True  # False: of a dtype that the device can't hold, like all views of it
     device_wrote: bool = False  # through a handle, and no lazy array over the bytes was used since
     pins: list = dataclasses.field(default_factory=list)  # what must live as long as a raw pointer is in use
 
@@ -366,7 +367,8 @@ class Machine(RuleBasedStateMachine):
         if want.nbytes > 1 << 19:
             return
         shared = [s for s in sources if np.may_share_memory(want, s.model)]
-        storage = shared[0].storage if shared else Storage()
+        on_device = want.dtype in DEVICE_DTYPES and all(s.storage.on_device for s in sources)
+        storage = shared[0].storage if shared else Storage(on_device)
         origin = next((s.origin for s in shared), None) if kind == "alias" else None
         self.keep(Door(kind, want, got, storage, origin, name))
 
@@ -409,7 +411,8 @@ class Machine(RuleBasedStateMachine):
     def make(self, dtype, shape, seed):
         require(len(self.doors) < self.DOORS or seed % 4 == 0)
         values = values_for(dtype, shape, seed)
-        self.keep(Door("lazy", values, self.library.array(values.copy()), Storage(), name="new"))
+        self.keep(Door("lazy", values, self.library.array(values.copy()), Storage(values.dtype in DEVICE_DTYPES),
+                       name="new"))
 
     @step(n=index, view=st.sampled_from(sorted(VIEWS)))
     def view(self, n, view):
@@ -467,8 +470,12 @@ class Machine(RuleBasedStateMachine):
         if value is None:
             b = self.pick(m, "lazy", "alias")
             require(tame(b.model))
-            # NumPy words what an ndarray raises as a number; of anything else the error passes as it is.
-            require(a.kind == "lazy" or b.kind == "alias" or not isinstance(key, (int, tuple)) or not b.model.ndim)
+            # An ndarray's own assignment words otherwise, and finds in another order, what is wrong with a value that
+            # is no ndarray.
+            require(a.kind == "lazy" or b.kind == "alias" or np.can_cast(b.model.dtype, a.model.dtype, "unsafe") and
+                    not (isinstance(key, (int, tuple)) and b.model.ndim))
+            # An array of objects that contains itself can't be compared.
+            require(a.model.dtype != object or b.storage is not a.storage)
             self.both(lambda x, y: operator.setitem(x, key, y), a, b)
         else:
             self.both(lambda x: operator.setitem(x, key, value), a)
@@ -552,7 +559,8 @@ class Machine(RuleBasedStateMachine):
         self.give_handle(n, door)
 
     def give_handle(self, n, door):
-        a = self.pick(n, "lazy", where=lambda d: d.model.dtype in DEVICE_DTYPES and d.model.flags.writeable)
+        a = self.pick(n, "lazy", where=lambda d: d.storage.on_device and d.model.dtype in DEVICE_DTYPES
+                      and d.model.flags.writeable)
         self.sync(a.storage)
         self.keep(Door("handle", a.model, self.library.handle(a.real, door), a.storage, a, door))
 
@@ -620,7 +628,7 @@ class Machine(RuleBasedStateMachine):
             assert repr(x) == repr(want)
         elif how == "equal" and want.dtype.kind in "biu":
             assert np.array_equal(x, want) is True
-        elif how == "device" and want.dtype in DEVICE_DTYPES and self.library.has_device:
+        elif how == "device" and door.storage.on_device and want.dtype in DEVICE_DTYPES and self.library.has_device:
             assert same(want, self.library.handle(x, "asdevice").get())
         else:
             got = []
