@@ -27,7 +27,8 @@ def _kind(value: Any) -> Any:
     return value if type(value) in (int, float, complex) else value.dtype
 
 
-def clip(xp, /, a, a_min=_none, a_max=_none, out=None, *, min=_none, max=_none, **kwargs):
+def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min: Any = _none,
+         max: Any = _none, **kwargs: Any) -> Any:
     a = array(xp, a)
     if kwargs or (a_min is _none) != (a_max is _none) and (min is _none and max is _none):
         raise NotOnDevice("NumPy says what clip with other keywords is")
@@ -52,14 +53,14 @@ def clip(xp, /, a, a_min=_none, a_max=_none, out=None, *, min=_none, max=_none, 
     return result if given else a.copy()
 
 
-def round_(xp, /, a, decimals=0, out=None):
+def round_(xp: Any, /, a: Any, decimals: int = 0, out: Any = None) -> Any:
     a = array(xp, a)
     if a.dtype.kind == "b":
         raise NotOnDevice("rounding of bool")
     return xp.around(a, decimals)
 
 
-def fix(xp, /, x, out=None):
+def fix(xp: Any, /, x: Any, out: Any = None) -> Any:
     x = array(xp, x)
     with warnings.catch_warnings():     # NumPy 2.5 deprecates np.fix; its warning is for the caller
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -74,7 +75,7 @@ def _in_float(x: Any, dtype: np.dtype) -> Any:
     return x.astype(dtype, copy=False)
 
 
-def angle(xp, /, z, deg=False):
+def angle(xp: Any, /, z: Any, deg: bool = False) -> Any:
     z = array(xp, z)
     dtype = answer_dtype(np.angle, (z.dtype,))
     if z.dtype.kind == "c":
@@ -85,7 +86,7 @@ def angle(xp, /, z, deg=False):
     return (result * dtype.type(180 / np.pi) if deg else result).astype(dtype, copy=False)
 
 
-def sinc(xp, /, x):
+def sinc(xp: Any, /, x: Any) -> Any:
     x = array(xp, x)
     dtype = answer_dtype(np.sinc, (x.dtype,))
     y = _in_float(x, dtype) * dtype.type(np.pi)
@@ -94,14 +95,14 @@ def sinc(xp, /, x):
     return xp.sin(y) / y
 
 
-def i0(xp, /, x):
+def i0(xp: Any, /, x: Any) -> Any:
     x = array(xp, x)
     if x.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
     return xp.i0(x if x.dtype.kind == "f" else x.astype(float))
 
 
-def isclose(xp, /, a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def isclose(xp: Any, /, a: Any, b: Any, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False) -> Any:
     a, b = array(xp, a), array(xp, b)
     tolerances = [t if isinstance(t, (int, float)) else array(xp, t) for t in (rtol, atol)]
     # CuPy compares small integers in half precision.
@@ -115,11 +116,11 @@ def isclose(xp, /, a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     return xp.isclose(a, b, *tolerances, equal_nan)
 
 
-def allclose(xp, /, a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def allclose(xp: Any, /, a: Any, b: Any, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False) -> bool:
     return truth(isclose(xp, a, b, rtol, atol, equal_nan).all())
 
 
-def array_equal(xp, /, a1, a2, equal_nan=False):
+def array_equal(xp: Any, /, a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     a1, a2 = array(xp, a1), array(xp, a2)
     if a1.shape != a2.shape:
         return False
@@ -129,7 +130,7 @@ def array_equal(xp, /, a1, a2, equal_nan=False):
     return truth(same.all())
 
 
-def array_equiv(xp, /, a1, a2):
+def array_equiv(xp: Any, /, a1: Any, a2: Any) -> bool:
     a1, a2 = array(xp, a1), array(xp, a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
@@ -162,7 +163,7 @@ def _complex_test(name: str) -> Any:
     return adapter
 
 
-def unwrap(xp, /, p, discont=None, axis=-1, *, period=6.283185307179586):
+def unwrap(xp: Any, /, p: Any, discont: Any = None, axis: int = -1, *, period: Any = 6.283185307179586) -> Any:
     p = array(xp, p)
     if p.ndim == 0 or is_device(xp, discont) or is_device(xp, period):
         raise NotOnDevice("arrays in place of numbers, or a number in place of an array")
@@ -174,7 +175,7 @@ def unwrap(xp, /, p, discont=None, axis=-1, *, period=6.283185307179586):
     return xp.unwrap(p, discont, axis, period=period)
 
 
-def interp(xp_, /, x, xp, fp, left=None, right=None, period=None):
+def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xs, ys = array(xp_, x), array(xp_, xp), array(xp_, fp)
     if xs.ndim != 1 or ys.ndim != 1 or xs.size != ys.size or x.dtype.kind == "c" or xs.dtype.kind == "c":
         raise NotOnDevice("NumPy says what points of other than one dimension, or complex ones, are")
@@ -221,14 +222,14 @@ def _extended(name: str, beyond_one: bool = False) -> Any:
     return adapter
 
 
-def logn(xp, /, n, x):
+def logn(xp: Any, /, n: Any, x: Any) -> Any:
     log = _extended("log")
     x, n = log(xp, x), log(xp, n)
     dtype = np.result_type(x.dtype, n.dtype)
     return complex_divide(xp, x.astype(dtype), n.astype(dtype)) if dtype.kind == "c" else x / n
 
 
-def power(xp, /, x, p):
+def power(xp: Any, /, x: Any, p: Any) -> Any:
     x, p = array(xp, x), array(xp, p)
     if x.dtype.kind == "b" or p.dtype.kind == "b":
         raise NotOnDevice("bool")

@@ -38,7 +38,7 @@ def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
     raise ValueError("clipmode not understood")
 
 
-def take(xp, /, a, indices, axis=None, out=None, mode="raise"):
+def take(xp: Any, /, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     a = array(xp, a)
     if axis is None:
         a, axis = a.ravel(), 0
@@ -53,7 +53,7 @@ def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[A
                  for i, n in enumerate(shape))
 
 
-def take_along_axis(xp, /, arr, indices, axis=-1):
+def take_along_axis(xp: Any, /, arr: Any, indices: Any, axis: int | None = -1) -> Any:
     arr, positions = array(xp, arr), array(xp, indices)
     if positions.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
@@ -71,7 +71,7 @@ def _checked(xp: Any, positions: Any, n: int) -> Any:
     return indices(xp, positions, n)
 
 
-def choose(xp, /, a, choices, out=None, mode="raise"):
+def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     a = array(xp, a)
     options_ = [array(xp, c) for c in choices]
     if a.dtype.kind not in "iub" or not options_ or len(options_) > 64:
@@ -91,7 +91,7 @@ def choose(xp, /, a, choices, out=None, mode="raise"):
     return result.copy() if n == 1 else result
 
 
-def compress(xp, /, condition, a, axis=None, out=None):
+def compress(xp: Any, /, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     a, condition = array(xp, a), array(xp, condition)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
@@ -104,11 +104,11 @@ def compress(xp, /, condition, a, axis=None, out=None):
     return xp.take(a, found, axis=axis)
 
 
-def extract(xp, /, condition, arr):
+def extract(xp: Any, /, condition: Any, arr: Any) -> Any:
     return compress(xp, array(xp, condition).ravel(), array(xp, arr).ravel())
 
 
-def delete(xp, /, arr, obj, axis=None):
+def delete(xp: Any, /, arr: Any, obj: Any, axis: Any = None) -> Any:
     arr = array(xp, arr)
     if axis is None:
         arr, axis = arr.ravel(), 0
@@ -136,7 +136,7 @@ def delete(xp, /, arr, obj, axis=None):
     return gather(xp, [arr], left, axis)
 
 
-def insert(xp, /, arr, obj, values, axis=None):
+def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     arr, values = array(xp, arr), array(xp, values)
     if axis is None:
         arr, axis = arr.ravel(), 0
@@ -177,7 +177,7 @@ def _given(xp: Any, values: Any, dtype: np.dtype) -> Any:
     return array(xp, values)
 
 
-def copyto(xp, /, dst, src, casting="same_kind", where=True):
+def copyto(xp: Any, /, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if isinstance(src, (bool, int, float, complex, np.generic)):
         blank = np.empty((), dst.dtype)
         np.copyto(blank, src, casting=casting)
@@ -201,7 +201,7 @@ def copyto(xp, /, dst, src, casting="same_kind", where=True):
     xp.copyto(dst, src, where=xp.broadcast_to(_apart(xp, chosen, dst), dst.shape))
 
 
-def place(xp, /, arr, mask, vals):
+def place(xp: Any, /, arr: Any, mask: Any, vals: Any) -> None:
     chosen, vals = array(xp, mask), _given(xp, vals, arr.dtype).ravel()
     if chosen.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
@@ -210,7 +210,7 @@ def place(xp, /, arr, mask, vals):
     _fill(xp, arr, chosen, vals, in_turn=True)
 
 
-def putmask(xp, /, a, mask, values):
+def putmask(xp: Any, /, a: Any, mask: Any, values: Any) -> None:
     chosen, values = array(xp, mask), _given(xp, values, a.dtype)
     if chosen.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
@@ -241,7 +241,7 @@ def at(xp: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(reversed(found))
 
 
-def fill_diagonal(xp, /, a, val, wrap=False):
+def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim == 2:
@@ -260,25 +260,25 @@ def fill_diagonal(xp, /, a, val, wrap=False):
 
 # -- index arithmetic ----------------------------------------------------------------------------
 
-def nonzero(xp, /, a):
+def nonzero(xp: Any, /, a: Any) -> tuple[Any, ...]:
     a = array(xp, a)
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed.")
     return xp.nonzero(a)
 
 
-def argwhere(xp, /, a):
+def argwhere(xp: Any, /, a: Any) -> Any:
     a = array(xp, a)
     if a.ndim == 0:
         raise NotOnDevice("NumPy says what the true places of a 0-d array are")
     return xp.argwhere(a)
 
 
-def flatnonzero(xp, /, a):
+def flatnonzero(xp: Any, /, a: Any) -> Any:
     return xp.nonzero(array(xp, a).ravel())[0]
 
 
-def where(xp, /, condition, x=None, y=None):
+def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
     condition = array(xp, condition)
     if x is None and y is None:
         return nonzero(xp, condition)
@@ -295,7 +295,7 @@ def where(xp, /, condition, x=None, y=None):
 _NUMBERS = (int, float, complex)
 
 
-def select(xp, /, condlist, choicelist, default=0):
+def select(xp: Any, /, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError("list of cases must be same length as list of conditions")
     conditions = [array(xp, c) for c in condlist]
@@ -315,14 +315,14 @@ def select(xp, /, condlist, choicelist, default=0):
     return result
 
 
-def unravel_index(xp, /, indices, shape, order="C"):
+def unravel_index(xp: Any, /, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     places = array(xp, indices)
     if places.dtype.kind not in "iub":
         raise TypeError("only int indices permitted")
     return tuple(xp.unravel_index(places.astype(intp, copy=False), shape, order))
 
 
-def ravel_multi_index(xp, /, multi_index, dims, mode="raise", order="C"):
+def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
     parts = [array(xp, m) for m in multi_index]
     if any(p.dtype.kind not in "iub" for p in parts):
         raise TypeError("only int indices permitted")
@@ -330,7 +330,7 @@ def ravel_multi_index(xp, /, multi_index, dims, mode="raise", order="C"):
     return xp.ravel_multi_index(parts, dims, mode, order)
 
 
-def ix_(xp, /, *args):
+def ix_(xp: Any, /, *args: Any) -> tuple[Any, ...]:
     indexes = [array(xp, a) for a in args]
     if any(i.ndim != 1 for i in indexes):
         raise ValueError("Cross index must be 1 dimensional")
@@ -340,7 +340,7 @@ def ix_(xp, /, *args):
     return tuple(i.reshape([-1 if k == n else 1 for k in range(len(indexes))]) for n, i in enumerate(indexes))
 
 
-def bincount(xp, /, x, weights=None, minlength=0):
+def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     x = array(xp, x)
     if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
         raise NotOnDevice(f"counts of {x.dtype}")

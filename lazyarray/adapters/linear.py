@@ -68,7 +68,7 @@ def _turned(a: Any) -> Any:
     return a.conj() if a.dtype.kind == "c" else a
 
 
-def cholesky(xp, /, a, *, upper=False):
+def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
     _finite(xp, a, "decompositions")
     with raising():
@@ -76,7 +76,7 @@ def cholesky(xp, /, a, *, upper=False):
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 
-def qr(xp, /, a, mode="reduced"):
+def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
     a, result, _ = _matrices(xp, a, square=False)
     found = xp.linalg.qr(a, mode)
     if not isinstance(found, tuple):
@@ -85,7 +85,7 @@ def qr(xp, /, a, mode="reduced"):
     return found if mode == "raw" else tuple_type("qr")(*found)
 
 
-def svd(xp, /, a, full_matrices=True, compute_uv=True, hermitian=False):
+def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     a, result, real = _matrices(xp, a, square=hermitian)
     _finite(xp, a, "decompositions")
     if hermitian:
@@ -104,41 +104,41 @@ def svd(xp, /, a, full_matrices=True, compute_uv=True, hermitian=False):
     return tuple_type("svd")(u.astype(result, copy=False), s.astype(real, copy=False), v.astype(result, copy=False))
 
 
-def svdvals(xp, /, x):
+def svdvals(xp: Any, /, x: Any) -> Any:
     return svd(xp, x, compute_uv=False)
 
 
-def eigh(xp, /, a, UPLO="L"):
+def eigh(xp: Any, /, a: Any, UPLO: str = "L") -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
     _finite(xp, a, "eigenvalues")
     values, vectors = xp.linalg.eigh(a, UPLO.upper())
     return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
 
 
-def eigvalsh(xp, /, a, UPLO="L"):
+def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     a, _, real = _matrices(xp, a)
     _finite(xp, a, "eigenvalues")
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
-def inv(xp, /, a):
+def inv(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
     with raising():
         return _succeeded(xp, xp.linalg.inv(a), "an inverse").astype(result, copy=False)
 
 
-def det(xp, /, a):
+def det(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
     return xp.linalg.det(a).astype(result, copy=False)
 
 
-def slogdet(xp, /, a):
+def slogdet(xp: Any, /, a: Any) -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
     sign, log = xp.linalg.slogdet(a)
     return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
 
 
-def solve(xp, /, a, b):
+def solve(xp: Any, /, a: Any, b: Any) -> Any:
     a, b = array(xp, a), array(xp, b)
     work, result = _precision(a, b)
     a = _matrices(xp, a)[0].astype(work, copy=False)
@@ -157,7 +157,7 @@ def solve(xp, /, a, b):
     return found[..., 0] if vector else found
 
 
-def tensorsolve(xp, /, a, b, axes=None):
+def tensorsolve(xp: Any, /, a: Any, b: Any, axes: Any = None) -> Any:
     a, b = array(xp, a), array(xp, b)
     if a.ndim == 0 or b.ndim == 0:
         raise NotOnDevice("NumPy says what equations of 0-d arrays are")
@@ -174,7 +174,7 @@ def tensorsolve(xp, /, a, b, axes=None):
     return solve(xp, a.reshape(n, n), b.ravel()).reshape(shape)
 
 
-def tensorinv(xp, /, a, ind=2):
+def tensorinv(xp: Any, /, a: Any, ind: int = 2) -> Any:
     a = array(xp, a)
     if ind <= 0 or a.ndim < 2:
         raise NotOnDevice("NumPy says what the inverse of so few axes is")
@@ -182,7 +182,7 @@ def tensorinv(xp, /, a, ind=2):
     return inv(xp, a.reshape(math.prod(a.shape[ind:]), -1)).reshape(shape)
 
 
-def lstsq(xp, /, a, b, rcond=None):
+def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     a, b = array(xp, a), array(xp, b)
     work, result = _precision(a, b)
     if a.ndim != 2 or not a.size or not b.size or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
@@ -200,7 +200,7 @@ def lstsq(xp, /, a, b, rcond=None):
             s.astype(real, copy=False))
 
 
-def pinv(xp, /, a, rcond=None, hermitian=False, *, rtol=_none):
+def pinv(xp: Any, /, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _none) -> Any:
     a, result, _ = _matrices(xp, a, square=hermitian)
     if rcond is not None and rtol is not _none:
         raise ValueError("`rtol` and `rcond` can't be both set.")
@@ -213,7 +213,7 @@ def pinv(xp, /, a, rcond=None, hermitian=False, *, rtol=_none):
     return xp.matmul(v.swapaxes(-1, -2), inverse[..., None] * u.swapaxes(-1, -2)).astype(result, copy=False)
 
 
-def matrix_rank(xp, /, A, tol=None, hermitian=False, *, rtol=None):
+def matrix_rank(xp: Any, /, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     a = array(xp, A)
     if tol is not None and rtol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
@@ -232,7 +232,7 @@ def _last(xp: Any, value: Any) -> Any:
     return value if isinstance(value, (int, float)) else array(xp, value)[..., None]
 
 
-def matrix_power(xp, /, a, n):
+def matrix_power(xp: Any, /, a: Any, n: Any) -> Any:
     a = array(xp, a)
     n = operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
@@ -251,7 +251,7 @@ def matrix_power(xp, /, a, n):
     return result
 
 
-def cond(xp, /, x, p=None):
+def cond(xp: Any, /, x: Any, p: Any = None) -> Any:
     x = array(xp, x)
     a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
     if p not in (None, 2, -2):
@@ -267,14 +267,14 @@ def cond(xp, /, x, p=None):
     return xp.where(bottom == 0, s.dtype.type("inf"), top / xp.where(bottom == 0, s.dtype.type(1), bottom))
 
 
-def norm(xp, /, x, ord=None, axis=None, keepdims=False):
+def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = array(xp, x)
     if x.size == 0 or axis is None and x.ndim == 0 and ord is not None:
         raise NotOnDevice("norms without elements")
     return xp.linalg.norm(x, ord, axis, bool(keepdims))
 
 
-def vector_norm(xp, /, x, *, axis=None, keepdims=False, ord=2):
+def vector_norm(xp: Any, /, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = array(xp, x)
     shape, axes = x.shape, axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
@@ -283,7 +283,7 @@ def vector_norm(xp, /, x, *, axis=None, keepdims=False, ord=2):
     return result.reshape([1 if i in axes else n for i, n in enumerate(shape)]) if keepdims else result
 
 
-def matrix_norm(xp, /, x, *, keepdims=False, ord="fro"):
+def matrix_norm(xp: Any, /, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(xp, x, ord, (-2, -1), keepdims)
 
 

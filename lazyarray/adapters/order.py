@@ -6,6 +6,7 @@ here sorts. Only five of NumPy's thirteen quantile methods exist there, and its 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from .reductions import warn
 _none = np._NoValue
 
 
-def _plain_order(kind, order, stable, descending) -> None:
+def _plain_order(kind: str | None, order: Any, stable: bool | None, descending: Any) -> None:
     if order is not None or descending not in (_none, None, False):
         raise NotOnDevice("order= or descending=")
     if kind is not None:
@@ -37,13 +38,15 @@ def _plain_order(kind, order, stable, descending) -> None:
             raise NotOnDevice(f"kind={kind!r}")
 
 
-def sort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
+def sort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *,
+         stable: bool | None = None, descending: Any = _none) -> Any:
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
     return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable")
 
 
-def argsort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending=_none):
+def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *,
+            stable: bool | None = None, descending: Any = _none) -> Any:
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
     if a.ndim == 0:
@@ -51,7 +54,7 @@ def argsort(xp, /, a, axis=-1, kind=None, order=None, *, stable=None, descending
     return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable"))
 
 
-def _check_kth(kth, n: int) -> None:
+def _check_kth(kth: Any, n: int) -> None:
     kth = np.asarray(fetch(kth, "kth"))
     if kth.dtype.kind not in "iu":
         raise NotOnDevice("kth is not of integers")
@@ -59,7 +62,7 @@ def _check_kth(kth, n: int) -> None:
         raise NotOnDevice("NumPy says what kth out of bounds is")
 
 
-def partition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
+def partition(xp: Any, /, a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     a = array(xp, a)
     if order is not None or kind != "introselect":
         raise NotOnDevice("order= or kind=")
@@ -69,7 +72,8 @@ def partition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
     return sort(xp, a, axis)
 
 
-def argpartition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
+def argpartition(xp: Any, /, a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect",
+                 order: Any = None) -> Any:
     a = array(xp, a)
     if order is not None or kind != "introselect":
         raise NotOnDevice("order= or kind=")
@@ -79,7 +83,7 @@ def argpartition(xp, /, a, kth, axis=-1, kind="introselect", order=None):
     return argsort(xp, a, axis)
 
 
-def lexsort(xp, /, keys, axis=-1):
+def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
     keys = [array(xp, k) for k in (keys if isinstance(keys, (list, tuple)) else array(xp, keys))]
     if not keys or keys[0].ndim == 0:
         raise NotOnDevice("keys without dimensions")
@@ -93,7 +97,7 @@ def lexsort(xp, /, keys, axis=-1):
     return intp_result(found)
 
 
-def sort_complex(xp, /, a):
+def sort_complex(xp: Any, /, a: Any) -> Any:
     a = array(xp, a)
     return xp.sort(a.astype(answer_dtype(np.sort_complex, (a.dtype,))))
 
@@ -120,7 +124,8 @@ def _real(xp: Any, a: Any) -> Any:
     return a
 
 
-def median(xp, /, a, axis=None, out=None, overwrite_input=False, keepdims=False):
+def median(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Any:
     a = _real(xp, a)
     ordered, ones = _sorted_slices(xp, a, axis)
     n = ordered.shape[-1]
@@ -144,7 +149,8 @@ def _count_valid(xp: Any, ordered: Any) -> Any:
     return count
 
 
-def nanmedian(xp, /, a, axis=None, out=None, overwrite_input=False, keepdims=_none):
+def nanmedian(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+              keepdims: Any = _none) -> Any:
     a = _real(xp, a)
     keepdims = keepdims is not _none and keepdims
     if a.dtype.kind != "f":
@@ -192,7 +198,8 @@ def _places(ns: Any, n: Any, q: Any, method: str) -> tuple[Any, Any]:
     return low, v - low
 
 
-def _quantile(xp, a, q, axis, method, keepdims, weights, scale, func):
+def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any, scale: Any,
+              func: Callable[..., Any]) -> Any:
     a = _real(xp, a)
     if weights is not None or method not in _METHODS:
         raise NotOnDevice("NumPy says what weighted quantiles are")
@@ -230,7 +237,7 @@ def _hashable(q: Any) -> Any:
     return q.dtype if hasattr(q, "dtype") else np.asarray(q).dtype
 
 
-def _between(xp, lows, highs, weights, result):
+def _between(xp: Any, lows: Any, highs: Any, weights: Any, result: Any) -> Any:
     """Interpolated values, computed from the nearer end as NumPy does."""
     work = np.dtype(np.float32) if result == np.float16 else result
     values = []
@@ -246,7 +253,7 @@ def _between(xp, lows, highs, weights, result):
     return values
 
 
-def _nan_quantiles(xp, ordered, q, method, result):
+def _nan_quantiles(xp: Any, ordered: Any, q: Any, method: str, result: Any) -> Any:
     """Quantiles of what is not NaN in each slice."""
     count = _count_valid(xp, ordered)
     work = np.dtype(np.float32) if result == np.float16 else result
@@ -266,29 +273,29 @@ def _nan_quantiles(xp, ordered, q, method, result):
     return values
 
 
-def quantile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-             weights=None):
+def quantile(xp: Any, /, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
     return _quantile(xp, a, q, axis, method, keepdims, weights, 1, np.quantile)
 
 
-def percentile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-               weights=None):
+def percentile(xp: Any, /, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
     return _quantile(xp, a, q, axis, method, keepdims, weights, 100, np.percentile)
 
 
-def nanquantile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_none, *,
-                weights=None):
+def nanquantile(xp: Any, /, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: Any = _none, *, weights: Any = None) -> Any:
     return _quantile(xp, a, q, axis, method, keepdims is not _none and keepdims, weights, 1, np.nanquantile)
 
 
-def nanpercentile(xp, /, a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_none, *,
-                  weights=None):
+def nanpercentile(xp: Any, /, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                  method: str = "linear", keepdims: Any = _none, *, weights: Any = None) -> Any:
     return _quantile(xp, a, q, axis, method, keepdims is not _none and keepdims, weights, 100, np.nanpercentile)
 
 
 # -- places in sorted arrays ---------------------------------------------------------------------
 
-def searchsorted(xp, /, a, v, side="left", sorter=None):
+def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     a, v = array(xp, a), array(xp, v)
     if side not in ("left", "right"):
         raise ValueError("search side must be one of 'left' or 'right'")
@@ -306,7 +313,7 @@ def searchsorted(xp, /, a, v, side="left", sorter=None):
     return xp.searchsorted(a.astype(dtype, copy=False), v.astype(dtype, copy=False), side=side)
 
 
-def digitize(xp, /, x, bins, right=False):
+def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False) -> Any:
     x, bins = array(xp, x), array(xp, bins)
     if x.dtype.kind == "c" or bins.dtype.kind == "c":
         raise TypeError("x may not be complex")

@@ -17,16 +17,16 @@ def _factor(xp: Any, a: Any) -> Any:
     return found
 
 
-def dot(xp, /, a, b, out=None):
+def dot(xp: Any, /, a: Any, b: Any, out: Any = None) -> Any:
     return xp.dot(_factor(xp, a), _factor(xp, b))
 
 
-def vdot(xp, /, a, b):
+def vdot(xp: Any, /, a: Any, b: Any) -> Any:
     a, b = _factor(xp, a).ravel(), _factor(xp, b).ravel()
     return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
 
 
-def tensordot(xp, /, a, b, axes=2):
+def tensordot(xp: Any, /, a: Any, b: Any, axes: Any = 2) -> Any:
     a, b = array(xp, a), array(xp, b)
     axes = fetch(axes, "axes")
     if not a.size or not b.size or not (isinstance(axes, (int, np.integer)) or len(axes) == 2):
@@ -36,7 +36,7 @@ def tensordot(xp, /, a, b, axes=2):
     return xp.tensordot(a, b, axes)
 
 
-def cross(xp, /, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def cross(xp: Any, /, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
     a, b = array(xp, a), array(xp, b)
     for x, ax in ((a, axisa if axis is None else axis), (b, axisb if axis is None else axis)):
         if x.shape[axis_index(ax, x.ndim)] != 3:
@@ -44,32 +44,32 @@ def cross(xp, /, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     return xp.cross(a, b, axisa, axisb, axisc, axis)
 
 
-def linalg_cross(xp, /, x1, x2, *, axis=-1):
+def linalg_cross(xp: Any, /, x1: Any, x2: Any, *, axis: int = -1) -> Any:
     x1, x2 = array(xp, x1), array(xp, x2)
     if x1.shape[axis_index(axis, x1.ndim)] != 3 or x2.shape[axis_index(axis, x2.ndim)] != 3:
         raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
     return xp.cross(x1, x2, axis=axis)
 
 
-def linalg_outer(xp, /, x1, x2):
+def linalg_outer(xp: Any, /, x1: Any, x2: Any) -> Any:
     x1, x2 = array(xp, x1), array(xp, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("Input arrays must be one-dimensional")
     return xp.outer(x1, x2)
 
 
-def linalg_tensordot(xp, /, x1, x2, *, axes=2):
+def linalg_tensordot(xp: Any, /, x1: Any, x2: Any, *, axes: Any = 2) -> Any:
     return tensordot(xp, x1, x2, axes)
 
 
-def linalg_trace(xp, /, x, *, offset=0, dtype=None):
+def linalg_trace(xp: Any, /, x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
     x = array(xp, x)
     if x.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
     return xp.trace(x, offset, -2, -1, dtype)
 
 
-def vecdot(xp, /, x1, x2, *, axis=-1):
+def vecdot(xp: Any, /, x1: Any, x2: Any, *, axis: int = -1) -> Any:
     x1, x2 = array(xp, x1), array(xp, x2)
     x1, x2 = (xp.moveaxis(x, axis_index(axis, x.ndim), -1) for x in (x1, x2))
     return contract(xp, x1.conj() if x1.dtype.kind == "c" else x1, x2)
@@ -82,7 +82,7 @@ def contract(xp: Any, x1: Any, x2: Any) -> Any:
     return xp.matmul(x1[..., None, :], x2[..., :, None])[..., 0, 0]
 
 
-def multi_dot(xp, /, arrays, *, out=None):
+def multi_dot(xp: Any, /, arrays: Any, *, out: Any = None) -> Any:
     parts = [_factor(xp, a) for a in arrays]
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
@@ -104,7 +104,7 @@ def multi_dot(xp, /, arrays, *, out=None):
     return result[..., 0] if last == 1 else result
 
 
-def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
+def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     operands = list(operands)
     if isinstance(operands[0], str):
         operands[1:] = [array(xp, o) for o in operands[1:]]
@@ -130,7 +130,8 @@ def einsum(xp, /, *operands, out=None, optimize=False, **kwargs):
     return result if order == "K" else xp.array(result, order=order)
 
 
-def cov(xp, /, m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+def cov(xp: Any, /, m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None,
+        fweights: Any = None, aweights: Any = None, *, dtype: Any = None) -> Any:
     if fweights is not None or aweights is not None:
         raise NotOnDevice("NumPy says what weighted covariances are")
     m = array(xp, m)
@@ -139,7 +140,7 @@ def cov(xp, /, m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, awe
     return xp.cov(m, None if y is None else array(xp, y), rowvar, bias, ddof, dtype=dtype)
 
 
-def corrcoef(xp, /, x, y=None, rowvar=True, *, dtype=None):
+def corrcoef(xp: Any, /, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     x = array(xp, x)
     if not x.size:
         raise NotOnDevice("NumPy says what the covariance of nothing is")

@@ -170,12 +170,12 @@ def _position(name: str, nan: bool = False) -> Any:
     return adapter
 
 
-def count_nonzero(xp, /, a, axis=None, *, keepdims=False):
+def count_nonzero(xp: Any, /, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = array(xp, a)
     return intp_result(xp.sum(a != 0, axis=axis_of(axis), dtype=intp, keepdims=bool(keepdims)))
 
 
-def ptp(xp, /, a, axis=None, out=None, keepdims=_none):
+def ptp(xp: Any, /, a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none) -> Any:
     a, axis, keepdims = array(xp, a), axis_of(axis), _keep(keepdims)
     if a.dtype.kind == "b":
         raise TypeError("numpy boolean subtract is not supported")
@@ -198,7 +198,8 @@ def _working(a: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     return a.dtype, a.dtype
 
 
-def mean(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, *, where=_none):
+def mean(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
+         where: Any = _none) -> Any:
     a, axis, keepdims = array(xp, a), axis_of(axis), _keep(keepdims)
     work, result = _working(a, dtype)
     chosen = mask(xp, where, a.shape)
@@ -225,7 +226,7 @@ def _freedom(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
+def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any) -> Any:
     work, result = _working(a, dtype)
     if a.dtype.kind == "c":
         result = np.dtype(result.char.lower())
@@ -255,21 +256,22 @@ def _variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
     return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False)), result
 
 
-def var(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
-        correction=_none):
+def var(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
     spread, result = _variance(xp, array(xp, a), axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims),
                                where, mean)
     return spread.astype(result, copy=False)
 
 
-def std(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
-        correction=_none):
+def std(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
     spread, result = _variance(xp, array(xp, a), axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims),
                                where, mean)
     return xp.sqrt(spread).astype(result, copy=False)
 
 
-def average(xp, /, a, axis=None, weights=None, returned=False, *, keepdims=_none):
+def average(xp: Any, /, a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+            keepdims: Any = _none) -> Any:
     a = array(xp, a)
     keepdims = _keep(keepdims)
     if weights is None:
@@ -305,7 +307,8 @@ def warn(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=7)
 
 
-def nanmean(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, *, where=_none):
+def nanmean(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
+            where: Any = _none) -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "fc":
         return mean(xp, a, axis, dtype, None, keepdims, where=where)
@@ -318,7 +321,7 @@ def nanmean(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, *, where=
     return average if keepdims else average.reshape(reduced_shape(a.shape, axis, False))
 
 
-def _present(xp, a, axis, work, where):
+def _present(xp: Any, a: Any, axis: Any, work: Any, where: Any) -> Any:
     """Sum and count of what is not NaN, with all axes kept."""
     kept = ~xp.isnan(a)
     chosen = mask(xp, where, a.shape)
@@ -328,7 +331,7 @@ def _present(xp, a, axis, work, where):
     return total, xp.sum(kept, axis=axis, keepdims=True)
 
 
-def _nan_variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
+def _nan_variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any) -> Any:
     work, result = _working(a, dtype)
     if a.dtype.kind == "c":
         result = np.dtype(result.char.lower())
@@ -348,8 +351,8 @@ def _nan_variance(xp, a, axis, dtype, ddof, keepdims, where, mean):
     return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False)), result
 
 
-def nanvar(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
-           correction=_none):
+def nanvar(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+           keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "fc":
         return var(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -358,8 +361,8 @@ def nanvar(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *,
     return spread.astype(result, copy=False)
 
 
-def nanstd(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
-           correction=_none):
+def nanstd(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+           keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "fc":
         return std(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)

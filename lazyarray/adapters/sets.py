@@ -17,8 +17,8 @@ _MOST_COLUMNS = 64
 """Rows are sorted column by column; beyond this, NumPy's comparison of whole rows is quicker."""
 
 
-def unique(xp, /, ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True,
-           sorted=True):
+def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: Any = None, *, equal_nan: bool = True, sorted: bool = True) -> Any:
     a = array(xp, ar)
     shape = a.shape
     if axis is not None:
@@ -37,7 +37,8 @@ def unique(xp, /, ar, return_index=False, return_inverse=False, return_counts=Fa
     return _answers(xp, values[first], first, order, shape, return_index, return_inverse, return_counts)
 
 
-def _answers(xp, values, first, order, inverse_shape, return_index, return_inverse, return_counts):
+def _answers(xp: Any, values: Any, first: Any, order: Any, inverse_shape: Any, return_index: Any, return_inverse: Any,
+             return_counts: Any) -> Any:
     result = [values]
     starts = xp.nonzero(first)[0] if return_index or return_counts else None
     if return_index:
@@ -52,7 +53,7 @@ def _answers(xp, values, first, order, inverse_shape, return_index, return_inver
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _unique_rows(xp, a, axis, return_index, return_inverse, return_counts):
+def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: Any, return_counts: Any) -> Any:
     moved = xp.moveaxis(a, axis, 0)
     n = moved.shape[0]
     if a.size == 0 or a.size // n > _MOST_COLUMNS:
@@ -72,23 +73,23 @@ def _unique_rows(xp, a, axis, return_index, return_inverse, return_counts):
     return _answers(xp, values, first, order, (n,), return_index, return_inverse, return_counts)
 
 
-def unique_all(xp, /, x):
+def unique_all(xp: Any, /, x: Any) -> tuple[Any, ...]:
     return tuple_type("unique_all")(*unique(xp, x, True, True, True, equal_nan=False))
 
 
-def unique_counts(xp, /, x):
+def unique_counts(xp: Any, /, x: Any) -> tuple[Any, ...]:
     return tuple_type("unique_counts")(*unique(xp, x, return_counts=True, equal_nan=False))
 
 
-def unique_inverse(xp, /, x):
+def unique_inverse(xp: Any, /, x: Any) -> tuple[Any, ...]:
     return tuple_type("unique_inverse")(*unique(xp, x, return_inverse=True, equal_nan=False))
 
 
-def unique_values(xp, /, x):
+def unique_values(xp: Any, /, x: Any) -> Any:
     return unique(xp, x, equal_nan=False)
 
 
-def union1d(xp, /, ar1, ar2):
+def union1d(xp: Any, /, ar1: Any, ar2: Any) -> Any:
     return unique(xp, concatenate(xp, [ar1, ar2], None))
 
 
@@ -99,7 +100,7 @@ def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return a.astype(dtype, copy=False), b.astype(dtype, copy=False)
 
 
-def intersect1d(xp, /, ar1, ar2, assume_unique=False, return_indices=False):
+def intersect1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     a, b = _alike(xp, ar1, ar2)
     places = []
     if not assume_unique:
@@ -121,13 +122,13 @@ def intersect1d(xp, /, ar1, ar2, assume_unique=False, return_indices=False):
     return common, *map(intp_result, found)
 
 
-def setdiff1d(xp, /, ar1, ar2, assume_unique=False):
+def setdiff1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     original = array(xp, ar1)
     kept = original.ravel() if assume_unique else unique(xp, original)
     return kept[isin(xp, kept, ar2, invert=True)]
 
 
-def setxor1d(xp, /, ar1, ar2, assume_unique=False):
+def setxor1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     a, b = _alike(xp, ar1, ar2)
     if not assume_unique:
         a, b = unique(xp, a), unique(xp, b)
@@ -139,7 +140,8 @@ def setxor1d(xp, /, ar1, ar2, assume_unique=False):
     return both[change[1:] & change[:-1]]
 
 
-def isin(xp, /, element, test_elements, assume_unique=False, invert=False, *, kind=None):
+def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+         kind: str | None = None) -> Any:
     element = array(xp, element)
     if kind not in (None, "sort", "table"):
         raise ValueError("Invalid kind")

@@ -41,7 +41,8 @@ def _each(xp: Any, arrays: Any) -> list[Any]:
     return found
 
 
-def concatenate(xp, /, arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None,
+                casting: str = "same_kind") -> Any:
     parts = _each(xp, arrays)
     if dtype is None and not is_device(xp, arrays):
         dtype, casting = np.result_type(*map(dtype_or_number, arrays)), "unsafe"
@@ -50,7 +51,8 @@ def concatenate(xp, /, arrays, axis=0, out=None, *, dtype=None, casting="same_ki
     return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
 
 
-def stack(xp, /, arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def stack(xp: Any, /, arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None,
+          casting: str = "same_kind") -> Any:
     parts = _each(xp, arrays)
     if any(p.shape != parts[0].shape for p in parts):
         raise ValueError("all input arrays must have the same shape")
@@ -58,25 +60,25 @@ def stack(xp, /, arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     return _joined(xp, [xp.expand_dims(p, axis) for p in parts], axis, dtype, casting)
 
 
-def vstack(xp, /, tup, *, dtype=None, casting="same_kind"):
+def vstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     return _joined(xp, [_at_least(xp, p, 2) for p in _each(xp, tup)], 0, dtype, casting)
 
 
-def hstack(xp, /, tup, *, dtype=None, casting="same_kind"):
+def hstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     parts = [_at_least(xp, p, 1) for p in _each(xp, tup)]
     return _joined(xp, parts, 0 if parts[0].ndim == 1 else 1, dtype, casting)
 
 
-def dstack(xp, /, tup):
+def dstack(xp: Any, /, tup: Any) -> Any:
     return _joined(xp, [xp.atleast_3d(p) for p in _each(xp, tup)], 2, None, "same_kind")
 
 
-def column_stack(xp, /, tup):
+def column_stack(xp: Any, /, tup: Any) -> Any:
     return _joined(xp, [_at_least(xp, p, 2) if p.ndim >= 2 else p.reshape(-1, 1) for p in _each(xp, tup)], 1, None,
                    "same_kind")
 
 
-def append(xp, /, arr, values, axis=None):
+def append(xp: Any, /, arr: Any, values: Any, axis: Any = None) -> Any:
     return concatenate(xp, [array(xp, arr), array(xp, values)], axis)
 
 
@@ -84,7 +86,7 @@ def _at_least(xp: Any, a: Any, ndim: int) -> Any:
     return a if a.ndim >= ndim else a.reshape((1,) * (ndim - a.ndim) + a.shape)
 
 
-def block(xp, /, arrays):
+def block(xp: Any, /, arrays: Any) -> Any:
     def depth(item: Any) -> int:
         if isinstance(item, tuple):
             raise TypeError("arrays is a tuple; only lists can be used to arrange blocks")
@@ -109,7 +111,7 @@ def block(xp, /, arrays):
     return joined(arrays, levels) if levels else array(xp, arrays).copy()
 
 
-def repeat(xp, /, a, repeats, axis=None):
+def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
     a = array(xp, a)
     if axis is None:
         a, axis = a.ravel(), 0
@@ -127,11 +129,11 @@ def repeat(xp, /, a, repeats, axis=None):
     return gather(xp, [a], np.repeat(np.arange(n), fetch(repeats, "how often to repeat")), axis)
 
 
-def tile(xp, /, A, reps):
+def tile(xp: Any, /, A: Any, reps: Any) -> Any:
     return xp.tile(array(xp, A), _host_numbers(fetch(reps, "how often to repeat")))
 
 
-def resize(xp, /, a, new_shape):
+def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
     a = array(xp, a)
     shape = tuple(new_shape) if np.iterable(new_shape) else (new_shape,)
     if any(n < 0 for n in shape):
@@ -141,7 +143,7 @@ def resize(xp, /, a, new_shape):
     return xp.take(a.ravel(), xp.arange(math.prod(shape)) % a.size).reshape(shape)
 
 
-def roll(xp, /, a, shift, axis=None):
+def roll(xp: Any, /, a: Any, shift: Any, axis: Any = None) -> Any:
     a = array(xp, a)
     return xp.roll(a, _host_numbers(fetch(shift, "how far to roll")), axis)
 
@@ -150,7 +152,7 @@ def _host_numbers(obj: Any) -> Any:
     return tuple(obj.tolist()) if isinstance(obj, np.ndarray) and obj.ndim else obj
 
 
-def meshgrid(xp, /, *xi, copy=True, sparse=False, indexing="xy"):
+def meshgrid(xp: Any, /, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
@@ -166,7 +168,7 @@ def meshgrid(xp, /, *xi, copy=True, sparse=False, indexing="xy"):
 
 # -- padding -------------------------------------------------------------------------------------
 
-def pad(xp, /, array, pad_width, mode="constant", **kwargs):
+def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     given, a = array, common.array(xp, array)
     if callable(mode) or isinstance(pad_width, dict):
         raise NotOnDevice("NumPy says what a function that pads, or widths by axis, are")
@@ -193,7 +195,7 @@ def pad(xp, /, array, pad_width, mode="constant", **kwargs):
 
 # -- bits ----------------------------------------------------------------------------------------
 
-def packbits(xp, /, a, axis=None, bitorder="big"):
+def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "biu" or a.ndim == 0 or bitorder not in ("big", "little"):
         raise NotOnDevice("bits that only NumPy packs")
@@ -208,7 +210,7 @@ def packbits(xp, /, a, axis=None, bitorder="big"):
     return packed if axis is None else xp.moveaxis(packed, -1, axis)
 
 
-def unpackbits(xp, /, a, axis=None, count=None, bitorder="big"):
+def unpackbits(xp: Any, /, a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:
     a = array(xp, a)
     if a.dtype != np.uint8 or a.ndim == 0 or bitorder not in ("big", "little"):
         raise NotOnDevice("bits that only NumPy unpacks")
@@ -233,19 +235,19 @@ def unpackbits(xp, /, a, axis=None, count=None, bitorder="big"):
 
 # -- differences ---------------------------------------------------------------------------------
 
-def gradient(xp, /, f, *varargs, axis=None, edge_order=1):
+def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     f = array(xp, f)
     spacing = [v if isinstance(v, (int, float, np.number)) else array(xp, v) for v in varargs]
     result = xp.gradient(f, *spacing, axis=axis, edge_order=edge_order)
     return tuple(result) if isinstance(result, list) else result
 
 
-def ediff1d(xp, /, ary, to_end=None, to_begin=None):
+def ediff1d(xp: Any, /, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     ends = [None if v is None else array(xp, v) for v in (to_end, to_begin)]
     return xp.ediff1d(array(xp, ary), *ends)
 
 
-def diff(xp, /, a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
+def diff(xp: Any, /, a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     a = array(xp, a)
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
@@ -255,7 +257,7 @@ def diff(xp, /, a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     return xp.diff(a, n, axis, **ends)
 
 
-def trapezoid(xp, /, y, x=None, dx=1.0, axis=-1):
+def trapezoid(xp: Any, /, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = array(xp, y)
     return xp.trapezoid(y, None if x is None else array(xp, x),
                         dx if isinstance(dx, (int, float)) else array(xp, dx), axis)

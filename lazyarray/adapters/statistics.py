@@ -73,7 +73,8 @@ def _counts(xp: Any, a: Any, edges: Any, weights: Any) -> Any:
     return xp.bincount(places, weights, n + 1)[:n]
 
 
-def histogram(xp, /, a, bins=10, range=None, density=None, weights=None):
+def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: Any = None,
+              weights: Any = None) -> tuple[Any, ...]:
     shape = array(xp, a).shape
     a = _plain(xp, a)
     edges = _edges(xp, a, bins, range)
@@ -101,11 +102,12 @@ def histogram(xp, /, a, bins=10, range=None, density=None, weights=None):
     return counts, edges
 
 
-def histogram_bin_edges(xp, /, a, bins=10, range=None, weights=None):
+def histogram_bin_edges(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     return _spread(xp, _edges(xp, _plain(xp, a), bins, range), np.ndim(bins) == 0)
 
 
-def histogramdd(xp, /, sample, bins=10, range=None, density=None, weights=None):
+def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, ...]:
     if is_device(xp, sample):
         columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
     else:
@@ -162,7 +164,8 @@ def histogramdd(xp, /, sample, bins=10, range=None, density=None, weights=None):
 _range = range
 
 
-def histogram2d(xp, /, x, y, bins=10, range=None, density=None, weights=None):
+def histogram2d(xp: Any, /, x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, ...]:
     x, y = array(xp, x), array(xp, y)
     if x.ndim != 1 or x.shape != y.shape:
         raise NotOnDevice("NumPy says what points of different numbers are")
@@ -178,7 +181,7 @@ _SHORT = 64
 """Up to this many taps, one multiplication and addition each; beyond it, Fourier transforms."""
 
 
-def convolve(xp, /, a, v, mode="full"):
+def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
     a, v = (x.reshape(1) if x.ndim == 0 else x for x in (array(xp, a), array(xp, v)))
     if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
         raise ValueError("object too deep for desired array, or empty")
@@ -221,7 +224,7 @@ def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
     return product[:n].astype(dtype)
 
 
-def correlate(xp, /, a, v, mode="valid"):
+def correlate(xp: Any, /, a: Any, v: Any, mode: str = "valid") -> Any:
     a, v = array(xp, a), array(xp, v)
     if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
         raise ValueError("object too deep for desired array, or empty")
@@ -236,7 +239,7 @@ def correlate(xp, /, a, v, mode="valid"):
 
 # -- polynomials -------------------------------------------------------------------------------------
 
-def polyval(xp, /, p, x):
+def polyval(xp: Any, /, p: Any, x: Any) -> Any:
     if isinstance(x, np.poly1d) or isinstance(p, np.poly1d):
         raise NotOnDevice("a polynomial object takes part")
     x, p = array(xp, x), array(xp, p)
@@ -268,7 +271,7 @@ def _aligned(name: str) -> Any:
     return adapter
 
 
-def vander(xp, /, x, N=None, increasing=False):
+def vander(xp: Any, /, x: Any, N: Any = None, increasing: bool = False) -> Any:
     x = array(xp, x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
@@ -280,7 +283,8 @@ def vander(xp, /, x, N=None, increasing=False):
     return powers if increasing else xp.ascontiguousarray(powers[:, ::-1])
 
 
-def polyfit(xp, /, x, y, deg, rcond=None, full=False, w=None, cov=False):
+def polyfit(xp: Any, /, x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
     x, y = array(xp, x) + 0.0, array(xp, y) + 0.0
     order = operator.index(deg) + 1
     if order < 1:
@@ -320,7 +324,8 @@ def polyfit(xp, /, x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 # -- evenly spaced numbers ---------------------------------------------------------------------------
 
-def linspace(xp, /, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -330,7 +335,8 @@ def linspace(xp, /, start, stop, num=50, endpoint=True, retstep=False, dtype=Non
     return xp.linspace(start, stop, num, endpoint, retstep, dtype, axis)
 
 
-def logspace(xp, /, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Any:
     if not isinstance(base, (int, float)):
         raise NotOnDevice("NumPy says what bases in an array are")
     powers = linspace(xp, start, stop, num, endpoint, axis=axis)

@@ -90,19 +90,19 @@ def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
     return xp.where(b == 0, a / b, xp.where(quotient == 0, xp.copysign(zero, a / b), down))
 
 
-def floor_divide(xp, /, a, b):
+def floor_divide(xp: Any, /, a: Any, b: Any) -> Any:
     return _divide(xp, a, b, "q") if a.dtype.kind == "f" else xp.floor_divide(a, b)
 
 
-def remainder(xp, /, a, b):
+def remainder(xp: Any, /, a: Any, b: Any) -> Any:
     return _divide(xp, a, b, "m") if a.dtype.kind == "f" else xp.remainder(a, b)
 
 
-def divmod_(xp, /, a, b):
+def divmod_(xp: Any, /, a: Any, b: Any) -> tuple[Any, ...]:
     return floor_divide(xp, a, b), remainder(xp, a, b)
 
 
-def complex_divide(xp, /, a, b):
+def complex_divide(xp: Any, /, a: Any, b: Any) -> Any:
     a, b = _array(xp, a), _array(xp, b)
     kernel = _fused(xp, _QUOTIENT, a.dtype.char)
     if kernel is not None:
@@ -121,7 +121,7 @@ def complex_divide(xp, /, a, b):
     return result
 
 
-def complex_log2(xp, /, z):
+def complex_log2(xp: Any, /, z: Any) -> Any:
     result = xp.log(_array(xp, z))
     # Part by part: infinity times a complex number is NaN.
     for part in (result.real, result.imag):
@@ -135,19 +135,19 @@ def _reciprocal_of_zero(dtype: np.dtype) -> Any:
         return np.reciprocal(np.zeros(64, dtype))[0]
 
 
-def integer_reciprocal(xp, /, x):
+def integer_reciprocal(xp: Any, /, x: Any) -> Any:
     x = _array(xp, x)
     return xp.where(x == 0, _reciprocal_of_zero(x.dtype), xp.reciprocal(x))
 
 
-def fmod(xp, /, a, b):
+def fmod(xp: Any, /, a: Any, b: Any) -> Any:
     if a.dtype.kind == "f" or a.dtype.itemsize < 8:
         return xp.fmod(a, b)
     rest = xp.remainder(a, b)
     return rest if a.dtype.kind == "u" else xp.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
 
 
-def power(xp, /, a, b):
+def power(xp: Any, /, a: Any, b: Any) -> Any:
     if b.dtype.kind == "i" and truth(_least(xp, b) < 0, "a negative exponent?"):
         raise ValueError("Integers to negative integer powers are not allowed.")
     return xp.power(a, b)
@@ -193,7 +193,7 @@ def _compare(name: str) -> Any:
     return adapter
 
 
-def clip(xp, /, a, low, high):
+def clip(xp: Any, /, a: Any, low: Any, high: Any) -> Any:
     return xp.minimum(xp.maximum(a, low), high)
 
 
@@ -207,17 +207,17 @@ def _logical(name: str) -> Any:
     return adapter
 
 
-def vecdot(xp, /, a, b):
+def vecdot(xp: Any, /, a: Any, b: Any) -> Any:
     return contract(xp, a.conj() if a.dtype.kind == "c" else a, b)
 
 
-def matvec(xp, /, a, b):
+def matvec(xp: Any, /, a: Any, b: Any) -> Any:
     if a.ndim < 2:
         raise ValueError("a matrix has two dimensions")
     return xp.matmul(a, b[..., None])[..., 0]
 
 
-def vecmat(xp, /, a, b):
+def vecmat(xp: Any, /, a: Any, b: Any) -> Any:
     if b.ndim < 2:
         raise ValueError("a matrix has two dimensions")
     return xp.matmul((a.conj() if a.dtype.kind == "c" else a)[..., None, :], b)[..., 0, :]
