@@ -2,19 +2,24 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import transfer, wrap
 from .storage import Storage
 
+if TYPE_CHECKING:
+    from .array import LazyNdarray
 
-def text(x, function) -> str:
+
+def text(x: LazyNdarray, function: Callable[[np.ndarray], str]) -> str:
     """``function(x)`` for `repr` or `str`."""
     return function(printable(x))
 
 
-def printable(x, threshold: int | None = None, edgeitems: int | None = None) -> np.ndarray:
+def printable(x: LazyNdarray, threshold: int | None = None, edgeitems: int | None = None) -> np.ndarray:
     """A host array that prints as `x` does: `x` itself, or only its corners if NumPy shows no more.
 
     The corners are fetched in one piece. The rest of the returned array is memory that was reserved
@@ -43,7 +48,7 @@ def printable(x, threshold: int | None = None, edgeitems: int | None = None) -> 
     return result
 
 
-def _reserved(shape, dtype: np.dtype) -> np.ndarray:
+def _reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array of any size whose memory is taken page by page as it is written."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     nbytes = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)

@@ -31,13 +31,13 @@ def _from_outlines(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function that looks at shapes and dtypes only."""
 
     @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
+    def handler(run: Any, /, *args: Any, **kwargs: Any) -> Any:
         return func(*_outlined(args), **{k: _outlined(v) for k, v in kwargs.items()})
 
     return handler
 
 
-def min_scalar_type(run, /, a):
+def min_scalar_type(run: Any, /, a: Any) -> np.dtype[Any]:
     # Of a number it is the smallest type that holds the value.
     outline = run.outline(a)
     return np.min_scalar_type(outline if outline.ndim else run.host(a, "numpy.min_scalar_type"))
@@ -45,7 +45,7 @@ def min_scalar_type(run, /, a):
 
 def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
-    def handler(run, /, a, b, *args, **kwargs):
+    def handler(run: Any, /, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = (run.asarray(x) if run.is_scalar(x) else x for x in (a, b))
         if run.is_lazy(a) and run.is_lazy(b):
             if a._self_storage is not b._self_storage and type(a._self_storage) is Storage:
@@ -72,14 +72,14 @@ def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- text ----------------------------------------------------------------------------------------
 
-def array2string(run, /, a, *args, **kwargs):
+def array2string(run: Any, /, a: Any, *args: Any, **kwargs: Any) -> str:
     shown = display.printable(run.asarray(a), kwargs.get("threshold"), kwargs.get("edgeitems"))
     return np.array2string(shown, *args, **kwargs)
 
 
 def _text(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
+    def handler(run: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not args:
             raise NotOnDevice("the array is named")
         return func(display.printable(run.asarray(args[0])), *args[1:], **kwargs)
@@ -90,7 +90,7 @@ def _text(func: Callable[..., Any]) -> Callable[..., Any]:
 # -- indexes from shapes ---------------------------------------------------------------------------
 
 def _index_grid(name: str) -> Callable[..., Any]:
-    def handler(run, /, arr, k=0):
+    def handler(run: Any, /, arr: Any, k: Any = 0) -> Any:
         outline = run.outline(arr)
         if outline.ndim != 2:
             raise ValueError("input array must be 2-d")
@@ -99,7 +99,7 @@ def _index_grid(name: str) -> Callable[..., Any]:
     return handler
 
 
-def diag_indices_from(run, /, arr):
+def diag_indices_from(run: Any, /, arr: Any) -> tuple[Any, ...]:
     shape = run.outline(arr).shape
     if len(shape) < 2:
         raise ValueError("input array must be at least 2-d")
@@ -110,7 +110,7 @@ def diag_indices_from(run, /, arr):
 
 # -- parts that depend on values -------------------------------------------------------------------
 
-def trim_zeros(run, /, filt, trim="fb", axis=None):
+def trim_zeros(run: Any, /, filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = run.asarray(filt)
     outline = run.outline(x)
     trim = trim.lower()
@@ -133,7 +133,7 @@ def trim_zeros(run, /, filt, trim="fb", axis=None):
     return run.view(x, outline[tuple(cut)])
 
 
-def real_if_close(run, /, a, tol=100):
+def real_if_close(run: Any, /, a: Any, tol: Any = 100) -> Any:
     x = run.asarray(a)
     outline = run.outline(x)
     if outline.dtype.kind != "c":
@@ -145,7 +145,7 @@ def real_if_close(run, /, a, tol=100):
     return x
 
 
-def nan_to_num(run, /, x, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(run: Any, /, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     y = run.asarray(x)
     d = run.device(y)
     if d.dtype.kind in "fc":
@@ -185,7 +185,7 @@ def _write(run: Any, x: Any, index: tuple[Any, ...], values: Any) -> None:
         run.setitem(x, tuple(run.wrap(i, scalar=False) for i in index), values)
 
 
-def put(run, /, a, ind, v, mode="raise"):
+def put(run: Any, /, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     outline = _target(run, a)
     try:
         places = indexing.by_mode(run.xp, _device_or_host(run, ind), outline.size, mode).ravel()
@@ -201,7 +201,7 @@ def put(run, /, a, ind, v, mode="raise"):
     _write(run, a, indexing.at(run.xp, places, outline.shape), run.wrap(values, scalar=False))
 
 
-def put_along_axis(run, /, arr, indices, values, axis):
+def put_along_axis(run: Any, /, arr: Any, indices: Any, values: Any, axis: Any) -> None:
     outline = _target(run, arr)
     positions = common.array(run.xp, _device_or_host(run, indices))
     if axis is None or positions.dtype.kind not in "iu" or positions.ndim != outline.ndim or outline.size == 0:
@@ -216,7 +216,7 @@ def put_along_axis(run, /, arr, indices, values, axis):
 
 # -- functions of functions ---------------------------------------------------------------------------
 
-def apply_over_axes(run, /, func, a, axes):
+def apply_over_axes(run: Any, /, func: Callable[..., Any], a: Any, axes: Any) -> Any:
     value = run.asarray(a)
     ndim = value.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
@@ -230,7 +230,7 @@ def apply_over_axes(run, /, func, a, axes):
     return value
 
 
-def piecewise(run, /, x, condlist, funclist, *args, **kw):
+def piecewise(run: Any, /, x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     x = run.asarray(x)
     if np.isscalar(condlist) or not isinstance(condlist[0], (list, np.ndarray)) and x.ndim != 0:
         condlist = [condlist]

@@ -75,7 +75,8 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
         return wrapped(array)
 
     if func is np.full_like:
-        def handler(run, /, a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        def handler(run: Any, /, a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
+                    shape: Any = None, *, device: Any = None) -> Any:
             if fill_value is None:
                 raise NotOnDevice("None as the value")
             return made(run, a, fill_value, dtype, order, shape, device)
@@ -92,7 +93,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
     """The handler of ``func(shape, ..., like=lazy)``: made on the device."""
 
     @functools.wraps(func)
-    def handler(run, /, shape, dtype=None, order="C", *, device=None):
+    def handler(run: Any, /, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
         check_device(device)
         shape = _shape(shape)
         kind = np.dtype(float if dtype is None else dtype)
@@ -108,7 +109,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
     return handler
 
 
-def full(run, /, shape, fill_value, dtype=None, order="C", *, device=None):
+def full(run: Any, /, shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
     if dtype is None:
         dtype = run.outline(fill_value).dtype if run.is_lazy(fill_value) else np.asarray(fill_value).dtype
     return _new(np.full, fill_value)(run, shape, dtype, order, device=device)
@@ -126,7 +127,7 @@ def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of ``func(..., like=lazy)`` for what NumPy makes or reads on the host."""
 
     @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
+    def handler(run: Any, /, *args: Any, **kwargs: Any) -> Any:
         made = func(*(_on_host(run, a) for a in args), **{k: _on_host(run, v) for k, v in kwargs.items()})
         given = [a for a in args if isinstance(a, np.ndarray) and not run.is_lazy(a)]
         if any(made is a or np.may_share_memory(made, a) for a in given):
@@ -147,7 +148,7 @@ def _converting(func: Callable[..., Any], names: str, order: str | None = None, 
     by_numpy = _made_by_numpy(func)
 
     @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
+    def handler(run: Any, /, *args: Any, **kwargs: Any) -> Any:
         given = {**dict(zip(names.split(), args)), **kwargs}
         obj = given.pop(names.split()[0], None)
         if isinstance(obj, list) and obj and all(map(run.is_array, obj)) and len({o.shape for o in obj}) == 1:
@@ -175,7 +176,7 @@ def _converting(func: Callable[..., Any], names: str, order: str | None = None, 
 _asarray = _converting(np.asarray, "a dtype order")
 
 
-def require(run, /, a, dtype=None, requirements=None):
+def require(run: Any, /, a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     np.require(np.empty(0), None, requirements)     # NumPy judges the words
     if not run.is_array(a):
         return _made_by_numpy(np.require)(run, a, dtype, requirements)
@@ -186,12 +187,12 @@ def require(run, /, a, dtype=None, requirements=None):
     return x.copy(order or "K") if copied else x
 
 
-def copy(run, /, a, order="K", subok=False):
+def copy(run: Any, /, a: Any, order: Any = "K", subok: bool = False) -> Any:
     np.copy(np.empty(0), order)     # NumPy judges the order
     return run.asarray(a).copy(order=order)
 
 
-def astype(run, /, x, dtype, *, copy=True, device=None):
+def astype(run: Any, /, x: Any, dtype: Any, *, copy: Any = True, device: Any = None) -> Any:
     check_device(device)
     return x.astype(dtype, copy=copy)
 

@@ -45,7 +45,7 @@ def _numbers(*values: Any) -> None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-def arange(run, start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
     check_device(device)
     if stop is None:
         start, stop = 0, start
@@ -106,7 +106,8 @@ def _floats(xp: Any, n: int, head: np.ndarray) -> Any:
     return array.astype(dtype, copy=False)
 
 
-def linspace(run, /, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+def linspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     check_device(device)
     _numbers(start, stop)
     num = operator.index(num)
@@ -144,7 +145,8 @@ def _evenly(xp: Any, dtype: np.dtype, start: Any, stop: Any, num: int, endpoint:
     return y, step
 
 
-def logspace(run, /, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+def logspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Any:
     if type(base) not in (int, float):
         raise NotOnDevice("NumPy says what bases there are")
     y = run.device(linspace(run, start, stop, num, endpoint, False, None, axis))
@@ -155,7 +157,8 @@ def logspace(run, /, start, stop, num=50, endpoint=True, base=10.0, dtype=None, 
     return wrapped(xp.power(y.dtype.type(base), y).astype(target, copy=False))
 
 
-def geomspace(run, /, start, stop, num=50, endpoint=True, dtype=None, axis=0):
+def geomspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None,
+              axis: int = 0) -> Any:
     _numbers(start, stop)
     target = None if dtype is None else np.dtype(dtype)
     kind = np.result_type(np.asarray(start), np.asarray(stop), float(num), np.zeros((), target))
@@ -178,7 +181,8 @@ def geomspace(run, /, start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 # -- places ----------------------------------------------------------------------------------
 
-def eye(run, /, N, M=None, k=0, dtype=float, order="C", *, device=None):
+def eye(run: Any, /, N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
+        device: Any = None) -> Any:
     check_device(device)
     dtype = np.dtype(dtype)
     N, k = operator.index(N), operator.index(k)
@@ -188,11 +192,11 @@ def eye(run, /, N, M=None, k=0, dtype=float, order="C", *, device=None):
     return wrapped(device_for(dtype).xp.eye(N, M, k, dtype, order))
 
 
-def identity(run, /, n, dtype=None):
+def identity(run: Any, /, n: Any, dtype: Any = None) -> Any:
     return eye(run, n, dtype=dtype)
 
 
-def tri(run, /, N, M=None, k=0, dtype=float):
+def tri(run: Any, /, N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     dtype = np.dtype(dtype)
     N, k = operator.index(N), operator.index(k)
     M = N if M is None else operator.index(M)
@@ -201,7 +205,7 @@ def tri(run, /, N, M=None, k=0, dtype=float):
     return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
 
 
-def indices(run, /, dimensions, dtype=int, sparse=False):
+def indices(run: Any, /, dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = tuple(operator.index(n) for n in dimensions)
     dtype = np.dtype(dtype)
     if dtype.kind not in "iuf" or any(n < 0 for n in shape):
@@ -219,7 +223,7 @@ def indices(run, /, dimensions, dtype=int, sparse=False):
 
 # -- frequencies -----------------------------------------------------------------------------
 
-def fftfreq(run, /, n, d=1.0, device=None):
+def fftfreq(run: Any, /, n: Any, d: Any = 1.0, device: Any = None) -> Any:
     check_device(device)
     _numbers(d)
     if not isinstance(n, (int, np.integer)) or n < 1:
@@ -230,7 +234,7 @@ def fftfreq(run, /, n, d=1.0, device=None):
     return wrapped(array * (1.0 / (n * d)))
 
 
-def rfftfreq(run, /, n, d=1.0, device=None):
+def rfftfreq(run: Any, /, n: Any, d: Any = 1.0, device: Any = None) -> Any:
     check_device(device)
     _numbers(d)
     if not isinstance(n, (int, np.integer)) or n < 1:

@@ -48,7 +48,7 @@ def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     name = _first_name(func)
 
     @functools.wraps(func)
-    def handler(run, /, *args, **kwargs):
+    def handler(run: Any, /, *args: Any, **kwargs: Any) -> Any:
         if args:
             x, args = args[0], args[1:]
         elif name in kwargs:
@@ -69,7 +69,7 @@ def _each(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of `atleast_1d` and its like: each argument for itself."""
 
     @functools.wraps(func)
-    def handler(run, /, *arys):
+    def handler(run: Any, /, *arys: Any) -> Any:
         results = []
         for x in arys:
             if run.is_lazy(x):
@@ -84,7 +84,7 @@ def _each(func: Callable[..., Any]) -> Callable[..., Any]:
     return handler
 
 
-def broadcast_arrays(run, /, *args, subok=False):
+def broadcast_arrays(run: Any, /, *args: Any, subok: bool = False) -> tuple[Any, ...]:
     # An ndarray among them gives a view of itself, as in NumPy; lists and numbers are nobody else's.
     args = [run.asarray(a) if run.is_lazy(a) else a if isinstance(a, np.ndarray) else wrap.host_result(np.array(a))
             for a in args]
@@ -92,7 +92,7 @@ def broadcast_arrays(run, /, *args, subok=False):
     return type(results)(viewed(run, a, r) if run.is_lazy(a) else r for a, r in zip(args, results))
 
 
-def flip(run, /, m, axis=None):
+def flip(run: Any, /, m: Any, axis: Any = None) -> Any:
     x = run.asarray(m)
     if run.outline(x).ndim == 0 and axis is None:
         return x[()]
@@ -103,7 +103,7 @@ _FEW = 64
 """Up to this many elements, each becomes a scalar on the device; more are fetched in one piece."""
 
 
-def unstack(run, /, x, *, axis=0):
+def unstack(run: Any, /, x: Any, *, axis: int = 0) -> tuple[Any, ...]:
     x = run.asarray(x)
     outline = run.outline(x)
     if outline.ndim == 0:
@@ -114,11 +114,11 @@ def unstack(run, /, x, *, axis=0):
     return tuple(run.view(x, moved[i]) for i in range(moved.shape[0]))
 
 
-def reshape(run, /, a, shape, order="C", *, copy=None):
+def reshape(run: Any, /, a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     return run.asarray(a).reshape(shape, order=order, copy=copy)
 
 
-def ravel(run, /, a, order="C"):
+def ravel(run: Any, /, a: Any, order: Any = "C") -> Any:
     x = run.asarray(a)
     outline = run.outline(x)
     np.ravel(np.empty(0), order)        # NumPy judges the order
@@ -142,17 +142,17 @@ def ravel(run, /, a, order="C"):
     return x.flatten(order)
 
 
-def real(run, /, val):
+def real(run: Any, /, val: Any) -> Any:
     x = run.asarray(val)
     return x.real if run.outline(x).dtype != object else run.on_host(np.real, (x,), {}, "objects live on the host")
 
 
-def imag(run, /, val):
+def imag(run: Any, /, val: Any) -> Any:
     x = run.asarray(val)
     return x.imag if run.outline(x).dtype != object else run.on_host(np.imag, (x,), {}, "objects live on the host")
 
 
-def diag(run, /, v, k=0):
+def diag(run: Any, /, v: Any, k: Any = 0) -> Any:
     x = run.asarray(v)
     if run.outline(x).ndim == 1:
         return run.wrap(run.xp.diag(run.device(x), k))
