@@ -6,16 +6,21 @@ lies between them.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import transfer, views
 
+if TYPE_CHECKING:
+    from .ranges import Ranges
+    from .storage import Storage
+
 #: A view is sparse if its extent is larger than this, and more than twice its bytes.
 SPARSE_EXTENT = 64 << 20
 
 
-def is_sparse(storage, view: np.ndarray) -> bool:
+def is_sparse(storage: Storage, view: np.ndarray) -> bool:
     """Whether a view is handed out as a compact array."""
     if storage.nbytes <= SPARSE_EXTENT:
         return False
@@ -28,11 +33,11 @@ class Compacts:
 
     __slots__ = ("storage", "arrays")
 
-    def __init__(self, storage):
+    def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.arrays: dict = {}
 
-    def get(self, view, source, why: str) -> np.ndarray:
+    def get(self, view: np.ndarray, source: Ranges, why: str) -> np.ndarray:
         """The array of a view; `source` is the view's device array, current."""
         key = (view.shape, view.strides, view.dtype, views.offset_of(view))
         array = self.arrays.get(key)

@@ -65,7 +65,7 @@ class Mirror:
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
                  "_bury", "_exact", "_live", "_late", "_found", "_pinned", "__weakref__")
 
-    def __init__(self, nbytes: int, tracking: str):
+    def __init__(self, nbytes: int, tracking: str) -> None:
         self.nbytes = nbytes
         self.valid = EMPTY
         self.lent = False
@@ -138,7 +138,8 @@ class Mirror:
         """These bytes are no longer current: the device has newer ones."""
         self.valid = self.valid - ranges
 
-    def view(self, shape, dtype, strides, offset: int, writeable: bool = False) -> np.ndarray:
+    def view(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: int,
+             writeable: bool = False) -> np.ndarray:
         """A private array over the memory, for ourselves: no alias, so it must not reach foreign code.
 
         Writes through it belong inside `filling`.
@@ -158,7 +159,8 @@ class Mirror:
 
     # -- aliases -------------------------------------------------------------------------
 
-    def lend(self, shape, dtype, strides, offset: int, writeable: bool = True) -> np.ndarray:
+    def lend(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: int,
+             writeable: bool = True) -> np.ndarray:
         """An array over the memory for foreign code; an alias until all that was made of it is gone.
 
         Its bytes must be valid. Writes through it are named by `collect`. One that is not
@@ -334,7 +336,7 @@ class _Filling:
 
     __slots__ = ("_mirror", "_ranges")
 
-    def __init__(self, mirror: Mirror, ranges: Ranges):
+    def __init__(self, mirror: Mirror, ranges: Ranges) -> None:
         self._mirror = mirror
         self._ranges = ranges
 
@@ -344,7 +346,7 @@ class _Filling:
             self._tell("before_fill")
         return mirror.bytes
 
-    def __exit__(self, kind, error, traceback) -> None:
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         mirror = self._mirror
         if mirror._tracker is not None:
             self._tell("after_fill")

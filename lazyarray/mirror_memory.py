@@ -38,7 +38,7 @@ class Mapping:
 
     __slots__ = ("memory", "size", "address", "undo")
 
-    def __init__(self, size: int):
+    def __init__(self, size: int) -> None:
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.size = size
         self.undo: Callable[[], None] | None = None

@@ -41,7 +41,7 @@ class Ranges:
     _starts: Any
     _stops: Any
 
-    def __init__(self, start: int, stop: int, starts: Any = None, stops: Any = None):
+    def __init__(self, start: int, stop: int, starts: Any = None, stops: Any = None) -> None:
         # Callers keep the normal form.
         self.start = start
         self.stop = stop

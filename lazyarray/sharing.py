@@ -9,15 +9,20 @@ import bisect
 import os
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any
 
 from . import devices
+
+if TYPE_CHECKING:
+    from .devices import Device
+    from .storage import Storage
 
 #: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
 _known: dict[int, list] = {}
 _known_lock = threading.Lock()
 
 
-def register(storage) -> None:
+def register(storage: Storage) -> None:
     """Make a storage known by the device addresses of its block."""
     block = storage.block
     device = storage.device
@@ -29,7 +34,7 @@ def register(storage) -> None:
         bisect.insort(entries, entry, key=lambda e: e[:2])
 
 
-def find(device, array) -> tuple | None:
+def find(device: Device, array: Any) -> tuple | None:
     """The known storage that holds the bytes of a device array, and the array's offset in it."""
     if not _known:
         return None

@@ -27,6 +27,7 @@ import contextlib
 import sys
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from .mirror import Mirror
 from .options import current as current_options
 from .ranges import Ranges
 from .writing import Writing
+
+if TYPE_CHECKING:
+    from .devices import Device
 
 _u8 = np.dtype(np.uint8)
 _making_lock = threading.Lock()
@@ -70,13 +74,13 @@ class Storage:
     _lock = None
     _nbytes: int | None = None
 
-    def __init__(self, device, root, stream=None):
+    def __init__(self, device: Device, root: Any, stream: Any = None) -> None:
         self.device = device
         self.root = root
         self.stream = device.stream() if stream is None else stream     # that of the last write
 
     @classmethod
-    def from_host(cls, device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
+    def from_host(cls, device: Device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
         """A storage, current on the host, with a copy of a dense array; and the array's outline in it."""
         if not views.is_dense_array(array):
             array = np.array(array, order="K")
@@ -93,7 +97,7 @@ class Storage:
     # -- where the bytes are ---------------------------------------------------------------
 
     @property
-    def lock(self):
+    def lock(self) -> Any:
         """Held by everything but the quick ways; made on first use."""
         if self._lock is None:
             with _making_lock:
@@ -107,11 +111,11 @@ class Storage:
             self._nbytes = self.block.nbytes
         return self._nbytes
 
-    def _offset(self, view) -> int:
+    def _offset(self, view: np.ndarray) -> int:
         return self._root_offset if view is self._root_view else views.offset_of(view)
 
     @property
-    def block(self):
+    def block(self) -> Any:
         """The device home as a flat array of bytes; allocated on first use if born on the host."""
         if self._block is None:
             if self.root is None:
@@ -139,7 +143,7 @@ class Storage:
             return "device"
         return "host" if self.ahead else "both"
 
-    def place(self):
+    def place(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the device that holds the bytes is the current one, on machines with several."""
         device = self.device
         if device.count == 1 or self._block is None and self.root is None:
@@ -148,7 +152,7 @@ class Storage:
 
     # -- the four verbs --------------------------------------------------------------------
 
-    def read_device(self, view: np.ndarray, array=None, why: str = "operand"):
+    def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         """The device array of `view`, current. `array`: it, if the caller has it already."""
         if not self.quiet:
             with self.lock:
@@ -156,7 +160,7 @@ class Storage:
         self._join()
         return self.device_view(view) if array is None else array
 
-    def write_device(self, view: np.ndarray, array=None, overwrite: bool = False):
+    def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Writing:
         """Context in which the device array of `view` (its value) may be written.
 
         With `overwrite` all of it will be, so that bytes which only the host has are not
@@ -205,7 +209,7 @@ class Storage:
             self.mirror.pin()
             return self.mirror.bytes.ctypes.data + self._offset(view)
 
-    def lend_device(self, view: np.ndarray, why: str):
+    def lend_device(self, view: np.ndarray, why: str) -> Any:
         """A device array of `view` for GPU code that may write through it, now or later."""
         with self.lock:
             array = self.read_device(view, why=why)
@@ -218,7 +222,7 @@ class Storage:
 
     # -- how -------------------------------------------------------------------------------
 
-    def device_view(self, view):
+    def device_view(self, view: np.ndarray) -> Any:
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
 
     def _join(self) -> None:
@@ -243,7 +247,7 @@ class Storage:
             if written:
                 self.ahead = self.ahead | written
 
-    def _settle_device(self, span: Ranges, view, why, overwritten: Ranges = Ranges.EMPTY) -> None:
+    def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY) -> None:
         mirror = self.mirror
         if mirror is not None:
             self._collect()
@@ -259,7 +263,7 @@ class Storage:
         mirror = self.mirror
         self.quiet = mirror is None or not (self.ahead or mirror.lent)
 
-    def _distrust(self, view) -> None:
+    def _distrust(self, view: np.ndarray) -> None:
         """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
 
         Which of two writes to one byte came last can't be known where both were made behind our back.
@@ -277,14 +281,14 @@ class Storage:
             self._refresh_compacts(whole)
         self.loans = alive
 
-    def _upload(self, ranges: Ranges, view, why) -> None:
+    def _upload(self, ranges: Ranges, view: np.ndarray, why: str) -> None:
         self._check_usable()
         block = self.block
         self._join()
         transfer.upload(self.device, block, self.mirror, ranges, view, why)
         self.ahead = self.ahead - ranges
 
-    def _settle_host(self, view, why) -> None:
+    def _settle_host(self, view: np.ndarray, why: str) -> None:
         mirror = self.mirror
         if mirror is None:
             mirror = self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
@@ -306,7 +310,7 @@ class Storage:
             self._join()
             transfer.download(self.device, self.block, mirror, missing, view, offset, why)
 
-    def _refresh(self, changed: Ranges, view) -> None:
+    def _refresh(self, changed: Ranges, view: np.ndarray) -> None:
         """Bring what aliases hold up to date, in place."""
         mirror = self.mirror
         if mirror.lent:
@@ -319,7 +323,7 @@ class Storage:
                     pieces = Ranges.span(*stale.bounds) - self.ahead
                 transfer.download(self.device, self.block, mirror, pieces, whole, 0, "an alias is held")
 
-    def _compact(self, view, why) -> np.ndarray:
+    def _compact(self, view: np.ndarray, why: str) -> np.ndarray:
         """The compact array of a sparse view: read-only, and refreshed when the view is written."""
         source = self.read_device(view, why=why)
         if self.loans or self.foreign:
@@ -328,7 +332,7 @@ class Storage:
             self.compacts = compact.Compacts(self)
         return self.compacts.get(view, source, why)
 
-    def _wrote_device(self, view) -> None:
+    def _wrote_device(self, view: np.ndarray) -> None:
         with self.lock:
             self.stream = self.device.stream()
             self.joined = ()
@@ -344,7 +348,7 @@ class Storage:
                 self._refresh_compacts(view)
             self._update_quiet()
 
-    def _refresh_compacts(self, written) -> None:
+    def _refresh_compacts(self, written: np.ndarray) -> None:
         if self.compacts:
             self.compacts.refresh(written)
 
@@ -354,7 +358,7 @@ class Storage:
             raise DeviceUnavailableError(reason)
 
 
-def _empty(view) -> np.ndarray:
+def _empty(view: np.ndarray) -> np.ndarray:
     """A host array without elements, as writable as the view."""
     array = np.empty(view.shape, view.dtype)
     array.flags.writeable = view.flags.writeable

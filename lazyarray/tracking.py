@@ -53,7 +53,7 @@ class Rows:
 
     __slots__ = ("array", "address", "count")
 
-    def __init__(self, count: int = 128):
+    def __init__(self, count: int = 128) -> None:
         rows = np.empty((count, 3), np.int64)
         self.array = rows[:, :2]
         self.address = rows.ctypes.data
@@ -89,7 +89,7 @@ class Kernel:
         ioctl(self._uffd, _UFFDIO_API, bytearray(struct.pack("QQQ", 0xAA, _WP_ASYNC | _WP_UNPOPULATED, 0)))
         self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
 
-    def __del__(self, close=os.close) -> None:     # bound here: at exit, `os` may be gone first
+    def __del__(self, close: Any = os.close) -> None:     # bound here: at exit, `os` may be gone first
         for descriptor in (self._uffd, self._pagemap):
             if descriptor >= 0:
                 close(descriptor)
@@ -226,7 +226,7 @@ class Snapshot:
 
     sees_all = True
 
-    def __init__(self, memory: np.ndarray):
+    def __init__(self, memory: np.ndarray) -> None:
         self._memory = memory
         self._start = 0
         self._copy = b""       # of one range: bytes compare at the speed of memcmp
@@ -281,7 +281,7 @@ class Pages:
 
     sees_all = True
 
-    def __init__(self, memory: np.ndarray, mapping: Mapping, kernel: Kernel):
+    def __init__(self, memory: np.ndarray, mapping: Mapping, kernel: Kernel) -> None:
         self._memory = memory
         self._kernel = kernel
         self._base = start = mapping.address

@@ -5,11 +5,17 @@ the bytes come in, and asks the guards of `no_transfers` first.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import views
 from .ranges import Ranges
 from .trace import begin, end
+
+if TYPE_CHECKING:
+    from .devices import Device
+    from .mirror import Mirror
 
 _u8 = np.dtype(np.uint8)
 
@@ -21,7 +27,7 @@ def flat_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(_u8)
 
 
-def to_device(device, array: np.ndarray, why: str):
+def to_device(device: Device, array: np.ndarray, why: str) -> Any:
     """A new device array with the dtype, shape and values of `array`, in its memory order ("K")."""
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
     token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why)
@@ -34,7 +40,7 @@ def to_device(device, array: np.ndarray, why: str):
     return result
 
 
-def to_host(device, array, why: str, kind: str = "materialise") -> np.ndarray:
+def to_host(device: Device, array: Any, why: str, kind: str = "materialise") -> np.ndarray:
     """A new C-contiguous host array with the values of a device array.
 
     `kind` is "synchronise" where the program only waits for a flag or a count.
@@ -48,7 +54,7 @@ def to_host(device, array, why: str, kind: str = "materialise") -> np.ndarray:
     return result
 
 
-def upload(device, block, mirror, ranges: Ranges, view: np.ndarray, why: str) -> None:
+def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, why: str) -> None:
     """Copy byte ranges of a mirror to the same place in the device block."""
     token = begin("upload", ranges.nbytes, view.shape, view.dtype, why)
     source = mirror.bytes
@@ -62,7 +68,8 @@ def upload(device, block, mirror, ranges: Ranges, view: np.ndarray, why: str) ->
 _MOST_PIECES = 16
 
 
-def download(device, block, mirror, ranges: Ranges, view: np.ndarray, offset: int, why: str) -> None:
+def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
+             why: str) -> None:
     """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
 
     Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it.

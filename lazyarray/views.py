@@ -13,6 +13,7 @@ they live on the host alone, where the real array serves as its own outline.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ _ndarray = np.ndarray
 _RESHAPE_HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
-def outline(shape, dtype, strides=None, offset=0) -> np.ndarray:
+def outline(shape: Any, dtype: Any, strides: Any = None, offset: int = 0) -> np.ndarray:
     """An outline `offset` bytes into a storage; C-contiguous without `strides`.
 
     One without elements has the strides of a new array: zeros.
@@ -77,7 +78,7 @@ def same_place(a: np.ndarray, b: np.ndarray) -> bool:
             and offset_of(a) == offset_of(b))
 
 
-def reshaped(view: np.ndarray, shape, order="C") -> np.ndarray | None:
+def reshaped(view: np.ndarray, shape: Any, order: str | None = "C") -> np.ndarray | None:
     """The outline in another shape, or None where NumPy would have to copy."""
     if _RESHAPE_HAS_COPY:
         try:
@@ -96,7 +97,7 @@ def reshaped(view: np.ndarray, shape, order="C") -> np.ndarray | None:
     return result
 
 
-def _regrouped(shape, strides, new, itemsize: int) -> tuple[int, ...] | None:
+def _regrouped(shape: tuple[int, ...], strides: tuple[int, ...], new: Any, itemsize: int) -> tuple[int, ...] | None:
     """The strides of the same elements, in C order, in a new shape; None if one stride can't reach them.
 
     For NumPy before 2.1, which can't be asked: there a reshape that needs a copy reads the memory.
@@ -126,7 +127,7 @@ def _regrouped(shape, strides, new, itemsize: int) -> tuple[int, ...] | None:
     return (*found, *[found[-1] if found else itemsize] * (len(new) - len(found)))
 
 
-def _check_reshape(view: np.ndarray, shape, order) -> tuple[int, ...]:
+def _check_reshape(view: np.ndarray, shape: Any, order: str | None) -> tuple[int, ...]:
     """The new shape, without -1; NumPy's error if `shape` can't hold the view."""
     # An outline of the same size that is contiguous reshapes without a copy, or not at all.
     return outline((view.size,), np.uint8).reshape(shape, order=order).shape
@@ -135,7 +136,7 @@ def _check_reshape(view: np.ndarray, shape, order) -> tuple[int, ...]:
 _ORDERS = {key: order for order in "CFAK" for key in (order, order.lower(), order.encode())}
 
 
-def order_of(order, default: str) -> str:
+def order_of(order: str | None, default: str) -> str:
     """An `order=` as one of "C", "F", "A" and "K"; NumPy's error if it is none."""
     found = _ORDERS.get(order)
     if found is None:
@@ -144,7 +145,7 @@ def order_of(order, default: str) -> str:
     return found
 
 
-def like(view: np.ndarray, order: str = "K", dtype=None, shape=None) -> np.ndarray:
+def like(view: np.ndarray, order: str = "K", dtype: Any = None, shape: Any = None) -> np.ndarray:
     """An outline at offset 0 laid out as ``np.empty_like(view, order=order)`` would be."""
     dtype = view.dtype if dtype is None else np.dtype(dtype)
     if shape is not None and len(shape) != view.ndim:

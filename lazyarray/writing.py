@@ -2,9 +2,15 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from . import views
 from .ranges import Ranges
+
+if TYPE_CHECKING:
+    from .storage import Storage
 
 
 class Writing(contextlib.AbstractContextManager):
@@ -12,12 +18,12 @@ class Writing(contextlib.AbstractContextManager):
 
     __slots__ = ("storage", "view", "array", "overwrite", "lock", "place")
 
-    def __init__(self, storage, view, array, overwrite):
+    def __init__(self, storage: Storage, view: np.ndarray, array: Any, overwrite: bool) -> None:
         self.storage, self.view, self.array, self.overwrite = storage, view, array, overwrite
         self.lock = None
         self.place = None
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         storage, view = self.storage, self.view
         if storage.device.count > 1:
             self.place = storage.place()
@@ -39,7 +45,7 @@ class Writing(contextlib.AbstractContextManager):
             storage.device.wait(stream)
         return storage.device_view(view) if self.array is None else self.array
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         storage = self.storage
         if self.place is not None:
             self.place.__exit__(kind, error, traceback)

@@ -195,7 +195,7 @@ def _described(func: Callable[..., Any]) -> Callable[..., Any]:
 class Grid:
     """`numpy.mgrid` or `numpy.ogrid`: made on the host, and copied to the device when it is needed there."""
 
-    def __init__(self, grid: Any):
+    def __init__(self, grid: Any) -> None:
         self._grid = grid
 
     def __getitem__(self, key: Any) -> Any:
