@@ -1,6 +1,7 @@
 """The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from .trace import begin, end
 _sequence = (list, tuple)
 
 
-def name_of(func) -> str:
+def name_of(func: Callable[..., Any]) -> str:
     """The dotted name of a NumPy function, as users write it."""
     module = getattr(func, "__module__", None) or "numpy"
     return f"{module}.{getattr(func, '__name__', func)}"
 
 
-def on_host(func, args, kwargs, reason: str, aliases: bool = False, name=None, positions=None, names=None):
+def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, aliases: bool = False,
+            name: str | None = None, positions: tuple[int, ...] | None = None,
+            names: tuple[str, ...] | None = None) -> Any:
     """Run NumPy itself, on private read-only host arrays, and wrap what it returns.
 
     Arguments that the function modifies are aliases for the time of the call. With `aliases` all are,
@@ -54,7 +57,7 @@ class _Arguments:
     A class, since a recursive function would be a cycle that keeps aliases alive until a garbage collection.
     """
 
-    def __init__(self, why: str, aliases: bool):
+    def __init__(self, why: str, aliases: bool) -> None:
         self.why, self.aliases = why, aliases
         self.lent: dict[int, tuple] = {}        # id of a host array -> (what the caller passed, the host array)
         self.sources: list = []
@@ -95,12 +98,12 @@ class _Arguments:
                 wrap.device_of(x)
 
 
-def _given_back(result, lent):
+def _given_back(result: Any, lent: Any) -> Any:
     found = lent.get(id(result))
     return result if found is None else found[0]
 
 
-def _on_device_somewhere(args, kwargs) -> bool:
+def _on_device_somewhere(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     for a in (*args, *kwargs.values()):
         if wrap.is_lazy(a):
             if type(a._self_storage) is Storage:
@@ -111,7 +114,7 @@ def _on_device_somewhere(args, kwargs) -> bool:
     return False
 
 
-def _wrap_host(result, sources, lent):
+def _wrap_host(result: Any, sources: Sequence[Any], lent: Any) -> Any:
     found = lent.get(id(result))
     if found is not None:
         return found[0]
@@ -130,7 +133,7 @@ def _wrap_host(result, sources, lent):
     return result
 
 
-def _home_on_host(array: np.ndarray, sources):
+def _home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
     """The view of an argument's storage that a host result is, or None if it is new memory."""
     if array.size == 0:
         return None

@@ -1,11 +1,17 @@
 """A plain call of a ufunc, the general way: NumPy's loop, the device's function, `out=` and `where=`."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import devices, dispatch, functions, transfer, wrap
 from .errors import NotOnDevice
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .devices import Device
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 _python_numbers = (bool, int, float, complex)
@@ -17,7 +23,7 @@ PLANS: dict = {}
 IN_PLACE: dict = {}
 
 
-def operand_of(x):
+def operand_of(x: Any) -> tuple[Any, Any]:
     """(dtype or Python number type, value) of an operand: lists become arrays, 0-d host arrays scalars."""
     if wrap.is_lazy(x):
         return (x._self_value.dtype if x._self_storage is None else wrap.outline_of(x).dtype), x
@@ -33,20 +39,21 @@ def operand_of(x):
     return x.dtype, x[()] if x.ndim == 0 and x.dtype != object else x
 
 
-def shape_of(x):
+def shape_of(x: Any) -> tuple[int, ...]:
     if wrap.is_array(x):
         return wrap.outline_of(x).shape
     return getattr(x, "shape", ())
 
 
-def _fits(dtype: np.dtype, kind, value) -> bool:
+def _fits(dtype: np.dtype, kind: Any, value: Any) -> bool:
     if kind is not int or dtype.kind not in "iu":
         return True
     info = np.iinfo(dtype)
     return info.min <= value <= info.max
 
 
-def resolve_dtypes(ufunc, kinds, outs, signature=None, casting="same_kind"):
+def resolve_dtypes(ufunc: np.ufunc, kinds: Sequence[Any], outs: Sequence[Any], signature: Any = None,
+                   casting: str = "same_kind") -> tuple[np.dtype[Any], ...]:
     """NumPy's own choice of the loop: dtypes of all operands."""
     given = tuple(kinds) + tuple(None if o is None else dtype_of(o) for o in outs)
     given += (None,) * (ufunc.nargs - len(given))
@@ -57,11 +64,11 @@ def resolve_dtypes(ufunc, kinds, outs, signature=None, casting="same_kind"):
     return ufunc.resolve_dtypes(given, casting=casting)
 
 
-def dtype_of(x) -> np.dtype:
+def dtype_of(x: Any) -> np.dtype:
     return wrap.outline_of(x).dtype if wrap.is_lazy(x) else x.dtype
 
 
-def signature_of(ufunc, kwargs):
+def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """The `signature`, `sig` or `dtype` keyword as a tuple for `resolve_dtypes`, or None."""
     signature = kwargs.get("signature", kwargs.get("sig"))
     if signature is None and kwargs.get("dtype") is not None:
@@ -79,7 +86,7 @@ def signature_of(ufunc, kwargs):
     return tuple(None if s is None else np.dtype(s) for s in signature)
 
 
-def device_function(ufunc, kind=""):
+def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
     """The device's function for a ufunc, in a loop of this kind of numbers; NotOnDevice if there is none."""
     entry = functions.UFUNC_BY_KIND.get((ufunc, kind)) or functions.UFUNCS.get(ufunc)
     if entry is None:
@@ -90,7 +97,7 @@ def device_function(ufunc, kind=""):
     return lambda *args: entry(xp, *args)
 
 
-def elementwise(ufunc, inputs, kwargs):
+def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if ufunc.signature is not None and (kwargs.keys() - {"out", "casting", "order", "dtype", "signature", "sig"}):
         raise NotOnDevice(f"{ufunc.__name__} with {', '.join(kwargs)}")
     outs = kwargs.get("out") or (None,) * ufunc.nout
@@ -135,7 +142,7 @@ def elementwise(ufunc, inputs, kwargs):
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
 
-def check_outputs(outs) -> None:
+def check_outputs(outs: Sequence[Any]) -> None:
     """Raise what NumPy raises, before it looks at dtypes, of an `out=` that can't be written."""
     for out in outs:
         if wrap.is_scalar(out):
@@ -144,7 +151,7 @@ def check_outputs(outs) -> None:
             raise ValueError("output array is read-only")
 
 
-def _argument(device, x, kind, dtype, sources, ufunc):
+def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
     if wrap.is_lazy(x):
         if x._self_storage is not None:
             sources.append(x)
@@ -156,7 +163,8 @@ def _argument(device, x, kind, dtype, sources, ufunc):
     return x
 
 
-def _compute(ufunc, function, kinds, arguments, dtypes, plain):
+def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
+             dtypes: Sequence[Any], plain: bool) -> Any:
     """Call the device function so that it takes NumPy's loop."""
     device = devices.current()
     expected = dtypes[ufunc.nin:]
@@ -174,7 +182,7 @@ def _compute(ufunc, function, kinds, arguments, dtypes, plain):
     return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
 
 
-def _remember(ufunc, key, function, dtypes):
+def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: Sequence[Any]) -> None:
     """Note a call whose operands and result need no cast, so that the next one is quick."""
     kinds = key[1:]
     if not isinstance(kinds[0], np.dtype):
@@ -190,7 +198,7 @@ def _remember(ufunc, key, function, dtypes):
         IN_PLACE[key] = function
 
 
-def _launched(device, function, arguments):
+def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     try:
         return function(*arguments)
     except device.faults:
@@ -201,7 +209,7 @@ def _launched(device, function, arguments):
         raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 
-def _as_arrays(device, results):
+def _as_arrays(device: Device, results: Any) -> Any:
     if type(results) is not tuple:
         results = tuple(results) if type(results) is list else (results,)
     if all(isinstance(r, device.array_type) for r in results):
@@ -210,7 +218,7 @@ def _as_arrays(device, results):
     return tuple(r if isinstance(r, device.array_type) else device.xp.asarray(r) for r in results)
 
 
-def _broadcast(ufunc, shapes, outs, where, dtypes):
+def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], where: Any, dtypes: Sequence[Any]) -> Any:
     """The shape of the result; NumPy's own error if there is none."""
     first = shapes[0]
     if where is True and all(s == first for s in shapes) and all(o is None for o in outs):
@@ -239,7 +247,7 @@ def _broadcast(ufunc, shapes, outs, where, dtypes):
     raise NotOnDevice("operands that only NumPy broadcasts")
 
 
-def _beyond(ufunc, kinds, operands, dtypes):
+def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtypes: Sequence[Any]) -> Any:
     """A Python integer that the loop's dtype can't hold: NumPy compares it by value, and refuses the rest."""
     small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
@@ -250,7 +258,7 @@ def _beyond(ufunc, kinds, operands, dtypes):
     return wrap.wrap(device, device.xp.full(shape, bool(answer[0])), fresh=True)
 
 
-def write(device, out, result, where, casting):
+def write(device: Device, out: Any, result: Any, where: Any, casting: str) -> None:
     """Write a result where `out=` and `where=` say. The result is new memory, so overlap is harmless."""
     if wrap.is_array(out):
         outline = wrap.outline_of(out)
@@ -277,7 +285,7 @@ def write(device, out, result, where, casting):
         raise TypeError("return arrays must be of ArrayType")
 
 
-def mask_of(device, where):
+def mask_of(device: Device, where: Any) -> Any:
     if wrap.is_lazy(where):
         return wrap.device_of(where)
     if isinstance(where, (bool, np.bool_)):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def _first(method: str) -> tuple:
 
 
 @functools.cache
-def _dtypes(ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
+def _dtypes(ufunc: np.ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
     """(dtype the operand is cast to, dtype of the result), as NumPy itself does it for one element."""
     one = np.ones(1, dtype)
     result = getattr(ufunc, method)(one, *_first(method), dtype=wanted)
@@ -48,7 +49,7 @@ def _dtypes(ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tup
 
 
 @functools.cache
-def _reorderable(ufunc) -> bool:
+def _reorderable(ufunc: np.ufunc) -> bool:
     """Whether NumPy reduces several axes at once."""
     try:
         ufunc.reduce(np.ones((1, 1), ufunc.types[0][0]), axis=(0, 1))
@@ -57,7 +58,7 @@ def _reorderable(ufunc) -> bool:
     return True
 
 
-def _plan(ufunc, method: str, array, kwargs):
+def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> Any:
     """(loop dtype, result dtype, axes); where NumPy refuses, NumPy's error, found without looking at the data."""
     wanted, axis = kwargs.get("dtype"), kwargs.get("axis", 0)
     if array.ndim == 0:
@@ -74,7 +75,7 @@ def _plan(ufunc, method: str, array, kwargs):
     return loop, final, axes
 
 
-def _operand(ufunc, x):
+def _operand(ufunc: np.ufunc, x: Any) -> Any:
     device = devices.current()
     kind, x = ufunc_call.operand_of(x)
     if not isinstance(kind, np.dtype):
@@ -93,7 +94,7 @@ def _operand(ufunc, x):
     return x
 
 
-def _finish(result, kwargs, scalar=True):
+def _finish(result: Any, kwargs: dict[str, Any], scalar: bool = True) -> Any:
     """Wrap a result, or write it into `out=`."""
     device = devices.current()
     out = kwargs.get("out")
@@ -107,7 +108,7 @@ def _finish(result, kwargs, scalar=True):
     return out
 
 
-def reduce(ufunc, inputs, kwargs):
+def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in _ASSOCIATIVE:
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
@@ -146,7 +147,7 @@ def reduce(ufunc, inputs, kwargs):
     return _finish(result, kwargs)
 
 
-def _reduced(ufunc, array, axes, loop, final, keepdims):
+def _reduced(ufunc: np.ufunc, array: Any, axes: Any, loop: np.dtype[Any], final: np.dtype[Any], keepdims: bool) -> Any:
     xp = devices.current().xp
     name = _REDUCTIONS.get(ufunc)
     if not axes:
@@ -161,12 +162,12 @@ def _reduced(ufunc, array, axes, loop, final, keepdims):
     return result.astype(final, copy=False)
 
 
-def _from_identity(ufunc, array):
+def _from_identity(ufunc: np.ufunc, array: Any) -> Any:
     """The reduction of single elements: NumPy begins with the identity, and the gcd of 0 and -6 is 6."""
     return ufunc_call.device_function(ufunc)(array, array.dtype.type(0)) if ufunc is np.gcd else array
 
 
-def _pairwise(ufunc, array, axes, keepdims):
+def _pairwise(ufunc: np.ufunc, array: Any, axes: Any, keepdims: bool) -> Any:
     """Halve the reduced axis until one element is left."""
     xp = devices.current().xp
     function = ufunc_call.device_function(ufunc)
@@ -190,7 +191,7 @@ def _pairwise(ufunc, array, axes, keepdims):
     return array[0].reshape(shape).copy()
 
 
-def accumulate(ufunc, inputs, kwargs):
+def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
     if ufunc.nin != 2 or ufunc not in _ASSOCIATIVE:
         raise NotOnDevice(f"{ufunc.__name__} is accumulated in order")
@@ -205,7 +206,7 @@ def accumulate(ufunc, inputs, kwargs):
     return _finish(result, kwargs, scalar=False)
 
 
-def _scan(ufunc, array, axis):
+def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:
     """Prefix results in log2(n) steps: each adds to an element the one `step` places before."""
     function = ufunc_call.device_function(ufunc)
     xp = devices.current().xp
@@ -217,7 +218,7 @@ def _scan(ufunc, array, axis):
     return xp.moveaxis(array, 0, axis)
 
 
-def reduceat(ufunc, inputs, kwargs):
+def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
     if ufunc not in functions.UFUNC_REDUCEAT:
         raise NotOnDevice(f"the device has no {ufunc.__name__}.reduceat")
@@ -235,7 +236,7 @@ def reduceat(ufunc, inputs, kwargs):
     return _finish(result.astype(final, copy=False), kwargs, scalar=False)
 
 
-def outer(ufunc, inputs, kwargs):
+def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.outer(a, b, **kwargs)``."""
     if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
         raise NotOnDevice("NumPy says what this outer does")
@@ -247,7 +248,7 @@ def outer(ufunc, inputs, kwargs):
     return ufunc_call.elementwise(ufunc, (a, b), kwargs)
 
 
-def at(ufunc, inputs, kwargs):
+def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``ufunc.at(array, indices, values)``: unbuffered, in place."""
     target, index, *values = inputs
     if wrap.is_array(target) and not wrap.outline_of(target).flags.writeable:
@@ -287,7 +288,7 @@ def at(ufunc, inputs, kwargs):
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 
-def _add_at(xp, array, items, operand, ufunc):
+def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> None:
     """`numpy.add.at` and `numpy.subtract.at`, by the atomic additions that there are.
 
     CuPy subtracts 32-bit integers only and adds neither signed 64-bit integers nor complex numbers. The bits of a

@@ -7,6 +7,8 @@ operand dtypes in `PLANS`.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import devices, dispatch, host, ufunc_methods, wrap
@@ -15,17 +17,22 @@ from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
 from .wrap import new_array
 
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+    from .scalar import LazyScalar
+
 _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 
-def array_ufunc(x, ufunc, method, *inputs, **kwargs):
+def array_ufunc(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
     if not kwargs and method == "__call__" and (result := _quick(ufunc, inputs)) is not None:
         return result
     return call(x, ufunc, method, inputs, kwargs)
 
 
-def call(x, ufunc, method, inputs, kwargs):
+def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
+         kwargs: dict[str, Any]) -> Any:
     """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict."""
     if method == "__call__":
         if not kwargs:
@@ -65,7 +72,7 @@ def call(x, ufunc, method, inputs, kwargs):
                         names=("out",))
 
 
-def _wraps(kind, inputs) -> bool:
+def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
     """Whether an operand of type `kind` wraps the result, as the one of the highest priority does."""
     arrays = any(wrap.is_array(a) or type(a) is np.ndarray for a in inputs)
     return hasattr(kind, "__array_wrap__") and getattr(kind, "__array_priority__", _LEAST) > (0 if arrays else _LEAST)
@@ -76,7 +83,7 @@ def _wraps(kind, inputs) -> bool:
 # These lines run for every small operation, so they ask for each thing once, and for an identity before
 # an equality. What they can't do, errors included, they leave to the general way.
 
-def _quick(ufunc, inputs):
+def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call whose plan is known and whose operands are ready, else None."""
     array_type = wrap._array_type
     x = inputs[0]
@@ -120,7 +127,7 @@ def _quick(ufunc, inputs):
     return new_array(Storage(device, result, stream), None, result)
 
 
-def _quick_in_place(ufunc, inputs, outs):
+def _quick_in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     """``x += y`` where the device ufunc may write straight into `x`: nothing else sees it, and `y` is not a part."""
     array_type = wrap._array_type
     x, y = inputs

@@ -10,12 +10,19 @@ of an argument, or inside memory that others were handed, is a view of that stor
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import devices, sharing, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+    from .devices import Device
+    from .scalar import LazyScalar
 
 _array_type = None
 _scalar_type = None
@@ -44,36 +51,37 @@ class HostStorage:
     mirror = None
     nbytes = 0
 
-    def __init__(self, device):
+    def __init__(self, device: Device) -> None:
         self.device = device
         self.reads = 0
         self.replaced = None
 
-    def read_device(self, view, array=None, why="operand"):
+    def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         raise NotOnDevice(f"the device holds no {view.dtype}")
 
-    def write_device(self, view, array=None, overwrite=False):
+    def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Any:
         raise NotOnDevice(f"the device holds no {view.dtype}")
 
-    def lend_device(self, view, why):
+    def lend_device(self, view: np.ndarray, why: str) -> Any:
         raise NotOnDevice(f"the device holds no {view.dtype}")
 
-    def read_host(self, view, why):
+    def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         return view.view()
 
-    def expose_host(self, view, why):
+    def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         return view.view()
 
-    def expose_buffer(self, view, why):
+    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         return memoryview(view)
 
-    def pin_host(self, view, why):
+    def pin_host(self, view: np.ndarray, why: str) -> int:
         return view.ctypes.data
 
 
 # -- making ----------------------------------------------------------------------------------
 
-def new_array(storage, outline, array=None, base=None):
+def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array: Any = None,
+              base: Any = None) -> LazyNdarray:
     """A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of."""
     x = _new(_array_type)
     x._self_storage = storage
@@ -83,7 +91,8 @@ def new_array(storage, outline, array=None, base=None):
     return x
 
 
-def new_scalar(storage, outline, array=None, source=None):
+def new_scalar(storage: Storage | None, outline: np.ndarray | None, array: Any = None,
+               source: Any = None) -> LazyScalar:
     """A LazyScalar of the one element of a storage that nobody else can reach."""
     s = object.__new__(_scalar_type)
     s._self_storage = storage
@@ -94,7 +103,7 @@ def new_scalar(storage, outline, array=None, source=None):
     return s
 
 
-def scalar_of_value(value: np.generic):
+def scalar_of_value(value: np.generic) -> LazyScalar | np.generic:
     """A LazyScalar whose value is on the host; it goes to the device as a kernel argument.
 
     A value that the device can't hold is NumPy's own scalar: a string that only looks like a str is none to
@@ -107,13 +116,14 @@ def scalar_of_value(value: np.generic):
     return s
 
 
-def view_of(x, outline):
+def view_of(x: LazyNdarray, outline: np.ndarray) -> LazyNdarray:
     """A view of the storage of `x`."""
     base = x._self_base
     return new_array(x._self_storage, outline, None, x if base is None else base)
 
 
-def wrap(device, array, sources=(), scalar: bool = True, fresh: bool = False):
+def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool = True,
+         fresh: bool = False) -> LazyNdarray | LazyScalar:
     """The lazy array of a device array, a view of the storage it lies in if that is known.
 
     Parameters
@@ -146,7 +156,7 @@ def wrap(device, array, sources=(), scalar: bool = True, fresh: bool = False):
     return new_array(Storage(device, array), None, array)
 
 
-def _home(device, array, sources):
+def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, int, Any] | None:
     """(storage, offset, source or None) of memory that is known, None if it is new."""
     if array.size == 0:
         return None
@@ -161,7 +171,7 @@ def _home(device, array, sources):
     return None if found is None else (*found, None)
 
 
-def share(device, array):
+def share(device: Device, array: Any) -> LazyNdarray:
     """A lazy array of device memory that somebody else holds too; nothing is copied."""
     found = sharing.find(device, array) if array.size else None
     if found is not None:
@@ -175,7 +185,7 @@ def share(device, array):
     return x
 
 
-def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True):
+def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> LazyNdarray:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 
     A result of a host function is not uploaded before the device needs it (`eager` false).
@@ -189,7 +199,7 @@ def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True):
     return new_array(*Storage.from_host(device, array))
 
 
-def host_result(array: np.ndarray):
+def host_result(array: np.ndarray) -> LazyNdarray:
     """A lazy array of a host function's result, which nobody else holds."""
     device = devices.current()
     if not device.can_hold(array.dtype):
@@ -197,7 +207,7 @@ def host_result(array: np.ndarray):
     return new_array(*Storage.from_host(device, array))
 
 
-def zeros(shape, dtype):
+def zeros(shape: Any, dtype: Any) -> LazyNdarray:
     """A lazy array of zeros, on the device if it can be."""
     device = devices.current()
     if not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
@@ -208,24 +218,24 @@ def zeros(shape, dtype):
 
 # -- unmaking --------------------------------------------------------------------------------
 
-def is_lazy(obj) -> bool:
+def is_lazy(obj: Any) -> bool:
     """Whether `obj` is a LazyNdarray or a LazyScalar."""
     kind = type(obj)
     return kind is _array_type or kind is _scalar_type or isinstance(kind, type) and issubclass(
         kind, (_array_type, _scalar_type))
 
 
-def is_array(obj) -> bool:
+def is_array(obj: Any) -> bool:
     kind = type(obj)
     return kind is _array_type or issubclass(kind, _array_type)
 
 
-def is_scalar(obj) -> bool:
+def is_scalar(obj: Any) -> bool:
     kind = type(obj)
     return kind is _scalar_type or issubclass(kind, _scalar_type)
 
 
-def outline_of(x) -> np.ndarray:
+def outline_of(x: LazyNdarray | LazyScalar) -> np.ndarray:
     """The outline of a lazy array, made on first need where the device array came first."""
     outline = x._self_outline
     if outline is None:
@@ -235,7 +245,7 @@ def outline_of(x) -> np.ndarray:
     return outline
 
 
-def device_of(x, why: str = "operand"):
+def device_of(x: LazyNdarray | LazyScalar, why: str = "operand") -> Any:
     """The device array of a lazy array, current; a NumPy scalar for a LazyScalar known on the host."""
     storage = x._self_storage
     if storage is None:
@@ -248,19 +258,19 @@ def device_of(x, why: str = "operand"):
     return array
 
 
-def host_of(x, why: str) -> np.ndarray:
+def host_of(x: LazyNdarray | LazyScalar, why: str) -> np.ndarray:
     """A private, read-only host array of a lazy array (a NumPy scalar of a LazyScalar)."""
     if is_scalar(x):
         return value_of(x, why)
     return x._self_storage.read_host(outline_of(x), why)
 
 
-def alias_of(x, why: str) -> np.ndarray:
+def alias_of(x: LazyNdarray, why: str) -> np.ndarray:
     """A host array of `x` for foreign code: live, and writable if `x` is."""
     return x._self_storage.expose_host(outline_of(x), why)
 
 
-def value_of(s, why: str = "the value of a scalar") -> np.generic:
+def value_of(s: LazyScalar, why: str = "the value of a scalar") -> np.generic:
     """The NumPy scalar of a LazyScalar; fetched once."""
     value = s._self_value
     if value is None:
@@ -277,7 +287,7 @@ def value_of(s, why: str = "the value of a scalar") -> np.generic:
     return value
 
 
-def as_array(s):
+def as_array(s: LazyScalar) -> LazyNdarray:
     """A 0-d LazyNdarray with the value of a LazyScalar."""
     if s._self_storage is None:
         return host_result(np.asarray(s._self_value))
