@@ -4,6 +4,8 @@ from __future__ import annotations
 import abc
 import math
 import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -53,7 +55,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     __array_priority__ = 0.0
     __hash__ = None
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Any) -> None:
         device = devices.current()
         array = device.from_foreign(wrapped)
         if array is None:
@@ -69,7 +71,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         return np.ndarray
 
     @property
-    def __wrapped__(self):
+    def __wrapped__(self) -> Any:
         """The device array itself. Others may write through it: the host copy is not trusted afterwards."""
         return protocols.lend(self, "__wrapped__")
 
@@ -77,44 +79,44 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         # wrapt would forward to the device array; an ndarray has no such attribute.
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return dir(np.ndarray)
 
     # -- attributes ----------------------------------------------------------------------------
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         outline = self._self_outline
         return self._self_array.shape if outline is None else outline.shape
 
     @shape.setter
-    def shape(self, value):
+    def shape(self, value: Any) -> None:
         attributes.set_outline("shape")(self, value)
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         outline = self._self_outline
         return self._self_array.dtype if outline is None else outline.dtype
 
     @dtype.setter
-    def dtype(self, value):
+    def dtype(self, value: Any) -> None:
         attributes.set_outline("dtype")(self, value)
 
     @property
-    def strides(self):
+    def strides(self) -> tuple[int, ...]:
         return wrap.outline_of(self).strides
 
     @strides.setter
-    def strides(self, value):
+    def strides(self, value: Any) -> None:
         attributes.set_outline("strides")(self, value)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         outline = self._self_outline
         return self._self_array.ndim if outline is None else outline.ndim
 
     @property
-    def size(self):
+    def size(self) -> int:
         outline = self._self_outline
         return self._self_array.size if outline is None else outline.size
 
@@ -141,22 +143,23 @@ class LazyNdarray(wrapt.BaseObjectProxy):
 
     __array_ufunc__ = ufuncs.array_ufunc
 
-    def __array_function__(self, func, types, args, kwargs):
+    def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
+                           kwargs: dict[str, Any]) -> Any:
         return dispatch.call(func, types, args, kwargs)
 
-    def __array_wrap__(self, array, context=None, return_scalar=False):
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if return_scalar and np.ndim(array) == 0:
             return array[()]
         return array if wrap.is_lazy(array) else wrap.from_host(np.asarray(array), "__array_wrap__", eager=False)
 
-    def __array_namespace__(self, /, *, api_version=None):
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         from . import numpy as namespace
         return namespace.at_version(api_version)
 
-    def __array_finalize__(self, obj, /):
+    def __array_finalize__(self, obj: Any, /) -> None:
         """Nothing is left to do for an array made from `obj`."""
 
-    def __cupy_get_ndarray__(self):
+    def __cupy_get_ndarray__(self) -> Any:
         return protocols.lend(self, "a function of the device library")
 
     __array_struct__ = property(protocols.array_struct)
@@ -172,80 +175,80 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     __iter__ = indexing.iterate
     __contains__ = operators.contains
 
-    def __delitem__(self, index):
+    def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")
 
-    def __len__(self):
+    def __len__(self) -> int:
         shape = self.shape
         if not shape:
             raise TypeError("len() of unsized object")
         return shape[0]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._one("__bool__"))
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self._one("__int__"))
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self._one("__float__"))
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(self._one("__complex__"))
 
-    def __index__(self):
+    def __index__(self) -> int:
         return self._one("__index__").__index__()
 
-    def _one(self, why):
+    def _one(self, why: str) -> np.ndarray:
         """The array on the host if NumPy converts its one element, else one without memory, to raise NumPy's error."""
         outline = wrap.outline_of(self)
         if outline.size == 1 and (why != "__index__" or outline.ndim == 0 and outline.dtype.kind in "iu"):
             return wrap.host_of(self, why)
         return np.broadcast_to(np.zeros((), outline.dtype), outline.shape)
 
-    def __bytes__(self):
+    def __bytes__(self) -> bytes:
         return bytes(wrap.host_of(self, "bytes"))
 
-    def __floor__(self):
+    def __floor__(self) -> int:
         return math.floor(float(self))
 
-    def __ceil__(self):
+    def __ceil__(self) -> int:
         return math.ceil(float(self))
 
-    def __reversed__(self):
+    def __reversed__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self) - 1, -1, -1))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return display.text(self, repr)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return display.text(self, str)
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         if self.ndim == 0:
             return format(wrap.host_of(self, "format"), spec)
         if spec:
             raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
         return str(self)
 
-    def __sizeof__(self):
+    def __sizeof__(self) -> int:
         return object.__sizeof__(self)
 
-    def __copy__(self):
+    def __copy__(self) -> LazyNdarray:
         return methods.copy_array(self, "K")
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         if self.dtype.hasobject:
             return wrap.host_result(wrap.host_of(self, "deepcopy").__deepcopy__(memo))
         return methods.copy_array(self, "K")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return protocols.reduce(self)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         return protocols.reduce(self, protocol)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         host = np.empty(0)
         host.__setstate__(state)
         opened = protocols.restore(host)
@@ -289,7 +292,7 @@ class LazyNdarray(wrapt.BaseObjectProxy):
     to_device = methods.to_device
 
 
-def _complete():
+def _complete() -> None:
     """Add the members that come from tables."""
     for name, func in methods.VIA_FUNCTION.items():
         setattr(LazyNdarray, name, methods.via_function(name, func))
@@ -313,13 +316,13 @@ def _complete():
 class _Doc:
     """The docstring, of the class and of its instances (wrapt's proxies forward it for instances)."""
 
-    def __init__(self, text):
+    def __init__(self, text: str | None) -> None:
         self.text = text
 
-    def __get__(self, instance, owner):
+    def __get__(self, instance: Any, owner: Any) -> str | None:
         return self.text
 
-    def __set__(self, instance, value):
+    def __set__(self, instance: Any, value: Any) -> None:
         raise AttributeError("attribute '__doc__' is read-only")
 
 

@@ -1,6 +1,9 @@
 """Attributes of `numpy.ndarray` that can be set, or that make something: getters and setters."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import dispatch, views, wrap
@@ -8,17 +11,20 @@ from .flags import LazyFlatIter
 from .methods import plain_ints, view
 from .storage import Storage
 
+if TYPE_CHECKING:
+    from .array import LazyNdarray
 
-def get_flat(x):
+
+def get_flat(x: LazyNdarray) -> LazyFlatIter:
     """The elements one after the other."""
     return LazyFlatIter(x)
 
 
-def set_flat(x, values):
+def set_flat(x: LazyNdarray, values: Any) -> None:
     LazyFlatIter(x)[:] = values
 
 
-def get_real(x):
+def get_real(x: LazyNdarray) -> Any:
     """The real part: a view of a complex array, a real array itself."""
     outline = wrap.outline_of(x)
     if outline.dtype.kind == "O":       # what the elements say of themselves, in newer releases of NumPy
@@ -27,7 +33,7 @@ def get_real(x):
     return wrap.view_of(x, outline.real) if outline.dtype.kind == "c" else x
 
 
-def get_imag(x):
+def get_imag(x: LazyNdarray) -> Any:
     """The imaginary part: a view of a complex array, read-only zeros of a real one."""
     outline = wrap.outline_of(x)
     if outline.dtype.kind == "c":
@@ -39,14 +45,14 @@ def get_imag(x):
     return zeros
 
 
-def _part(part):
+def _part(part: Any) -> Any:
     """A part of what lives on the host; that of an object array without dimensions is a plain object."""
     return wrap.host_result(part) if isinstance(part, np.ndarray) else part
 
 
-def set_part(get):
+def set_part(get: Callable[..., Any]) -> Callable[[LazyNdarray, Any], None]:
     """The setter that writes into what `get` returns."""
-    def setter(x, value):
+    def setter(x: LazyNdarray, value: Any) -> None:
         if get is get_imag and wrap.outline_of(x).dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
         outline = wrap.outline_of(x)
@@ -59,9 +65,9 @@ def set_part(get):
     return setter
 
 
-def set_outline(name):
+def set_outline(name: str) -> Callable[[LazyNdarray, Any], None]:
     """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
-    def setter(x, value):
+    def setter(x: LazyNdarray, value: Any) -> None:
         outline = wrap.outline_of(x)
         if name == "shape":     # NumPy's own setter would first copy, where the shape needs a copy, and then refuse
             changed = views.reshaped(outline, plain_ints(value))
@@ -82,7 +88,7 @@ def set_outline(name):
     return setter
 
 
-def get_ctypes(x):
+def get_ctypes(x: LazyNdarray) -> Any:
     """The host address for ctypes: valid, and watched for writes, as long as the array's memory lives."""
     storage = x._self_storage
     if type(storage) is Storage:

@@ -1,10 +1,15 @@
 """`x.flags` and `x.flat` of a lazy array."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import dispatch, host, views, wrap
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
 
 _NAMES = {
     "C": "c_contiguous", "C_CONTIGUOUS": "c_contiguous", "CONTIGUOUS": "c_contiguous",
@@ -23,10 +28,10 @@ class LazyFlags:
     __slots__ = ("_array",)
     __hash__ = None
 
-    def __init__(self, array):
+    def __init__(self, array: LazyNdarray) -> None:
         self._array = array
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "owndata":
             return self._array._self_base is None
         value = getattr(wrap.outline_of(self._array).flags, name)
@@ -34,7 +39,7 @@ class LazyFlags:
             value |= _OWNDATA
         return value
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "_array":
             object.__setattr__(self, name, value)
         elif name == "writeable":
@@ -42,30 +47,30 @@ class LazyFlags:
         else:
             setattr(wrap.outline_of(self._array).flags, name, value)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         name = _NAMES.get(key)
         if name is None:
             raise KeyError("Unknown flag")
         return getattr(self, name)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: str, value: Any) -> None:
         name = _NAMES.get(key)
         if name is None:
             raise KeyError("Unknown flag")
         setattr(self, name, value)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         num = getattr(other, "num", None)
         return NotImplemented if num is None else self.num == num
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = repr(wrap.outline_of(self._array).flags)
         return text.replace("OWNDATA : False", f"OWNDATA : {self.owndata}")
 
     __str__ = __repr__
 
 
-def set_writeable(x, value: bool) -> None:
+def set_writeable(x: LazyNdarray, value: bool) -> None:
     """Set the WRITEABLE flag; not to True where the array that `x` is a view of is read-only."""
     base = x._self_base
     if value and base is not None and wrap.is_array(base) and not wrap.outline_of(base).flags.writeable:
@@ -79,31 +84,31 @@ class LazyFlatIter:
     __slots__ = ("base", "index")
     __hash__ = None
 
-    def __init__(self, base):
+    def __init__(self, base: LazyNdarray) -> None:
         self.base = base
         self.index = 0
 
     @property
-    def __class__(self):
+    def __class__(self) -> type:
         return np.flatiter
 
     @property
-    def coords(self):
+    def coords(self) -> tuple[int, ...]:
         shape = self.base.shape
         if self.index >= self.base.size:
             return tuple(n if i == 0 else 0 for i, n in enumerate(shape))
         return tuple(int(i) for i in np.unravel_index(self.index, shape))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.base.size
 
-    def __iter__(self):
+    def __iter__(self) -> LazyFlatIter:
         storage = self.base._self_storage
         if type(storage) is Storage and self.base.size and not (storage.loans or storage.foreign):
             storage.read_host(wrap.outline_of(self.base), "iterated over")     # each element will be looked at
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         i = self.index
         if i >= self.base.size:
             raise StopIteration
@@ -112,7 +117,7 @@ class LazyFlatIter:
         value = self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
         return wrap.value_of(value, "iterated over") if wrap.is_scalar(value) else value
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         if not _is_usual(key, self.base.size):
             return host.on_host(_read_flat, (self.base, key), {}, _UNUSUAL, name="numpy.flatiter.__getitem__")
         flat = _flat_view(self.base)
@@ -121,7 +126,7 @@ class LazyFlatIter:
         result = flat[slice(None) if key is Ellipsis else key]
         return result.copy() if wrap.is_array(result) else result
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         if not wrap.outline_of(self.base).flags.writeable:
             raise ValueError("underlying array is read-only")
         size = self.base.size
@@ -152,21 +157,21 @@ class LazyFlatIter:
         else:
             self.base[np.unravel_index(where, self.base.shape)] = value
 
-    def copy(self):
+    def copy(self) -> LazyNdarray:
         """The elements as a new one-dimensional array."""
         return self.base.flatten()
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.base.flatten().__array__(dtype, copy=copy)
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return self.copy() == (other.copy() if type(other) is LazyFlatIter else other)
 
-    def __ne__(self, other):
+    def __ne__(self, other: Any) -> Any:
         return self.copy() != (other.copy() if type(other) is LazyFlatIter else other)
 
 
-def _flat_view(x):
+def _flat_view(x: LazyNdarray) -> LazyNdarray | None:
     outline = views.reshaped(wrap.outline_of(x), -1)
     return None if outline is None else wrap.view_of(x, outline)
 
@@ -174,7 +179,7 @@ def _flat_view(x):
 _UNUSUAL = "NumPy says what this index of flat is"
 
 
-def _is_usual(key, size: int) -> bool:
+def _is_usual(key: Any, size: int) -> bool:
     """Whether an index of `flat` means what it means for a vector; iterators have their own view of the others."""
     if isinstance(key, (bool, np.bool_)):
         return False
@@ -187,9 +192,9 @@ def _is_usual(key, size: int) -> bool:
     return key.dtype.kind in "iu" and key.ndim > 0 or key.dtype == bool and key.shape == (size,)
 
 
-def _read_flat(array, key):
+def _read_flat(array: np.ndarray, key: Any) -> Any:
     return array.flat[key]
 
 
-def _write_flat(array, key, value):
+def _write_flat(array: np.ndarray, key: Any, value: Any) -> None:
     array.flat[key] = value

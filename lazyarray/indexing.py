@@ -10,6 +10,8 @@ import dis
 import operator
 import sys
 import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +22,16 @@ from .options import current as current_options
 from .ranges import Ranges
 from .storage import Storage
 
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+
 #: Arrays larger than this are not fetched whole because a loop reads elements.
 _MOST_BULK = 256 << 20
 
 _basic_types = (int, slice, type(None), type(Ellipsis), np.integer)
 
 
-def getitem(x, index):
+def getitem(x: LazyNdarray, index: Any) -> Any:
     """``x[index]``: a view, a snapshot of one element, or a new array."""
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
@@ -50,7 +55,7 @@ def getitem(x, index):
         return host.on_host(operator.getitem, (x, index), {}, str(reason))
 
 
-def setitem(x, index, value):
+def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order."""
     outline = wrap.outline_of(x)
     if not outline.flags.writeable:
@@ -81,13 +86,13 @@ def setitem(x, index, value):
         _set_on_host(x, index, value, str(reason))
 
 
-def _has_dimensions(value) -> bool:
+def _has_dimensions(value: Any) -> bool:
     if wrap.is_array(value):
         return bool(wrap.outline_of(value).ndim)
     return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
-def _one_element(dtype, value):
+def _one_element(dtype: np.dtype[Any], value: Any) -> Any:
     """What NumPy makes of an array or a sequence that is assigned to one element: mostly an error."""
     one = np.zeros(1, dtype)
     if wrap.is_array(value) and wrap.outline_of(value).size != 1:
@@ -96,7 +101,7 @@ def _one_element(dtype, value):
     return one[0]
 
 
-def _half_of_swap(x, outline, index, value):
+def _half_of_swap(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> Any:
     """What to assign where compiled code exchanges rows of an array, as NumPy's shuffles do; else `value` itself.
 
     ``x[i], x[j] = x[j], x[i]`` holds two views, and the first assignment changes what the second one reads, so that
@@ -120,12 +125,12 @@ def _half_of_swap(x, outline, index, value):
     return kept[2] if kept[1] == views.offset_of(wrap.outline_of(value)) else value
 
 
-def _set_on_host(x, index, value, reason):
+def _set_on_host(x: LazyNdarray, index: Any, value: Any, reason: str) -> None:
     host.on_host(operator.setitem, (x, _host_index(index), value), {}, reason, name="numpy.ndarray.__setitem__",
                      positions=(0,), names=())
 
 
-def element(x, sub):
+def element(x: LazyNdarray, sub: np.ndarray) -> Any:
     """A snapshot of one element of `x`, at the 0-d outline `sub`."""
     storage = x._self_storage
     if type(storage) is not Storage:
@@ -140,7 +145,7 @@ def element(x, sub):
         return wrap.new_scalar(Storage(storage.device, array), None, array, storage)
 
 
-def _known_on_host(x, storage, sub):
+def _known_on_host(x: LazyNdarray, storage: Storage, sub: np.ndarray) -> Any:
     """The element, if the mirror has it, or if so many were read one by one that all are fetched now."""
     if storage.loans or storage.foreign:
         return None
@@ -156,7 +161,7 @@ def _known_on_host(x, storage, sub):
     return None
 
 
-def iterate(x):
+def iterate(x: LazyNdarray) -> Iterator[Any]:
     """The iterator over the first axis: rows are views; the elements of a vector are NumPy's own scalars.
 
     Somebody looks at each element of a vector, so they are fetched, many at once, and what is known on the host
@@ -171,7 +176,7 @@ def iterate(x):
     return (x[i] for i in range(outline.shape[0]))
 
 
-def _elements(x, outline):
+def _elements(x: LazyNdarray, outline: np.ndarray) -> Iterator[Any]:
     storage = x._self_storage
     block = max(1, _MOST_BULK // max(outline.itemsize, 1))
     fetched, valid = None, False
@@ -188,7 +193,7 @@ def _elements(x, outline):
 
 # -- what an index is --------------------------------------------------------------------------
 
-def _basic(index):
+def _basic(index: Any) -> tuple[Any, ...] | None:
     """`index` as a tuple that makes NumPy return a view even of one element, or None if it is not basic."""
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
@@ -219,11 +224,11 @@ def _basic(index):
     return tuple(items)
 
 
-def _has_ellipsis(index) -> bool:
+def _has_ellipsis(index: Any) -> bool:
     return index is Ellipsis or type(index) is tuple and any(i is Ellipsis for i in index)
 
 
-def _host_index(index):
+def _host_index(index: Any) -> Any:
     """The index with host arrays in place of lazy ones."""
     if wrap.is_lazy(index):
         return wrap.host_of(index, "an index on the host")
@@ -232,7 +237,7 @@ def _host_index(index):
     return index
 
 
-def _on_host(x, result):
+def _on_host(x: LazyNdarray, result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return wrap.host_result(result)
     return wrap.scalar_of_value(result) if isinstance(result, np.generic) else result

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +13,11 @@ from .errors import NotOnDevice
 from .options import current as current_options
 from .storage import Storage
 from .trace import begin, end
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+    from .devices import Device
+    from .scalar import LazyScalar
 
 
 def plain_slice(s: slice) -> slice:
@@ -23,7 +30,7 @@ def plain_slice(s: slice) -> slice:
 class Index:
     """An advanced index, item by item: arrays are on the device, or host ones still to be uploaded."""
 
-    def __init__(self, outline, index):
+    def __init__(self, outline: np.ndarray, index: Any) -> None:
         self.items = []
         self.checked = []       # (array, axis, axis length)
         self.masks = False
@@ -55,7 +62,7 @@ class Index:
             self.items.append(i if a is None else a)
 
     @staticmethod
-    def _array(i):
+    def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if wrap.is_lazy(i):
             return wrap.device_of(i, "an index")
@@ -70,13 +77,13 @@ class Index:
             return i
         return None
 
-    def host(self):
+    def host(self) -> tuple[Any, ...]:
         """The index for NumPy."""
         device = devices.current()
         return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
                      if isinstance(i, device.array_type) else i for i in self.items)
 
-    def check(self, outline, value=None) -> None:
+    def check(self, outline: np.ndarray, value: Any = None) -> None:
         """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
         bad = not self.fits
         if not bad and current_options().check_indices:
@@ -96,7 +103,7 @@ class Index:
                 blank[self.host()]
             raise NotOnDevice("an index that only NumPy takes")
 
-    def device(self):
+    def device(self) -> tuple[Any, ...]:
         """The index with every array on the device."""
         device = devices.current()
         return tuple(dispatch.upload_operand(device, i, np.take) if isinstance(i, np.ndarray) and i.ndim else
@@ -104,7 +111,7 @@ class Index:
                      plain_slice(i) if type(i) is slice else i for i in self.items)
 
 
-def _within(array, length: int) -> bool:
+def _within(array: Any, length: int) -> bool:
     """Whether all indexes are in -length ... length - 1; looks at one flag where they are on the device."""
     if isinstance(array, (np.ndarray, np.generic)):
         return int(array.min()) >= -length and int(array.max()) < length
@@ -117,7 +124,7 @@ def _within(array, length: int) -> bool:
 
 # -- advanced indexes on the device ------------------------------------------------------------
 
-def take(x, outline, index):
+def take(x: LazyNdarray, outline: np.ndarray, index: Any) -> LazyNdarray | LazyScalar:
     device = devices.current()
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
@@ -136,7 +143,7 @@ def take(x, outline, index):
         raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 
-def put(x, outline, index, value):
+def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:
     device = devices.current()
     storage = x._self_storage
     parsed = Index(outline, index)
@@ -162,7 +169,8 @@ def put(x, outline, index, value):
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
 
 
-def _last_wins(device, outline, parsed, items, value):
+def _last_wins(device: Device, outline: np.ndarray, parsed: Index, items: tuple[Any, ...],
+               value: Any) -> tuple[Any, Any]:
     """Leave of several assignments to one element only the last, as NumPy's order does."""
     arrays = [(k, i) for k, i in enumerate(items) if hasattr(i, "ndim") and i.ndim]
     if not arrays:
@@ -206,7 +214,8 @@ def _last_wins(device, outline, parsed, items, value):
     return tuple(xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays), value
 
 
-def _keep_with_slices(device, outline, items, arrays, shape, keep, value):
+def _keep_with_slices(device: Device, outline: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
+                      shape: tuple[int, ...], keep: Any, value: Any) -> tuple[Any, Any]:
     """`_last_wins` where slices, new axes or an ellipsis stand among the index arrays."""
     xp = device.xp
     blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items)
@@ -233,7 +242,7 @@ def _keep_with_slices(device, outline, items, arrays, shape, keep, value):
                  for i in items), value
 
 
-def _drop_leading(value, ndim):
+def _drop_leading(value: Any, ndim: int) -> Any:
     """NumPy lets an assigned value have more dimensions, if the leading ones are 1."""
     while value.ndim > ndim and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
@@ -244,7 +253,7 @@ def _drop_leading(value, ndim):
 _one_value = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
 
-def value_for(x, target, value, broadcast=True):
+def value_for(x: LazyNdarray, target: Any, value: Any, broadcast: bool = True) -> Any:
     """What is assigned: a NumPy scalar of the dtype of `x`, or a device array that may still need a cast."""
     dtype = target.dtype
     device = devices.current()
@@ -278,7 +287,7 @@ def value_for(x, target, value, broadcast=True):
     return transfer.to_device(device, cast, "assigned from the host")
 
 
-def _check_broadcast(shape, target):
+def _check_broadcast(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     if shape != target:
         np.broadcast_to(np.False_, target)      # cheap; the next line words the error as an assignment does
         try:
@@ -291,6 +300,6 @@ def _check_broadcast(shape, target):
             raise ValueError(f"could not broadcast input array from shape ({text}) into shape ({into})")
 
 
-def _warn_complex():
+def _warn_complex() -> None:
     warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning,
                   stacklevel=5)

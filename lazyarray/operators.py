@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,19 +35,19 @@ def _turn(kind: type, reflected: str) -> str:
     return "ufunc"
 
 
-def _apply(x, ufunc, inputs, kwargs=None):
+def _apply(x: Any, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
     result = ufuncs.call(x, ufunc, "__call__", inputs, kwargs or {})
     return ufunc(*inputs, **(kwargs or {})) if result is NotImplemented else result
 
 
-def _priority_of_instance(other) -> bool:
+def _priority_of_instance(other: Any) -> bool:
     """An instance may carry the priority that its type does not."""
     return getattr(other, "__array_ufunc__", 0) is None
 
 
-def binary(ufunc: np.ufunc, reflected: str):
+def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x + y``."""
-    def method(self, other, /):
+    def method(self: Any, other: Any, /) -> Any:
         turn = _turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other))
@@ -55,18 +57,18 @@ def binary(ufunc: np.ufunc, reflected: str):
     return method
 
 
-def reflected(ufunc: np.ufunc, name: str):
+def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     """``y + x`` where `y` had its turn: as NumPy, it gets no second one, whatever its priority."""
-    def method(self, other, /):
+    def method(self: Any, other: Any, /) -> Any:
         if _turn(type(other), name) == "us":
             return _apply(self, ufunc, (other, self))
         return ufunc(other, self)
     return method
 
 
-def in_place(ufunc: np.ufunc, reflected: str):
+def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
-    def method(self, other, /):
+    def method(self: Any, other: Any, /) -> Any:
         turn = _turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), {"out": (self,)})
@@ -76,11 +78,11 @@ def in_place(ufunc: np.ufunc, reflected: str):
     return method
 
 
-def comparison(ufunc: np.ufunc, reflected: str):
+def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x < y``; ``==`` and ``!=`` of what can't be compared are all False and all True."""
     equality = ufunc in (np.equal, np.not_equal)
 
-    def method(self, other, /):
+    def method(self: Any, other: Any, /) -> Any:
         turn = _turn(type(other), reflected)
         if turn == "other" or _priority_of_instance(other):
             return NotImplemented
@@ -96,26 +98,26 @@ def comparison(ufunc: np.ufunc, reflected: str):
     return method
 
 
-def _host_or_blank(x):
+def _host_or_blank(x: Any) -> Any:
     """The values of what lives on the host; zeros without memory in place of what would have to be fetched."""
     if wrap.is_scalar(x) or type(x._self_storage) is not Storage:
         return wrap.host_of(x, "compared on the host")
     return np.broadcast_to(np.zeros((), ufunc_call.dtype_of(x)), ufunc_call.shape_of(x))
 
 
-def unary(ufunc: np.ufunc):
+def unary(ufunc: np.ufunc) -> Callable[..., Any]:
     """``-x``."""
-    def method(self, /):
+    def method(self: Any, /) -> Any:
         return _apply(self, ufunc, (self,))
     return method
 
 
-def power(self, other, mod=None, /):
+def power(self: Any, other: Any, mod: Any = None, /) -> Any:
     """``x ** y``; NumPy has no third argument."""
     return NotImplemented if mod is not None else _power(self, other)
 
 
-def reflected_power(self, other, mod=None, /):
+def reflected_power(self: Any, other: Any, mod: Any = None, /) -> Any:
     """``y ** x``."""
     return NotImplemented if mod is not None else _reflected_power(self, other)
 
@@ -124,7 +126,7 @@ _power = binary(np.power, "__rpow__")
 _reflected_power = reflected(np.power, "__pow__")
 
 
-def in_place_matmul(self, other, /):
+def in_place_matmul(self: Any, other: Any, /) -> Any:
     """``x @= y``: the product must have the shape of `x`."""
     ufunc_call.check_outputs((self,))
     product = np.matmul(self, other)
@@ -138,7 +140,7 @@ def in_place_matmul(self, other, /):
     return self
 
 
-def contains(self, value, /):
+def contains(self: Any, value: Any, /) -> bool:
     """``v in x``: whether any element equals `v`."""
     return bool((self == value).any())
 

@@ -7,6 +7,7 @@ array is, and known to be gone when its owner object dies.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from .callees import FORTRAN, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
 
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+
 _CPU = (1, 0)
 _CUDA = 2
 _HAS_BUFFER = sys.version_info >= (3, 12)
 _WRITABLE = 0x0001
 
 
-def array(x, dtype=None, *, copy=None):
+def array(x: LazyNdarray, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
     """`__array__`: an alias on the host; a copy if `copy` or another dtype asks for one.
 
     Raises ValueError if ``copy=False`` and `dtype` needs a cast.
@@ -36,7 +40,7 @@ def array(x, dtype=None, *, copy=None):
     return wrap.alias_of(x, "np.asarray")
 
 
-def buffer(x, flags: int, /) -> memoryview:
+def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is."""
     outline = x._self_outline
     if outline is None:
@@ -49,12 +53,12 @@ def buffer(x, flags: int, /) -> memoryview:
     return x._self_storage.expose_buffer(outline, "buffer")
 
 
-def release_buffer(x, view: memoryview, /) -> None:
+def release_buffer(x: LazyNdarray, view: memoryview, /) -> None:
     """`__release_buffer__`: the last consumer let go of the alias."""
     view.release()
 
 
-def array_struct(x):
+def array_struct(x: LazyNdarray) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     outline = wrap.outline_of(x)
     if outline.dtype.kind not in "biufcSO":
@@ -66,7 +70,7 @@ def array_struct(x):
     return wrap.alias_of(x, "__array_struct__").__array_struct__
 
 
-def _lent(x, outline: np.ndarray, asker: int) -> np.ndarray:
+def _lent(x: LazyNdarray, outline: np.ndarray, asker: int) -> np.ndarray:
     """What those get whom `callees` tells from others."""
     if asker == FORTRAN:
         return wrap.host_of(x, "a Fortran routine")     # read-only, so that it is copied before it is written
@@ -88,7 +92,7 @@ def _has_descr(dtype: np.dtype) -> bool:
         return False
 
 
-def array_interface(x) -> dict:
+def array_interface(x: LazyNdarray) -> dict:
     """`__array_interface__`, version 3."""
     outline = wrap.outline_of(x)
     storage = x._self_storage
@@ -106,7 +110,7 @@ def array_interface(x) -> dict:
     return interface
 
 
-def dlpack_device(x) -> tuple[int, int]:
+def dlpack_device(x: LazyNdarray) -> tuple[int, int]:
     """`__dlpack_device__`: (2, index) on CUDA, (1, 0) for what lives on the host."""
     storage = x._self_storage
     if type(storage) is Storage and storage.device.name == "cuda" and storage.device.usable() is None:
@@ -114,7 +118,8 @@ def dlpack_device(x) -> tuple[int, int]:
     return _CPU
 
 
-def dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
+def dlpack(x: LazyNdarray, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+           dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
     """`__dlpack__`: a capsule of the device memory for a consumer that names a stream or a CUDA device,
     else of an alias on the host (NumPy passes neither).
 
@@ -141,7 +146,7 @@ def dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
     return host.__dlpack__(max_version=max_version)
 
 
-def cuda_array_interface(x) -> dict:
+def cuda_array_interface(x: LazyNdarray) -> dict:
     """`__cuda_array_interface__`, version 3: the device memory itself, with the stream to wait for."""
     storage = x._self_storage
     if type(storage) is not Storage or storage.device.name != "cuda":
@@ -156,7 +161,7 @@ def cuda_array_interface(x) -> dict:
     return interface
 
 
-def lend(x, why: str):
+def lend(x: LazyNdarray, why: str) -> Any:
     """The device array for GPU code that may write into it (``__wrapped__``, ``__cupy_get_ndarray__``)."""
     storage = x._self_storage
     if type(storage) is not Storage:
@@ -164,7 +169,7 @@ def lend(x, why: str):
     return storage.lend_device(wrap.outline_of(x), why)
 
 
-def restore(host: np.ndarray, writeable: bool = True):
+def restore(host: np.ndarray, writeable: bool = True) -> LazyNdarray:
     """Open a pickled lazy array: on the host, until the device needs it."""
     x = wrap.from_host(host, "unpickled", eager=False)
     if not writeable:
@@ -172,7 +177,7 @@ def restore(host: np.ndarray, writeable: bool = True):
     return x
 
 
-def reduce(x, protocol: int = 2):
+def reduce(x: LazyNdarray, protocol: int = 2) -> tuple[Any, ...]:
     """`__reduce_ex__`: the values as an ndarray, so that no GPU is needed to open it."""
     flags = wrap.outline_of(x).flags
     # As NumPy's pickles: contiguous, and read-only only where protocol 5 takes the memory as it is.
