@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import devices, functions, host, signatures, transfer, wrap
 from .errors import NotOnDevice
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+    from .devices import Device
+    from .scalar import LazyScalar
 
 _sequence = (list, tuple)
 
@@ -33,7 +40,7 @@ def kind_of(kind: type) -> str:
     return "foreign"
 
 
-def call(func, types, args, kwargs):
+def call(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`__array_function__`: NotImplemented if an argument's type knows better."""
     on_host_whole = False
     for kind in types:
@@ -48,7 +55,7 @@ def call(func, types, args, kwargs):
     return run(func, args, kwargs)
 
 
-def run(func, args, kwargs):
+def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on lazy arguments, where its table says."""
     handler = functions.VIEWS.get(func) or functions.LAZY.get(func)
     if handler is not None:
@@ -66,7 +73,7 @@ def run(func, args, kwargs):
     return _on_device(func, adapter, path, args, kwargs)
 
 
-def resolve_sort(xp):
+def resolve_sort(xp: Any) -> Callable[..., Any]:
     """The device's sort of a whole array along one axis, as a function that returns a new array."""
     adapter = functions.ADAPTED.get(np.sort)
     return xp.sort if adapter is None else lambda array, axis: adapter(xp, array, axis)
@@ -74,14 +81,15 @@ def resolve_sort(xp):
 
 # -- on the device ---------------------------------------------------------------------------
 
-def resolve(xp, path: str):
+def resolve(xp: Any, path: str) -> Any:
     """The function at a dotted path of the device's namespace."""
     for name in path.split("."):
         xp = getattr(xp, name)
     return xp
 
 
-def _on_device(func, adapter, path, args, kwargs):
+def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, path: str | None, args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> Any:
     device = devices.current()
     out, bare_args, bare_kwargs = signatures.take_out(func, args, kwargs)
     if type(out) is tuple and len(out) == 1:
@@ -116,7 +124,7 @@ def _on_device(func, adapter, path, args, kwargs):
     return host.on_host(func, args, kwargs, reason)
 
 
-def _open(x, writing: contextlib.ExitStack):
+def _open(x: LazyNdarray, writing: contextlib.ExitStack) -> Any:
     """The device array of an argument that the function modifies."""
     if not wrap.is_array(x):
         raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
@@ -129,14 +137,14 @@ def _open(x, writing: contextlib.ExitStack):
 _here = contextlib.nullcontext()
 
 
-def devices_of(device, sources):
+def devices_of(device: Device, sources: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     """Run where the first argument lies, on a machine with several devices."""
     if device.count > 1 and sources:
         return sources[0]._self_storage.place()
     return _here
 
 
-def unwrap(device, obj, sources: list, func=None):
+def unwrap(device: Device, obj: Any, sources: list, func: Callable[..., Any] | None = None) -> Any:
     """`obj` with device arrays in place of lazy ones and of host arrays, also inside lists, tuples and dicts."""
     kind = type(obj)
     if kind in _plain_types:
@@ -162,7 +170,7 @@ def unwrap(device, obj, sources: list, func=None):
 _plain_types = frozenset({int, float, complex, bool, str, bytes, type(None), slice, type, np.dtype, type(Ellipsis)})
 
 
-def upload_operand(device, array: np.ndarray, func=None):
+def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:
     """A host operand on the device; NotOnDevice if its dtype can't be there."""
     if not device.can_hold(array.dtype):
         raise NotOnDevice(f"the device holds no {array.dtype}")
@@ -170,7 +178,7 @@ def upload_operand(device, array: np.ndarray, func=None):
     return transfer.to_device(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
 
 
-def wrap_tree(device, result, sources, scalar=True):
+def wrap_tree(device: Device, result: Any, sources: Sequence[Any], scalar: bool = True) -> Any:
     """`result` with lazy arrays in place of device arrays, also inside lists, tuples and dicts."""
     if isinstance(result, device.array_type):
         return wrap.wrap(device, result, sources, scalar)
@@ -186,7 +194,7 @@ def wrap_tree(device, result, sources, scalar=True):
     return result
 
 
-def _into(func, device, result, out):
+def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> Any:
     """Give a device result to `out=`: NumPy's host path decides where shapes or dtypes differ."""
     if not isinstance(result, device.array_type):
         raise NotOnDevice("several results with out=")
@@ -204,7 +212,7 @@ def _into(func, device, result, out):
     return out[()] if func is np.dot and not result.ndim else out
 
 
-def assign(device, out, result) -> None:
+def assign(device: Device, out: Any, result: Any) -> None:
     """Copy a device array into an output of the same shape, lazy, on the device, or on the host."""
     if wrap.is_array(out):
         outline = wrap.outline_of(out)
@@ -228,11 +236,11 @@ class Run:
     """What a handler of `functions.VIEWS` or `functions.LAZY` may ask of the core."""
 
     @property
-    def device_object(self):
+    def device_object(self) -> Device:
         return devices.current()
 
     @property
-    def xp(self):
+    def xp(self) -> Any:
         return devices.current().xp
 
     on_host = staticmethod(host.on_host)
@@ -247,11 +255,11 @@ class Run:
     call = staticmethod(run)
 
     @staticmethod
-    def wrap(array, sources=(), scalar=True):
+    def wrap(array: Any, sources: Sequence[Any] = (), scalar: bool = True) -> LazyNdarray | LazyScalar:
         return wrap_tree(devices.current(), array, sources, scalar)
 
     @staticmethod
-    def asarray(obj):
+    def asarray(obj: Any) -> LazyNdarray | LazyScalar:
         if wrap.is_array(obj):
             return obj
         if wrap.is_scalar(obj):
@@ -261,7 +269,7 @@ class Run:
         return wrap.from_host(np.asarray(obj), "host operand")
 
     @staticmethod
-    def setitem(x, index, value):
+    def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
         x[index] = value
 
 

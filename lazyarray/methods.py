@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from . import dispatch, host, views, wrap
 from .errors import NotOnDevice
 from .flags import set_writeable
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
 
 #: Members that are the function of the same name, called with the array first.
 VIA_FUNCTION = {
@@ -44,17 +49,17 @@ REFUSED = {
 }
 
 
-def refused(says: str):
+def refused(says: str) -> Callable[..., Any]:
     """A member that only raises TypeError."""
-    def method(self, *args, **kwargs):
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(says)
     return method
 
 
-def via_function(name: str, func):
+def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """A member that calls the function of the same name."""
     if name not in _UNKNOWN:
-        def method(self, *args, **kwargs):
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             return dispatch.run(func, (self, *args), kwargs)
         return _named(method, name)
 
@@ -66,14 +71,14 @@ def via_function(name: str, func):
     return _named(checked, name)
 
 
-def on_host(name: str):
+def on_host(name: str) -> Callable[..., Any]:
     """A member that reads the bytes on the host."""
-    def method(self, *args, **kwargs):
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(wrap.host_of(self, f"ndarray.{name}"), name)(*args, **kwargs)
     return _named(method, name)
 
 
-def _named(method, name):
+def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__qualname__ = f"LazyNdarray.{name}"
     method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."
@@ -82,7 +87,7 @@ def _named(method, name):
 
 # -- shape and layout: outlines do it ----------------------------------------------------------
 
-def reshape(x, *shape, order="C", copy=None):
+def reshape(x: LazyNdarray, *shape: Any, order: str | None = "C", copy: bool | None = None) -> LazyNdarray:
     """`numpy.ndarray.reshape`: a view where NumPy makes one, else a copy on the same side."""
     if len(shape) == 1:
         shape = shape[0]
@@ -101,19 +106,19 @@ def reshape(x, *shape, order="C", copy=None):
     return wrap.view_of(packed, views.reshaped(wrap.outline_of(packed), shape, order))
 
 
-def plain_ints(shape):
+def plain_ints(shape: Any) -> Any:
     """A shape without lazy scalars in it."""
     if isinstance(shape, (tuple, list)):
         return tuple(s.__index__() if wrap.is_lazy(s) else s for s in shape)
     return shape.__index__() if wrap.is_scalar(shape) else shape
 
 
-def transpose(x, *axes):
+def transpose(x: LazyNdarray, *axes: Any) -> LazyNdarray:
     """`numpy.ndarray.transpose`: a view."""
     return wrap.view_of(x, wrap.outline_of(x).transpose(*axes))
 
 
-def view(x, dtype=None, type=None):
+def view(x: LazyNdarray, dtype: Any = None, type: type | None = None) -> Any:
     """`numpy.ndarray.view`: a view with another dtype; with another class, an alias on the host."""
     import builtins
     if type is None and isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
@@ -133,17 +138,17 @@ def view(x, dtype=None, type=None):
     return wrap.view_of(x, outline.view(dtype))
 
 
-def getfield(x, dtype, offset=0):
+def getfield(x: LazyNdarray, dtype: Any, offset: int = 0) -> LazyNdarray:
     """`numpy.ndarray.getfield`: a view of a part of each element."""
     return wrap.view_of(x, wrap.outline_of(x).getfield(dtype, offset))
 
 
-def setfield(x, value, dtype, offset=0):
+def setfield(x: LazyNdarray, value: Any, dtype: Any, offset: int = 0) -> None:
     """`numpy.ndarray.setfield`."""
     getfield(x, dtype, offset)[...] = value
 
 
-def setflags(x, write=None, align=None, uic=None):
+def setflags(x: LazyNdarray, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
     """`numpy.ndarray.setflags`; WRITEABLE alone changes anything, as for an ndarray that owns aligned memory."""
     if align is not None or uic is not None:
         wrap.outline_of(x).setflags(align=align, uic=uic)
@@ -151,7 +156,7 @@ def setflags(x, write=None, align=None, uic=None):
         set_writeable(x, bool(write))
 
 
-def resize(x, *new_shape, refcheck=True):
+def resize(x: LazyNdarray, *new_shape: Any, refcheck: bool = True) -> None:
     """`numpy.ndarray.resize`: in place, new elements are zero."""
     if len(new_shape) == 1:
         new_shape = new_shape[0]
@@ -181,7 +186,7 @@ def resize(x, *new_shape, refcheck=True):
 
 # -- copies ------------------------------------------------------------------------------------
 
-def copy_array(x, order="C"):
+def copy_array(x: LazyNdarray, order: str | None = "C") -> LazyNdarray:
     """`numpy.ndarray.copy`: a copy on the side where the bytes are."""
     order = views.order_of(order, "C")
     storage = x._self_storage
@@ -195,7 +200,7 @@ def copy_array(x, order="C"):
     return _copied(x, views.like(outline, order))
 
 
-def _copied(x, layout):
+def _copied(x: LazyNdarray, layout: np.ndarray) -> LazyNdarray:
     """A copy of `x` on its device, with the dtype and the strides of an outline."""
     storage = x._self_storage
     device = storage.device
@@ -207,7 +212,8 @@ def _copied(x, layout):
         return wrap.new_array(Storage(device, array), None, array)
 
 
-def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
+def astype(x: LazyNdarray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+           copy: bool = True) -> LazyNdarray:
     """`numpy.ndarray.astype`: on the device if it can hold both dtypes."""
     order = views.order_of(order, "K")
     outline = wrap.outline_of(x)
@@ -234,7 +240,7 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     return _copied(x, views.like(outline, order, target))
 
 
-def flatten(x, order="C"):
+def flatten(x: LazyNdarray, order: str | None = "C") -> LazyNdarray:
     """`numpy.ndarray.flatten`: a one-dimensional copy."""
     order = views.order_of(order, "C")
     outline = wrap.outline_of(x)
@@ -245,7 +251,7 @@ def flatten(x, order="C"):
     return wrap.new_array(packed._self_storage, views.reshaped(wrap.outline_of(packed), -1, "F" if fortran else "C"))
 
 
-def byteswap(x, inplace=False):
+def byteswap(x: LazyNdarray, inplace: bool = False) -> LazyNdarray:
     """`numpy.ndarray.byteswap`."""
     if inplace:
         if not wrap.outline_of(x).flags.writeable:
@@ -257,7 +263,8 @@ def byteswap(x, inplace=False):
 
 # -- in place ----------------------------------------------------------------------------------
 
-def _in_place(x, name, args, kwargs, on_device):
+def _in_place(x: LazyNdarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
+              on_device: Callable[..., Any]) -> None:
     """Run an in-place member on the device, or on a host alias where the device can't."""
     outline = wrap.outline_of(x)
     storage = x._self_storage
@@ -283,7 +290,8 @@ def _in_place(x, name, args, kwargs, on_device):
     host.on_host(run, (x, *args), kwargs, reason, name=f"numpy.ndarray.{name}", positions=(0,), names=())
 
 
-def sort(x, axis=-1, kind=None, order=None, *, stable=None):
+def sort(x: LazyNdarray, axis: int = -1, kind: str | None = None, order: Any = None, *,
+         stable: bool | None = None) -> None:
     """`numpy.ndarray.sort`: in place."""
     if kind is not None or stable is not None:
         np.empty(0).sort(kind=kind, stable=stable)      # NumPy's error, if these are wrong
@@ -298,7 +306,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     _in_place(x, "sort", (), {"axis": axis, "kind": kind, "order": order, "stable": stable}, on_device)
 
 
-def partition(x, kth, axis=-1, kind="introselect", order=None):
+def partition(x: LazyNdarray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
     """`numpy.ndarray.partition`: in place; a full sort satisfies it."""
     if kind != "introselect":
         np.empty(1).partition(0, kind=kind)             # NumPy's error
@@ -313,7 +321,7 @@ def partition(x, kth, axis=-1, kind="introselect", order=None):
     _in_place(x, "partition", (kth,), {"axis": axis, "kind": kind, "order": order}, on_device)
 
 
-def fill(x, value):
+def fill(x: LazyNdarray, value: Any) -> None:
     """`numpy.ndarray.fill`: every element is `value`."""
     outline = wrap.outline_of(x)
     if type(x._self_storage) is not Storage:
@@ -326,12 +334,12 @@ def fill(x, value):
     x[...] = value
 
 
-def compress(x, condition, axis=None, out=None):
+def compress(x: LazyNdarray, condition: Any, axis: int | None = None, out: Any = None) -> Any:
     """`numpy.ndarray.compress`."""
     return np.compress(condition, x, axis, out)
 
 
-def conjugate(x, *args, **kwargs):
+def conjugate(x: LazyNdarray, *args: Any, **kwargs: Any) -> Any:
     """`numpy.ndarray.conjugate`: the array itself if it is real."""
     dtype = wrap.outline_of(x).dtype
     if not args and not kwargs and dtype.kind in "biuf":
@@ -343,7 +351,7 @@ def conjugate(x, *args, **kwargs):
 
 # -- values ------------------------------------------------------------------------------------
 
-def item(x, *args):
+def item(x: LazyNdarray, *args: Any) -> Any:
     """`numpy.ndarray.item`: one element as a Python object."""
     outline = wrap.outline_of(x)
     if not args:
@@ -362,7 +370,7 @@ def item(x, *args):
     return wrap.host_of(wrap.view_of(x, outline[(*index, Ellipsis)]), "ndarray.item").item()
 
 
-def dump(x, file):
+def dump(x: LazyNdarray, file: Any) -> None:
     """`numpy.ndarray.dump`: pickle to a file."""
     if hasattr(file, "write"):
         file.write(dumps(x))
@@ -371,12 +379,12 @@ def dump(x, file):
             f.write(dumps(x))
 
 
-def dumps(x):
+def dumps(x: LazyNdarray) -> bytes:
     """`numpy.ndarray.dumps`: pickled bytes."""
     return pickle.dumps(x)
 
 
-def to_device(x, device, /, *, stream=None):
+def to_device(x: LazyNdarray, device: str, /, *, stream: Any = None) -> LazyNdarray:
     """`numpy.ndarray.to_device`: only "cpu" is a name that NumPy knows; the array itself."""
     if stream is not None:
         raise ValueError('The stream argument in to_device() is not supported')

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ class LazyScalar:
 
     __array_priority__ = -1000000.0     # that of NumPy's scalars
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         raise TypeError("LazyScalars are results; use a NumPy scalar type to make a value")
 
     # -- identity ----------------------------------------------------------------------------
@@ -41,7 +43,7 @@ class LazyScalar:
         return self.dtype.type
 
     @property
-    def __wrapped__(self):
+    def __wrapped__(self) -> Any:
         """The device array, without dimensions."""
         if self._self_storage is None:
             from . import devices
@@ -65,89 +67,90 @@ class LazyScalar:
 
     # -- protocols ---------------------------------------------------------------------------
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(wrap.value_of(self), dtype)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return ufuncs.call(self, ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func, types, args, kwargs):
+    def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
+                           kwargs: dict[str, Any]) -> Any:
         return dispatch.call(func, types, args, kwargs)
 
     @property
-    def __array_interface__(self):
+    def __array_interface__(self) -> dict[str, Any]:
         self._check_described("__array_interface__")
         return wrap.value_of(self).__array_interface__
 
-    def _check_described(self, name):
+    def _check_described(self, name: str) -> None:
         """The text of a string is gone with the temporary array that NumPy describes; `__array__` keeps it."""
         if self.dtype.kind not in "biufc":
             raise AttributeError(name)
 
     @property
-    def __array_struct__(self):
+    def __array_struct__(self) -> Any:
         self._check_described("__array_struct__")
         return wrap.value_of(self).__array_struct__
 
     @property
-    def __cuda_array_interface__(self):
+    def __cuda_array_interface__(self) -> Any:
         raise AttributeError("__cuda_array_interface__")
 
-    def __cupy_get_ndarray__(self):
+    def __cupy_get_ndarray__(self) -> Any:
         return self.__wrapped__
 
-    def __array_wrap__(self, array, context=None, return_scalar=False):
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return wrap.value_of(self).__array_wrap__(array, context, return_scalar)
 
-    def __array_namespace__(self, *, api_version=None):
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         from . import numpy as namespace
         return namespace.at_version(api_version)
 
     # -- the value ---------------------------------------------------------------------------
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(wrap.value_of(self))
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(wrap.value_of(self))
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(wrap.value_of(self))
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(wrap.value_of(self))
 
-    def __index__(self):
+    def __index__(self) -> int:
         return operator.index(wrap.value_of(self))
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(wrap.value_of(self))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(wrap.value_of(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(wrap.value_of(self))
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(wrap.value_of(self), spec)
 
-    def __round__(self, *args):
+    def __round__(self, *args: Any) -> Any:
         return round(wrap.value_of(self), *args)
 
-    def __trunc__(self):
+    def __trunc__(self) -> int:
         return wrap.value_of(self).__trunc__()
 
-    def __floor__(self):
+    def __floor__(self) -> int:
         return wrap.value_of(self).__floor__()
 
-    def __ceil__(self):
+    def __ceil__(self) -> int:
         return wrap.value_of(self).__ceil__()
 
-    def __bytes__(self):
+    def __bytes__(self) -> bytes:
         return bytes(wrap.value_of(self))
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return dir(self.dtype.type)
 
     def __getattr__(self, name: str) -> Any:
@@ -161,38 +164,38 @@ class LazyScalar:
     #: Python would iterate over whatever has `__getitem__`, until an IndexError.
     __iter__ = None
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if index == ():
             return self
         if index is Ellipsis or index == (Ellipsis,):
             return wrap.as_array(self)
         return _rewrapped(wrap.value_of(self)[index])
 
-    def __copy__(self):
+    def __copy__(self) -> LazyScalar:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> LazyScalar:
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return wrap.value_of(self).__reduce__()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int) -> Any:
         return wrap.value_of(self).__reduce_ex__(protocol)
 
-    def copy(self, order="C"):
+    def copy(self, order: str = "C") -> LazyScalar:
         """The scalar itself: it can't change."""
         return self
 
-    def item(self, *args):
+    def item(self, *args: Any) -> Any:
         """The value as a Python object."""
         return wrap.value_of(self).item(*args)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """The value as a Python object."""
         return wrap.value_of(self).item()
 
-    def astype(self, dtype, *args, **kwargs):
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """The value in another dtype, on the same side."""
         if self._self_storage is None:
             return _rewrapped(self._self_value.astype(dtype, *args, **kwargs))
@@ -200,14 +203,14 @@ class LazyScalar:
 
     # -- arithmetic ----------------------------------------------------------------------------
 
-    def __divmod__(self, other, /):
+    def __divmod__(self, other: Any, /) -> Any:
         return _binary(np.divmod, operators.binary(np.divmod, "__rdivmod__"), divmod)(self, other)
 
-    def __rdivmod__(self, other, /):
+    def __rdivmod__(self, other: Any, /) -> Any:
         return _binary(np.divmod, operators.reflected(np.divmod, "__divmod__"), _swapped(divmod))(self, other)
 
 
-def _rewrapped(value):
+def _rewrapped(value: Any) -> Any:
     if isinstance(value, np.generic):
         return wrap.scalar_of_value(value)
     if isinstance(value, tuple):
@@ -215,16 +218,16 @@ def _rewrapped(value):
     return wrap.host_result(value) if type(value) is np.ndarray else value
 
 
-def _known(x):
+def _known(x: Any) -> Any:
     """The value of what is on the host already, else NotImplemented."""
     if wrap.is_scalar(x):
         return x._self_value if x._self_value is not None else NotImplemented
     return x if isinstance(x, (bool, int, float, complex, np.generic)) else NotImplemented
 
 
-def _binary(ufunc, on_device, on_host):
+def _binary(ufunc: np.ufunc, on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: on the host if both values are there, by the ufunc on the device otherwise."""
-    def method(self, other, *rest):
+    def method(self: Any, other: Any, *rest: Any) -> Any:
         a, b = _known(self), _known(other)
         if a is not NotImplemented and b is not NotImplemented:
             return _rewrapped(on_host(a, b, *rest))
@@ -239,21 +242,21 @@ def _binary(ufunc, on_device, on_host):
     return method
 
 
-def _swapped(function):
+def _swapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, b, *rest: function(b, a, *rest)
 
 
-def _unary(ufunc, on_host):
+def _unary(ufunc: np.ufunc, on_host: Callable[..., Any]) -> Callable[..., Any]:
     on_device = operators.unary(ufunc)
 
-    def method(self):
+    def method(self: Any) -> Any:
         value = self._self_value
         return on_device(self) if value is None else _rewrapped(on_host(value))
     return method
 
 
-def _through_array(name, func):
-    def method(self, *args, **kwargs):
+def _through_array(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._self_value is not None:
             return _rewrapped(getattr(self._self_value, name)(*args, **kwargs))
         return dispatch.run(func, (self, *args), kwargs)
@@ -261,7 +264,7 @@ def _through_array(name, func):
     return method
 
 
-def _complete():
+def _complete() -> None:
     # There are no in-place operators: `s += 1` makes a new scalar and rebinds the name.
     for name, ufunc in operators.BINARY.items():
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)

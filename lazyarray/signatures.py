@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from . import functions
-
 
 #: Functions in C whose signature `inspect` can't read in every release of NumPy.
 _POSITIONS = {
@@ -17,14 +18,14 @@ _POSITIONS = {
 
 
 @functools.cache
-def written_slots(func) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def written_slots(func: Callable[..., Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the parameters that a function modifies, `out` left out."""
     names = tuple(n for n in functions.WRITES.get(func, ()) if n != "out")
     return tuple(i for i in (position(func, n) for n in names) if i is not None), names
 
 
 @functools.cache
-def position(func, name: str) -> int | None:
+def position(func: Callable[..., Any], name: str) -> int | None:
     """Where a parameter may stand among the positional arguments; None if it is given by name only."""
     known = _POSITIONS.get(func)
     if known is not None:
@@ -35,7 +36,8 @@ def position(func, name: str) -> int | None:
     return None
 
 
-def take_out(func, args, kwargs):
+def take_out(func: Callable[..., Any], args: tuple[Any, ...],
+             kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Split `out` from a call: (out or None, args, kwargs without it)."""
     if "out" in kwargs:
         kwargs = dict(kwargs)
