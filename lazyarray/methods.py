@@ -67,8 +67,15 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
         for keyword in _UNKNOWN[name]:
             if keyword in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        if name == "clip":
+            args, kwargs = bounds(*args, **kwargs)
         return dispatch.run(func, (self, *args), kwargs)
     return _named(checked, name)
+
+
+def bounds(min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """The arguments of the method `clip` as the function of that name takes them: one bound alone will not do there."""
+    return (min, max, out), kwargs
 
 
 def on_host(name: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import dispatch, operators, ufuncs, wrap
-from .methods import VIA_FUNCTION
+from .methods import VIA_FUNCTION, bounds
 
 
 class LazyScalar:
@@ -259,6 +259,8 @@ def _through_array(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._self_value is not None:
             return _rewrapped(getattr(self._self_value, name)(*args, **kwargs))
+        if name == "clip":
+            args, kwargs = bounds(*args, **kwargs)
         return dispatch.run(func, (self, *args), kwargs)
     method.__name__ = name
     return method

@@ -62,5 +62,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "test_binary_erosion37[numpy]": _IDENTITY,
         **{f"test_get_output_basic[{t}]": _IDENTITY for t in (
             "None", "complex128", "complex64", "dtype6", "f4", "float32_0", "float32_1", "float")}},
+    "numpy.lib.tests.test_stride_tricks": {"test_subclasses": _EXACT_TYPE},
     "scipy.linalg.tests.test_basic": {"TestInv::test_overwrite_a[True]": _IDENTITY},
 }

@@ -136,3 +136,11 @@ def test_strides_reach_beyond_the_view_that_they_are_given():
     assert windows[3].tolist() == [0, 2, 4, 6]
     windows[3, 0] = 7
     assert (x + 0).tolist()[:2] == [7, 2]
+
+
+@pytest.mark.parametrize("args", [(0,), (0, None), (None, 1), (0, 1, None), ("a",), (np.zeros((5, 7)),), ()], ids=repr)
+@pytest.mark.parametrize("kwargs", [{}, {"max": 1}, {"min": 1}, {"casting": "safe"}, {"a_max": 1}], ids=repr)
+def test_the_method_clip_takes_one_bound(args, kwargs):
+    for a in (np.array([[1.0, np.inf], [-2.0, 3.0]]), np.arange(3)):
+        assert_same(lambda x: x.clip(*args, **kwargs), a)
+        assert_same(lambda x: x.ravel()[0].clip(*args, **kwargs), a)
