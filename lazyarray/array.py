@@ -120,18 +120,39 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         outline = self._self_outline
         return self._self_array.size if outline is None else outline.size
 
-    itemsize = property(lambda self: self.dtype.itemsize)
-    nbytes = property(lambda self: wrap.outline_of(self).nbytes)
-    base = property(lambda self: self._self_base)
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return wrap.outline_of(self).nbytes
+
+    @property
+    def base(self) -> Any:
+        return self._self_base
+
+    @property
+    def T(self) -> LazyNdarray:
+        return wrap.view_of(self, wrap.outline_of(self).T)
+
+    @property
+    def mT(self) -> LazyNdarray:
+        return wrap.view_of(self, wrap.outline_of(self).mT)
+
+    @property
+    def data(self) -> memoryview:
+        return wrap.alias_of(self, "ndarray.data").data
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
     flags = property(LazyFlags)
-    T = property(lambda self: wrap.view_of(self, wrap.outline_of(self).T))
-    mT = property(lambda self: wrap.view_of(self, wrap.outline_of(self).mT))
     real = property(attributes.get_real, attributes.set_part(attributes.get_real))
     imag = property(attributes.get_imag, attributes.set_part(attributes.get_imag))
     flat = property(attributes.get_flat, attributes.set_flat)
     ctypes = property(attributes.get_ctypes)
-    data = property(lambda self: wrap.alias_of(self, "ndarray.data").data)
-    device = property(lambda self: "cpu")
 
     # -- NumPy's protocols ---------------------------------------------------------------------
 
@@ -254,7 +275,9 @@ class LazyNdarray(wrapt.BaseObjectProxy):
         opened = protocols.restore(host)
         self._self_storage, self._self_outline, self._self_array = opened._self_storage, opened._self_outline, None
 
-    __class_getitem__ = classmethod(lambda cls, item: np.ndarray[item])
+    @classmethod
+    def __class_getitem__(cls, item: Any) -> Any:
+        return np.ndarray[item]
 
     # -- operators -----------------------------------------------------------------------------
 

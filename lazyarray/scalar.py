@@ -56,14 +56,37 @@ class LazyScalar:
             return self._self_value.dtype
         return self._self_array.dtype
 
-    shape = property(lambda self: ())
-    strides = property(lambda self: ())
-    ndim = property(lambda self: 0)
-    size = property(lambda self: 1)
-    itemsize = property(lambda self: self.dtype.itemsize)
-    nbytes = property(lambda self: self.dtype.itemsize)
-    base = property(lambda self: None)
-    T = property(lambda self: self)
+    @property
+    def shape(self) -> tuple[()]:
+        return ()
+
+    @property
+    def strides(self) -> tuple[()]:
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        return 0
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def base(self) -> None:
+        return None
+
+    @property
+    def T(self) -> LazyScalar:
+        return self
 
     # -- protocols ---------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .storage import Storage
 
 #: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
-_known: dict[int, list] = {}
+_known: dict[tuple[str, int], list[Any]] = {}
 _known_lock = threading.Lock()
 
 
