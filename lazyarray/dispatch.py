@@ -112,9 +112,9 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, pat
                     result = adapter(device.xp, *device_args, **device_kwargs)
                 else:
                     result = resolve(device.xp, path)(*device_args, **device_kwargs)
-        if out is None:
-            return wrap_tree(device, result, sources, func not in functions.ARRAY_0D)
-        return _into(func, device, result, out)
+                if out is None:
+                    return wrap_tree(device, result, sources, func not in functions.ARRAY_0D)
+                return _into(func, device, result, out)
     except device.faults:
         raise
     except NotOnDevice as error:
