@@ -1,0 +1,80 @@
+"""Indexes on the device: out of range raises as in NumPy, duplicates end as in NumPy, and both can be switched off."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+
+@pytest.fixture
+def x():
+    return lazyarray.asarray(np.arange(12.0).reshape(3, 4))
+
+
+BEYOND = {
+    "read": lambda x, i: x[i],
+    "read with a slice": lambda x, i: x[:, i],
+    "read a pair": lambda x, i: x[i, i],
+    "write": lambda x, i: x.__setitem__(i, 1),
+    "write values": lambda x, i: x.__setitem__(i, np.ones((2, 4))),
+    "take": lambda x, i: np.take(x, i, axis=0),
+    "x.take": lambda x, i: x.take(i, axis=1),
+    "put": lambda x, i: np.put(x, i * 9, 1),
+    "take_along_axis": lambda x, i: np.take_along_axis(x, i[:, None], axis=0),
+    "put_along_axis": lambda x, i: np.put_along_axis(x, i[:, None], 1, axis=0),
+    "delete": lambda x, i: np.delete(x, i, axis=0),
+    "add.at": lambda x, i: np.add.at(x, i, 1),
+    "unravel_index": lambda x, i: np.unravel_index(i * 9, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+@pytest.mark.parametrize("index", [[0, 7], [-9, 0]], ids=str)
+@pytest.mark.parametrize("use", BEYOND)
+def test_out_of_range_is_an_error_and_changes_what_numpy_changes(x, use, index, where):
+    index = np.array(index)
+    plain = np.asarray(x).copy()
+    error = ValueError if use == "unravel_index" else IndexError
+    with pytest.raises(error):
+        BEYOND[use](plain, index)
+    with pytest.raises(error):
+        BEYOND[use](x, lazyarray.asarray(index) if where == "device" else index)
+    assert x.tolist() == plain.tolist()
+
+
+def waits(call):
+    with lazyarray.trace() as t:
+        call()
+    return [event.reason for event in t.events if event.kind == "synchronise"]
+
+
+def test_the_check_waits_for_a_flag_only_where_the_index_is_on_the_device(x):
+    index = lazyarray.asarray(np.array([0, 2]))
+    assert waits(lambda: x[index]) == ["index check"]
+    assert waits(lambda: x[[0, 2]]) == []
+    with lazyarray.options(check_indices=False):
+        assert waits(lambda: x[index]) == []
+        assert x[index].tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]]
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+@pytest.mark.parametrize("key", [
+    lambda i: i, lambda i: (i, i % 4), lambda i: (slice(None), i), lambda i: (Ellipsis, i), lambda i: (i, slice(1, 3)),
+    lambda i: (i[:, None], i[None] % 4), lambda i: (None, i), lambda i: (i, None, i % 4),
+], ids=range(8))
+def test_the_last_of_several_assignments_stays(x, key, where):
+    index = np.random.default_rng(0).integers(0, 3, 40)
+    plain = np.asarray(x).copy()
+    values = np.random.default_rng(1).random(np.broadcast_to(np.False_, plain.shape)[key(index)].shape)
+    plain[key(index)] = values
+    x[key(lazyarray.asarray(index) if where == "device" else index)] = lazyarray.asarray(values)
+    assert x.tolist() == plain.tolist()
+
+
+def test_whoever_knows_that_there_are_no_duplicates_need_not_wait(x):
+    index, values = lazyarray.asarray(np.array([2, 0])), lazyarray.asarray(np.ones((2, 4)))
+    with lazyarray.options(check_indices=False, ordered_assignment=False):
+        assert waits(lambda: x.__setitem__(index, values)) == []
+    assert x[:, 0].tolist() == [1, 4, 1]
+    assert "duplicates in an index" in waits(lambda: x.__setitem__(index, values))
