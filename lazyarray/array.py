@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import wrapt
@@ -26,8 +26,13 @@ from . import (
 from .flags import LazyFlags
 from .scalar import LazyScalar
 
+if TYPE_CHECKING:
+    _Proxy = np.ndarray     # so that it may go where a program says ndarray, as `isinstance` allows
+else:
+    _Proxy = wrapt.BaseObjectProxy
 
-class LazyNdarray(wrapt.BaseObjectProxy):
+
+class LazyNdarray(_Proxy):
     """An array on the device that any NumPy program can hold in place of an `numpy.ndarray`.
 
     It has every member of ndarray and follows NumPy's dtypes, shapes, views and errors. Work stays on

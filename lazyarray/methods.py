@@ -63,7 +63,7 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
             return dispatch.run(func, (self, *args), kwargs)
         return _named(method, name)
 
-    def checked(self, *args, **kwargs):
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
         for keyword in _UNKNOWN[name]:
             if keyword in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
