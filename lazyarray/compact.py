@@ -37,6 +37,9 @@ class Compacts:
         self.storage = storage
         self.arrays: dict = {}
 
+    def __len__(self) -> int:
+        return len(self.arrays)
+
     def get(self, view: np.ndarray, source: Ranges, why: str) -> np.ndarray:
         """The array of a view; `source` is the view's device array, current."""
         key = (view.shape, view.strides, view.dtype, views.offset_of(view))

@@ -194,17 +194,17 @@ class Storage:
         if view.size == 0:
             return memoryview(_empty(view))
         resident = self._resident
-        if not (resident is not None and resident[0] is view and self.mirror.full and not self.loans
-                and not self.foreign):
-            resident = self._resident = view, self.expose_host(view, why)
-        return memoryview(resident[1])
+        if resident is not None and resident[0] is view and self.mirror.full and not (self.loans or self.foreign):
+            return memoryview(resident[1])
+        alias = self.expose_host(view, why)
+        if not compact.is_sparse(self, view):
+            self._resident = view, alias
+        return memoryview(alias)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
         with self.lock:
             self._settle_host(view, why)
-            if self.compacts:
-                self.compacts = None
             self.quiet = False
             self.mirror.pin()
             return self.mirror.bytes.ctypes.data + self._offset(view)
@@ -251,17 +251,21 @@ class Storage:
         mirror = self.mirror
         if mirror is not None:
             self._collect()
+            if self.compacts and self.ahead:
+                # What an alias wrote may lie in any of the compact arrays that somebody holds.
+                whole = views.outline((self.nbytes,), _u8)
+                self._upload(self.ahead, view, why)
+                self.compacts.refresh(whole)
             needed = (self.ahead & span) - overwritten if self.ahead else self.ahead
             if needed:
                 self._upload(needed, view, why)
-                self._refresh_compacts(view)
             if mirror.lent and (self.loans or self.foreign):
                 self._distrust(view)
         self._update_quiet()
 
     def _update_quiet(self) -> None:
         mirror = self.mirror
-        self.quiet = mirror is None or not (self.ahead or mirror.lent)
+        self.quiet = not self.compacts and (mirror is None or not (self.ahead or mirror.lent))
 
     def _distrust(self, view: np.ndarray) -> None:
         """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
@@ -278,7 +282,8 @@ class Storage:
             mirror.invalidate(mirror.valid)
             whole = views.outline((self.nbytes,), _u8)
             self._refresh(Ranges.span(0, self.nbytes), whole)
-            self._refresh_compacts(whole)
+            if self.compacts:
+                self.compacts.refresh(whole)
         self.loans = alive
 
     def _upload(self, ranges: Ranges, view: np.ndarray, why: str) -> None:
@@ -292,11 +297,13 @@ class Storage:
         mirror = self.mirror
         if mirror is None:
             mirror = self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
-        elif mirror.full and not (self.loans or self.foreign):
+        elif mirror.full and not (self.loans or self.foreign or self.compacts):
             return      # whatever aliases wrote, they wrote it here
         if self.loans or self.foreign:
             mirror.track_exactly()
             self._distrust(view)
+        elif self.compacts:
+            self._settle_device(Ranges.EMPTY, view, why)
         else:
             self._collect()
         if mirror.full:
@@ -330,6 +337,7 @@ class Storage:
             self._distrust(view)
         if self.compacts is None:
             self.compacts = compact.Compacts(self)
+        self.quiet = False      # until nobody holds a compact array
         return self.compacts.get(view, source, why)
 
     def _wrote_device(self, view: np.ndarray) -> None:
@@ -345,12 +353,9 @@ class Storage:
                     self.ahead = self.ahead - exact
                 mirror.invalidate(changed - self.ahead)
                 self._refresh(changed, view)
-                self._refresh_compacts(view)
+            if self.compacts:
+                self.compacts.refresh(view)
             self._update_quiet()
-
-    def _refresh_compacts(self, written: np.ndarray) -> None:
-        if self.compacts:
-            self.compacts.refresh(written)
 
     def _check_usable(self) -> None:
         reason = self.device.usable()

@@ -78,6 +78,7 @@ class CudaDevice(Device):
             cupy.cuda.runtime.CUDARuntimeError,
             cupy.cuda.driver.CUDADriverError,
             LazyArrayError,
+            MemoryError,
         )
         self._ndarray = cupy.ndarray
         self._runtime = cupy.cuda.runtime

@@ -60,7 +60,7 @@ class SimulatedDevice(Device):
     name = "simulated"
     xp = namespace
     array_type = SimulatedArray
-    faults = (OutOfMemoryError, DeviceError, LazyArrayError)
+    faults = (OutOfMemoryError, DeviceError, LazyArrayError, MemoryError)
 
     def __init__(self) -> None:
         hardware.used = True
