@@ -49,6 +49,13 @@ class Control:
     def handle(self, x, door):
         return x[...]
 
+    def born(self, values):
+        """An array of GPU code, and what the library makes of it."""
+        return values, values[...]
+
+    def adopt(self, handle):
+        return handle[...]
+
     def fetch(self, handle):
         return handle.copy()
 
@@ -69,6 +76,13 @@ class Library(Control):
 
     def handle(self, x, door):
         return HANDLES[door](x)
+
+    def born(self, values):
+        handle = lazyarray.device().xp.asarray(values)
+        return handle, lazyarray.asarray(handle)
+
+    def adopt(self, handle):
+        return lazyarray.asarray(handle)
 
     def fetch(self, handle):
         return handle.get()
@@ -472,10 +486,10 @@ class Machine(RuleBasedStateMachine):
             require(tame(b.model))
             # An ndarray's own assignment words otherwise, and finds in another order, what is wrong with a value that
             # is no ndarray.
-            require(a.kind == "lazy" or b.kind == "alias" or np.can_cast(b.model.dtype, a.model.dtype, "unsafe") and
-                    not (isinstance(key, (int, tuple)) and b.model.ndim))
-            # An array of objects that contains itself can't be compared.
-            require(a.model.dtype != object or b.storage is not a.storage)
+            require(a.kind == "lazy" or b.kind == "alias" or a.model.dtype.kind in "biufc" and b.model.dtype.kind in "biufc"
+                    and not (isinstance(key, (int, tuple)) and b.model.ndim))
+            # Objects that are arrays can't be compared, least of all one that contains itself.
+            require(a.model.dtype != object or not (isinstance(key, (int, tuple)) and b.model.ndim))
             self.both(lambda x, y: operator.setitem(x, key, y), a, b)
         else:
             self.both(lambda x: operator.setitem(x, key, value), a)
@@ -568,6 +582,22 @@ class Machine(RuleBasedStateMachine):
         if not any(d.kind == "handle" for d in self.doors):
             self.give_handle(n, sorted(HANDLES)[n % len(HANDLES)])
         return self.pick(n, "handle")
+
+    @step(dtype=st.sampled_from(DTYPES), shape=st.sampled_from(SMALL * 2 + LARGE), seed=seeds)
+    def make_foreign(self, dtype, shape, seed):
+        """GPU code made the array, and still holds it."""
+        require(len(self.doors) < self.DOORS or seed % 4 == 0)
+        values = values_for(dtype, shape, seed)
+        handle, real = self.library.born(values.copy())
+        lazy = Door("lazy", values, real, Storage(), name="foreign")
+        self.keep(lazy)
+        self.keep(Door("handle", values, handle, lazy.storage, lazy, "its own"))
+
+    @step(n=index)
+    def wrap_handle(self, n):
+        """A device array comes back, as the result of GPU code that returns its argument."""
+        h = self.any_handle(n)
+        self.keep(Door("lazy", h.model[...], self.library.adopt(h.real), h.storage, name="from a handle"))
 
     @step(n=index, cut=st.sampled_from(["a[...]", "a[::2]", "a[..., 1:]", "T"]))
     def handle_view(self, n, cut):

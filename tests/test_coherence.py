@@ -710,3 +710,24 @@ def test_arrays_are_freed_once_nobody_holds_them(n):
     del alias, held  # a buffer keeps whom it came from; the array may live as long as its aliases
     gc.collect()
     assert watched() is None
+
+
+# What goes wrong goes wrong as in NumPy, and leaves the array as it was.
+@pytest.mark.parametrize("write", [
+    lambda a: np.put(a, [0], -2), lambda a: np.place(a, a == 1, [-2, 1]), lambda a: np.place(a, a == 7, -2),
+    lambda a: operator.setitem(a.flat, slice(0, 2), -2), lambda a: setattr(a, "real", -2),
+    lambda a: operator.setitem(a, [0, 99], -2), lambda a: operator.setitem(a, [0, 99], [1, 2, 3]),
+    lambda a: operator.setitem(a, [1, 1, 0], [1, 2]), lambda a: operator.setitem(a, Ellipsis, np.full(9, b"-2")),
+], ids="put place place-nowhere flat real index index-shape duplicates-shape strings".split())
+@pytest.mark.parametrize("writeable", [True, False], ids=["writeable", "read-only"])
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_refused_value_changes_nothing(size, writeable, write):
+    expected = np.ones(size, "u1")
+    x = lazyarray.asarray(expected)
+    alias = np.asarray(x)
+    expected.flags.writeable = x.flags.writeable = writeable
+    with pytest.raises(Exception) as wanted:  # noqa: PT011  whatever NumPy raises
+        write(expected)
+    with pytest.raises(wanted.type):
+        write(x)
+    assert alias.tolist() == x.tolist() == expected.tolist()

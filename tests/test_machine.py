@@ -9,7 +9,7 @@ from machine import Control, Library, Machine
 import lazyarray
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
-PROFILE = settings(max_examples=2000 if NIGHTLY else 200, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
+PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
                    suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 
 
