@@ -155,9 +155,11 @@ def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:
             items, value = _last_wins(device, outline, parsed, items, value)
         except ValueError as error:
             raise NotOnDevice(f"the value does not fit the index: {error}") from None
-    # A mask alone that takes one value is a kernel; any other has to be counted first.
-    waits = parsed.masks and (len(items) > 1 or getattr(value, "ndim", 0))
-    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted") if waits else None
+    token = None
+    if parsed.masks and getattr(value, "ndim", 0):
+        items = _counted(device, outline, items, value)
+    elif parsed.masks and len(items) > 1:       # a mask alone that takes one value is a kernel
+        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
     with storage.write_device(outline, x._self_array) as target:
         try:
             target[items] = value
@@ -167,6 +169,38 @@ def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:
             raise
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+
+
+def _counted(device: Device, outline: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
+
+    The device library does not look: it repeats the values or leaves some out.
+    """
+    if outline.size == 0:
+        raise NotOnDevice("NumPy says what an assignment to nothing is")
+    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+    found: list[Any] = []
+    for i in items:
+        if hasattr(i, "ndim") and i.dtype == bool:
+            if not i.ndim:
+                raise NotOnDevice("NumPy says what a mask without dimensions does")
+            found += device.xp.nonzero(i)
+        else:
+            found.append(i)
+    if token is not None:
+        end(token)
+    blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") else i for i in found)
+    shape = np.broadcast_to(np.False_, outline.shape)[blank].shape
+    value = _drop_leading(value, len(shape))
+    whole = len(items) == 1 and len(found) == outline.ndim      # NumPy takes a vector or a scalar there
+    if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
+        raise NotOnDevice("the values are not as many as the mask is true")
+    return tuple(found)
+
+
+def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether values of one shape can be repeated to fill another."""
+    return all(n in (1, m) for n, m in zip(shape[::-1], target[::-1]))
 
 
 def _last_wins(device: Device, outline: np.ndarray, parsed: Index, items: tuple[Any, ...],

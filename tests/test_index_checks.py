@@ -78,3 +78,33 @@ def test_whoever_knows_that_there_are_no_duplicates_need_not_wait(x):
         assert waits(lambda: x.__setitem__(index, values)) == []
     assert x[:, 0].tolist() == [1, 4, 1]
     assert "duplicates in an index" in waits(lambda: x.__setitem__(index, values))
+
+
+MASKS = {
+    "all of it": lambda m: m,
+    "rows": lambda m: m[:, 0],
+    "columns": lambda m: (slice(None), m[0]),
+    "rows and a column": lambda m: (m[:, 0], 1),
+    "rows and columns": lambda m: (m[:, 0], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("true", [0, 1, 2, 3])
+@pytest.mark.parametrize("values", [(), (0,), (1,), (2,), (3,), (4,), (1, 2), (2, 4), (3, 2), (3, 1), (1, 1, 2)], ids=str)
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_mask_takes_as_many_values_as_it_is_true(x, mask, values, true):
+    plain = np.asarray(x).copy()
+    where = np.zeros((3, 4), bool)
+    where[:true, 0] = where[0, :true] = True
+    given = np.arange(100.0, 100 + np.prod(values)).reshape(values)
+    error = None
+    try:
+        plain[MASKS[mask](where)] = given
+    except (ValueError, IndexError, TypeError) as raised:
+        error = type(raised)
+    if error is None:
+        x[MASKS[mask](where)] = lazyarray.asarray(given)
+    else:
+        with pytest.raises(error):
+            x[MASKS[mask](where)] = lazyarray.asarray(given)
+    assert x.tolist() == plain.tolist()
