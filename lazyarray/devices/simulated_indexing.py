@@ -84,9 +84,13 @@ def assign(view: np.ndarray, value: Any) -> None:
 
 
 def _scatter(view: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
+    masked = any(map(_is_mask, index))
     index = wrapped(view.shape, index)
     places = np.arange(view.size).reshape(view.shape)[index]
-    values = np.broadcast_to(np.asarray(value).astype(view.dtype), places.shape)
+    values = np.asarray(value).astype(view.dtype)
+    if masked and values.size and values.shape != places.shape:
+        values = np.resize(values, places.shape)    # CuPy does not count what a mask selects
+    values = np.broadcast_to(values, places.shape)
     view.flat[places.ravel()[::-1]] = values.ravel()[::-1]
 
 
