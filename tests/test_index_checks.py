@@ -90,7 +90,8 @@ MASKS = {
 
 
 @pytest.mark.parametrize("true", [0, 1, 2, 3])
-@pytest.mark.parametrize("values", [(), (0,), (1,), (2,), (3,), (4,), (1, 2), (2, 4), (3, 2), (3, 1), (1, 1, 2)], ids=str)
+@pytest.mark.parametrize("values", [(), (0,), (1,), (2,), (3,), (4,), (1, 2), (2, 4), (3, 2), (3, 1), (1, 1, 2)],
+                         ids=str)
 @pytest.mark.parametrize("mask", MASKS)
 def test_a_mask_takes_as_many_values_as_it_is_true(x, mask, values, true):
     plain = np.asarray(x).copy()

@@ -77,7 +77,8 @@ def test_out_of_memory_is_raised_and_not_tried_on_the_host():
 def test_no_function_falls_back_for_lack_of_memory():
     x = lazyarray.asarray(np.zeros(1000))
     calls = [lambda: x + 1, lambda: x.copy(), lambda: np.concatenate([x, x]), lambda: np.cumsum(x),
-             lambda: x[[0] * 900], lambda: np.sort(x), lambda: x.astype("c16"), lambda: np.fft.fft(x), lambda: np.add.accumulate(x),
+             lambda: x[[0] * 900], lambda: np.sort(x), lambda: x.astype("c16"), lambda: np.fft.fft(x),
+             lambda: np.add.accumulate(x),
              lambda: lazyarray.asarray(np.zeros(1000))]
     gc.collect()
     with lazyarray.device().limited(4_000), lazyarray.trace() as t:
