@@ -60,7 +60,9 @@ def set_part(get: Callable[..., Any]) -> Callable[[LazyNdarray, Any], None]:
             outline.real = wrap.host_of(value, "assigned to objects") if wrap.is_lazy(value) else value
         else:
             if outline.dtype.kind != "c" and isinstance(value, (int, float, complex)):
-                np.empty((), outline.dtype)[()] = value     # NumPy's error of the number comes before that of the array
+                one = np.empty((), outline.dtype)
+                one.real = value        # releases of NumPy differ in what they refuse, and refuse it first
+                value = one[()]
             get(x)[...] = value
     return setter
 
