@@ -6,6 +6,7 @@ comparison, with arrays that are tracked by page, and as on a kernel without wri
 from __future__ import annotations
 
 import copy
+import contextlib
 import ctypes
 import gc
 import io
@@ -726,8 +727,11 @@ def test_a_refused_value_changes_nothing(size, writeable, write):
     x = lazyarray.asarray(expected)
     alias = np.asarray(x)
     expected.flags.writeable = x.flags.writeable = writeable
-    with pytest.raises(Exception) as wanted:  # whatever NumPy raises
+    wanted = None
+    try:
         write(expected)
-    with pytest.raises(wanted.type):
+    except Exception as error:  # noqa: BLE001  whatever NumPy raises; some releases cast where others refuse
+        wanted = type(error)
+    with pytest.raises(wanted) if wanted else contextlib.nullcontext():
         write(x)
     assert alias.tolist() == x.tolist() == expected.tolist()
