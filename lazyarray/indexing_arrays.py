@@ -313,6 +313,8 @@ def value_for(x: LazyNdarray, target: Any, value: Any, broadcast: bool = True) -
         filled = np.empty((), dtype)
         filled[()] = value
         return filled[()]
+    if host is value and host.dtype.kind in "SUTVMm":
+        raise NotOnDevice(f"NumPy says what {host.dtype} is as {dtype}, and whether it looks at the shape first")
     if broadcast and host is value:     # of an array NumPy looks at the shape first, of a list at the elements
         _check_broadcast(_drop_leading(host, target.ndim).shape, target.shape)
     cast = np.empty(host.shape, dtype)

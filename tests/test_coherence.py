@@ -719,7 +719,8 @@ def test_arrays_are_freed_once_nobody_holds_them(n):
     lambda a: operator.setitem(a.flat, slice(0, 2), -2), lambda a: setattr(a, "real", -2),
     lambda a: operator.setitem(a, [0, 99], -2), lambda a: operator.setitem(a, [0, 99], [1, 2, 3]),
     lambda a: operator.setitem(a, [1, 1, 0], [1, 2]), lambda a: operator.setitem(a, Ellipsis, np.full(9, b"-2")),
-], ids="put place place-nowhere flat real index index-shape duplicates-shape strings".split())
+    lambda a: operator.setitem(a, slice(1, None), np.zeros((2, 1, 4), "i4,f8")),
+], ids="put place place-nowhere flat real index index-shape duplicates-shape strings records".split())
 @pytest.mark.parametrize("writeable", [True, False], ids=["writeable", "read-only"])
 @pytest.mark.parametrize("size", [0, 3])
 def test_a_refused_value_changes_nothing(size, writeable, write):
