@@ -5,8 +5,8 @@ comparison, with arrays that are tracked by page, and as on a kernel without wri
 """
 from __future__ import annotations
 
-import copy
 import contextlib
+import copy
 import ctypes
 import gc
 import io
