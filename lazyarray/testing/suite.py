@@ -1,0 +1,258 @@
+"""Pytest plugin: run the test-suite that a package brings along with lazy arrays in place of ndarrays.
+
+The tests stay as they are. Each function of the package that a test module holds in its globals, by its own name
+(``from numpy.linalg import inv``) or through a module (``np.linalg.inv``), and each that a test is parametrised with,
+gets a stand-in that gives it a lazy array for every ndarray among its arguments. A test that passes on ndarrays and
+fails here found a place where a lazy array is not a drop-in::
+
+    LAZYARRAY_SUITE=numpy.linalg python -m pytest -p lazyarray.testing.suite --pyargs numpy.linalg.tests.test_linalg
+
+What it does is set by environment variables, so that it works through any program that starts pytest:
+
+``LAZYARRAY_SUITE``
+    The package whose functions take lazy arrays, or several with commas between. Functions of its parts belong to it:
+    ``numpy`` includes ``numpy.linalg``. Its tests and its helpers for tests (``numpy.testing``) do not.
+``LAZYARRAY_SUITE_RESULTS``
+    ``1``: ndarrays that these functions return become lazy too, those of creation functions included, so that the
+    methods, the operators and the indexing that a test goes on with are tried as well. Otherwise a result stays what
+    the function made it.
+``LAZYARRAY_SUITE_ARRAYS``
+    ``control``: plain copies instead of lazy arrays. What fails then does not bear being run in this way (it asks
+    whether the function is a certain object, say, or whether memory is shared) and says nothing about lazy arrays.
+``LAZYARRAY_SUITE_REPORT``
+    A file that gets, as JSON, ``tests`` (the name of each test, which pytest takes after ``--pyargs``, and its
+    outcome: passed, skipped or failed) and ``calls`` and ``arrays``, the numbers of calls and of arrays replaced.
+
+Arguments are replaced also in lists and tuples, two levels deep, and a list is then a new list. What a function
+wrote into a lazy argument is written into the test's ndarray after the call, and where it returned a lazy argument,
+the test gets its own ndarray. Only ndarrays proper are replaced, no instances of subclasses, in any dtype and shape;
+a read-only one is replaced by a read-only one.
+
+Two things that a test can see are hidden from it, since many tests stop at them before they come to what they are for:
+``type(x)`` in a test module is ``numpy.ndarray`` for a lazy array, and `HostFallbackWarning` is off.
+"""
+from __future__ import annotations
+
+import json
+import os
+import types
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wrapt
+
+import lazyarray
+
+#: How deep lists and tuples are looked into: ``np.block`` takes lists of lists.
+DEPTH = 2
+
+#: Parts of a package that test the others: they get what the functions returned as it is.
+TESTERS = {"tests", "testing", "conftest"}
+
+
+class Suite:
+    """What one run replaces, and by what.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Dotted names of the packages under test.
+    make : callable
+        Array that takes the place of an ndarray: ``make(ndarray)``.
+    results : bool
+        Whether results are replaced as well.
+    """
+
+    def __init__(self, packages: Iterable[str], make: Callable[[Any], Any], results: bool) -> None:
+        self.packages = tuple(packages)
+        self.make = make
+        self.results = results
+        self.process = os.getpid()
+        self.calls = 0
+        self.arrays = 0
+        self.names: dict[str, str] = {}
+        self.outcomes: dict[str, str] = {}
+        # By identity, so that a function has one stand-in wherever it is found; the object is kept, or its id were not
+        self.known: dict[int, tuple[Any, StandIn]] = {}
+
+    def belongs(self, home: str) -> bool:
+        """Whether what is at home in a module is a function under test."""
+        parts = home.split(".")
+        if not TESTERS.isdisjoint(parts) or any(part.endswith(("_tests", "_testutils")) for part in parts):
+            return False
+        return any(home == package or home.startswith(package + ".") for package in self.packages)
+
+    def stand_in(self, value: Any, place: str) -> Any:
+        """The stand-in for a function under test, or for a module through which there is a way to one.
+
+        Parameters
+        ----------
+        value : object
+            What was found. What is neither is returned as it is; classes are left alone.
+        place : str
+            Module that it was found in, which is its home if it does not name one, as C functions may not.
+        """
+        if isinstance(value, type) or type(value) is StandIn:
+            return value
+        if isinstance(value, types.ModuleType):
+            home = value.__name__
+            wanted = self.belongs(home) or any(package.startswith(home + ".") for package in self.packages)
+        else:
+            home = getattr(value, "__module__", None) or place
+            wanted = callable(value) and isinstance(home, str) and self.belongs(home)
+        if not wanted:
+            return value
+        if id(value) not in self.known:
+            self.known[id(value)] = value, StandIn(value, self, home)
+        return self.known[id(value)][1]
+
+    def replace(self, value: Any, made: dict[int, tuple[Any, Any]], depth: int = DEPTH) -> Any:
+        """An argument with its ndarrays replaced; `made` collects by id what was replaced, and by what."""
+        if type(value) is np.ndarray:
+            if id(value) not in made:
+                self.arrays += 1
+                array = self.make(value)
+                if not value.flags.writeable:
+                    array.flags.writeable = False
+                made[id(value)] = value, array
+            return made[id(value)][1]
+        if type(value) is StandIn:  # a callback
+            return value.__wrapped__
+        if depth and type(value) in (list, tuple):
+            items = [self.replace(item, made, depth - 1) for item in value]
+            if any(new is not old for new, old in zip(items, value)):
+                return type(value)(items)
+        return value
+
+    def finish(self, result: Any, made: dict[int, tuple[Any, Any]]) -> Any:
+        """What the test gets for a result."""
+        for original, array in made.values():
+            if result is array:
+                return original
+        if self.results and type(result) is np.ndarray:
+            self.arrays += 1
+            return self.make(result)
+        if isinstance(result, tuple) and hasattr(result, "_fields") or type(result) in (list, tuple):
+            items = [self.finish(item, made) for item in result]
+            if any(new is not old for new, old in zip(items, result)):
+                return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function under test."""
+        self.calls += 1
+        made: dict[int, tuple[Any, Any]] = {}
+        args = tuple(self.replace(value, made) for value in args)
+        kwargs = {name: self.replace(value, made) for name, value in kwargs.items()}
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            for original, array in made.values():
+                if original.flags.writeable:
+                    np.copyto(original, lazyarray.asnumpy(array))
+        return self.finish(result, made)
+
+    def dotted(self, module: types.ModuleType) -> str:
+        """Name of a test module after ``--pyargs``: its own lacks the package if the folder has no ``__init__.py``."""
+        path = Path(module.__file__ or "").with_suffix("").parts
+        roots = {package.split(".")[0] for package in self.packages}
+        starts = [start for start, part in enumerate(path) if part in roots]
+        return ".".join(path[starts[-1] :]) if starts else module.__name__
+
+    # Hooks of pytest
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the stand-ins into the test modules and into the parameters of tests."""
+        modules = {}
+        for item in items:
+            module = getattr(item, "module", None)
+            if module is not None:
+                modules[module.__name__] = module
+                self.names[item.nodeid] = "::".join((self.dotted(module), *item.nodeid.split("::")[1:]))
+            if hasattr(item, "callspec"):
+                parameters = item.callspec.params
+                parameters.update({name: self.stand_in(value, "") for name, value in parameters.items()})
+        for name, module in modules.items():
+            for key, value in list(vars(module).items()):
+                if not key.startswith(("__", "@")):
+                    setattr(module, key, self.stand_in(value, name))
+            module.type = vars(module).get("type", Type)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """The worst outcome of a test's three phases counts."""
+        if os.getpid() != self.process:  # a test forked and failed in the child, which would run all that is left
+            os._exit(1)
+        name = self.names.get(report.nodeid, report.nodeid)
+        if report.outcome != "passed" and self.outcomes.get(name) != "failed":
+            self.outcomes[name] = report.outcome
+        self.outcomes.setdefault(name, "passed")
+
+    def pytest_report_header(self) -> str:
+        """A line at the top that says what is tested."""
+        kind = "lazy arrays" if self.make is lazyarray.asarray else "copies"
+        return f"lazyarray: {', '.join(self.packages)} with {kind} as arguments{' and results' * self.results}"
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """A line at the end that shows whether anything was replaced at all."""
+        terminalreporter.write_line(f"lazyarray: {self.calls} calls, {self.arrays} arrays replaced")
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the report that was asked for."""
+        path = os.environ.get("LAZYARRAY_SUITE_REPORT")
+        if path:
+            report = {"tests": self.outcomes, "calls": self.calls, "arrays": self.arrays}
+            Path(path).write_text(json.dumps(report, indent=1))
+
+
+class StandIn(wrapt.BaseObjectProxy):
+    """A function that is called with arrays replaced, or a module full of them; all else is the object's own."""
+
+    def __init__(self, value: Any, suite: Suite, home: str) -> None:
+        super().__init__(value)
+        self._self_suite = suite
+        self._self_home = home
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__wrapped__, name)
+        if isinstance(self.__wrapped__, types.ModuleType):
+            return self._self_suite.stand_in(value, self._self_home)
+        if isinstance(value, types.BuiltinMethodType) and not name.startswith("_"):  # a ufunc's reduce, made anew
+            return StandIn(value, self._self_suite, self._self_home)
+        return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._self_suite.call(self.__wrapped__, args, kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+class _AskedForType(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Type and len(args) == 1:
+            return args[0].__class__ if lazyarray.is_lazy(args[0]) else type(args[0])
+        return type(*args, **kwargs) if cls is Type else super().__call__(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type) if cls is Type else super().__instancecheck__(instance)
+
+
+class Type(type, metaclass=_AskedForType):
+    """`type` in the test modules: the class that a lazy array or scalar says it is an instance of."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings."""
+    packages = [name.strip() for name in os.environ.get("LAZYARRAY_SUITE", "").split(",") if name.strip()]
+    if not packages:
+        raise pytest.UsageError("LAZYARRAY_SUITE names no package, such as LAZYARRAY_SUITE=numpy.linalg")
+    kind = os.environ.get("LAZYARRAY_SUITE_ARRAYS", "lazy")
+    makers: dict[str, Callable[[Any], Any]] = {"lazy": lazyarray.asarray, "control": np.array}
+    if kind not in makers:
+        raise pytest.UsageError(f"LAZYARRAY_SUITE_ARRAYS is one of {', '.join(makers)}, not {kind!r}")
+    lazyarray.options.set(warn_fallbacks=False)
+    results = os.environ.get("LAZYARRAY_SUITE_RESULTS", "0") == "1"
+    config.pluginmanager.register(Suite(packages, makers[kind], results), "lazyarray-suite")
