@@ -89,7 +89,7 @@ def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
 def _has_dimensions(value: Any) -> bool:
     if wrap.is_array(value):
         return bool(wrap.outline_of(value).ndim)
-    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
+    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0
 
 
 def _one_element(dtype: np.dtype[Any], value: Any) -> Any:

@@ -27,6 +27,10 @@ def plain_slice(s: slice) -> slice:
     return s
 
 
+#: No value: the index is read.
+_NOTHING = object()
+
+
 class Index:
     """An advanced index, item by item: arrays are on the device, or host ones still to be uploaded."""
 
@@ -83,7 +87,7 @@ class Index:
         return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
                      if isinstance(i, device.array_type) else i for i in self.items)
 
-    def check(self, outline: np.ndarray, value: Any = None) -> None:
+    def check(self, outline: np.ndarray, value: Any = _NOTHING) -> None:
         """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
         bad = not self.fits
         if not bad and current_options().check_indices:
@@ -94,13 +98,12 @@ class Index:
         if bad:
             # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
             blank = np.lib.stride_tricks.as_strided(np.zeros(1, outline.dtype), outline.shape, (0,) * outline.ndim)
-            shape = value.shape if hasattr(value, "shape") else np.shape(value)
-            if shape:
-                blank[self.host()] = np.broadcast_to(np.False_, shape)
-            elif isinstance(value, (int, float, complex)) and not wrap.is_lazy(value):
-                blank[self.host()] = value
-            else:
+            if value is _NOTHING:
                 blank[self.host()]
+            elif getattr(value, "ndim", 0) and hasattr(value, "dtype"):
+                blank[self.host()] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+            else:
+                blank[self.host()] = wrap.value_of(value) if wrap.is_scalar(value) else value
             raise NotOnDevice("an index that only NumPy takes")
 
     def device(self) -> tuple[Any, ...]:
@@ -313,12 +316,16 @@ def value_for(x: LazyNdarray, target: Any, value: Any, broadcast: bool = True) -
         filled = np.empty((), dtype)
         filled[()] = value
         return filled[()]
-    if host is value and host.dtype.kind in "SUTVMm":
-        raise NotOnDevice(f"NumPy says what {host.dtype} is as {dtype}, and whether it looks at the shape first")
-    if broadcast and host is value:     # of an array NumPy looks at the shape first, of a list at the elements
-        _check_broadcast(_drop_leading(host, target.ndim).shape, target.shape)
-    cast = np.empty(host.shape, dtype)
-    cast[...] = host
+    if host is value:
+        cast = np.empty(host.shape, dtype)
+        try:
+            cast[...] = host
+        except (TypeError, ValueError, OverflowError) as error:     # the shape may be wrong, too
+            raise NotOnDevice(f"NumPy says what is wrong with the values: {error}") from None
+    elif not target.ndim:
+        raise NotOnDevice("NumPy says what a sequence is as one element")
+    else:
+        cast = np.array(value, dtype)       # as NumPy reads a list: by elements, each of which must fit
     if broadcast:
         cast = _drop_leading(cast, target.ndim)
         _check_broadcast(cast.shape, target.shape)

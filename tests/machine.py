@@ -448,6 +448,9 @@ class Machine(RuleBasedStateMachine):
             return self.adopt(self.both(lambda x: op(x, scalar), a), name=op.__name__)
         b = self.pick(m, "lazy", "alias", where=lambda d: fits(d.model.shape, a.model.shape))
         require(tame(a.model, b.model) and not a.model.dtype.kind == b.model.dtype.kind == "c")
+        # What has no order is unequal, and an ndarray on the left makes that answer itself.
+        require(b.kind == "lazy" or op is not operator.eq or a.model.dtype.kind == b.model.dtype.kind
+                or not {a.model.dtype.kind, b.model.dtype.kind} & set("MSV"))
         return self.adopt(self.both(lambda x, y: op(y, x) if n % 2 else op(x, y), a, b), name=op.__name__)
 
     @step(n=index, read=st.sampled_from(SCALAR_READS))
@@ -517,6 +520,8 @@ class Machine(RuleBasedStateMachine):
         a = self.pick(n, "lazy", "alias", where=lambda d: fits(d.model.shape, c.model.shape))
         b = self.pick(m, "lazy", "alias", where=lambda d: fits(d.model.shape, c.model.shape))
         require("lazy" in (a.kind, b.kind, c.kind) and tame(a.model, b.model))
+        # NumPy itself crashes where long doubles have no loop but objects do.
+        require(op is not np.bitwise_or or c.model.dtype != object or a.model.dtype.char != "g")
         done = self.both(lambda x, y, z: op(x, y, out=z), a, b, c)
         if done is not None:
             assert done[1] is c.real, "out= gave another object"

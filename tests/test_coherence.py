@@ -736,3 +736,16 @@ def test_a_refused_value_changes_nothing(size, writeable, write):
     with pytest.raises(wanted) if wanted else contextlib.nullcontext():
         write(x)
     assert alias.tolist() == x.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("index", [[0, 1], slice(0, 2), slice(None), Ellipsis, [0, 99], 0], ids=str)
+@pytest.mark.parametrize("value", [
+    [-1, 2], [1j, 2], [1, 2, 3], None, 300, "x", np.array([-1, 300]), np.zeros(2, "i4,f8"), range(2), memoryview(b"ab"),
+    np.array([1j, "x"], object),
+], ids=lambda value: type(value).__name__)
+def test_assigned_values_are_judged_in_numpys_order(index, value):
+    expected = np.ones(3, "u1")
+    x = lazyarray.asarray(expected)
+    wanted = machine.attempt(operator.setitem, (expected, index, value))[1]
+    assert type(machine.attempt(operator.setitem, (x, index, value))[1]) is type(wanted)
+    assert x.tolist() == expected.tolist()
