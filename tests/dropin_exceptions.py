@@ -15,7 +15,6 @@ _ITERATOR = "np.broadcast keeps what NumPy made of its operand, and the test ask
 
 # Defects of ours
 _TWICE = "an operator on two 0-d lazy arrays is computed twice, so that its warning comes twice"
-_WEAK = "np.isclose on the device takes a Python float as float64 where NumPy takes it as the float32 of the array"
 _READ_ONLY = "np.median of a 0-d lazy array with overwrite_input=True runs on the host, on a read-only array"
 _DTYPE_CLASS = "a ufunc given a DType class as dtype= computes as object when it also has out="
 _BUFFER_PADDING = "NumPy does not read back the buffer format that it wrote for a 0-d structured array"
@@ -50,7 +49,6 @@ KNOWN = (
         "TestBroadcast::test_broadcast_error_kwargs", "TestBroadcast::test_broadcast_in_args",
         "TestBroadcast::test_broadcast_single_arg"), results=True),
     Known(_NUMERIC, _TWICE, ("TestFloatExceptions::test_warnings",), results=True),
-    Known(_NUMERIC, _WEAK, ("TestIsclose::test_nep50_isclose",)),
     Known(_NUMERIC, _BUFFER_PADDING, (
         "TestFromiter::test_growth_and_complicated_dtypes[0-i,O-data2]",
         "TestFromiter::test_growth_and_complicated_dtypes[1-i,O-data2]"), results=True, when=_HAS_BUFFER),

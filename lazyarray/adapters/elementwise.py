@@ -102,18 +102,26 @@ def i0(xp: Any, /, x: Any) -> Any:
     return xp.i0(x if x.dtype.kind == "f" else x.astype(float))
 
 
+def _weakly(xp: Any, a: Any, other: Any) -> Any:
+    """`a` as an array; a Python number in the precision of the floating-point array that it meets (NEP 50)."""
+    dtype = getattr(other, "dtype", None)
+    if type(a) in (int, float) and dtype is not None and dtype.kind in "fc":       # np.float64 is no weak number
+        return array(xp, a, dtype)
+    return array(xp, a)
+
+
 def isclose(xp: Any, /, a: Any, b: Any, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False) -> Any:
-    a, b = array(xp, a), array(xp, b)
-    tolerances = [t if isinstance(t, (int, float)) else array(xp, t) for t in (rtol, atol)]
+    if any(isinstance(t, (int, float)) and not np.isfinite(t) for t in (rtol, atol)):
+        raise NotOnDevice("NumPy warns of such a tolerance")
+    a, b = _weakly(xp, a, b), _weakly(xp, b, a)
+    rtol, atol = (t if type(t) in (int, float) else array(xp, t) for t in (rtol, atol))
     # CuPy compares small integers in half precision.
     a, b = (v.astype(float) if v.dtype.kind in "iub" else v for v in (a, b))
     if np.result_type(a.dtype, b.dtype) == np.float16:
         a, b = a.astype(np.float32), b.astype(np.float32)
-    if not all(isinstance(t, (int, float)) for t in tolerances):
-        near = xp.abs(a - b) <= tolerances[1] + tolerances[0] * xp.abs(b)
-        result = (near & xp.isfinite(b)) | (a == b)
-        return result | (xp.isnan(a) & xp.isnan(b)) if equal_nan else result
-    return xp.isclose(a, b, *tolerances, equal_nan)
+    near = xp.abs(a - b) <= atol + rtol * xp.abs(b)
+    result = (near & xp.isfinite(b)) | (a == b)
+    return result | (xp.isnan(a) & xp.isnan(b)) if equal_nan else result
 
 
 def allclose(xp: Any, /, a: Any, b: Any, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False) -> bool:
