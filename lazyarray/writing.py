@@ -24,7 +24,7 @@ class Writing(contextlib.AbstractContextManager):
         self.place = None
 
     def __enter__(self) -> Any:
-        storage, view = self.storage, self.view
+        storage = self.storage
         if storage.device.count > 1:
             self.place = storage.place()
             self.place.__enter__()
@@ -32,14 +32,23 @@ class Writing(contextlib.AbstractContextManager):
             # Held until the aliases are refreshed: in between, the mirror is older than the device.
             self.lock = storage.lock
             self.lock.acquire()
+        try:
+            return self._opened()
+        except BaseException as error:      # `__exit__` will not be called, whatever it was
+            if self.lock is not None:
+                self.lock.release()
+            if self.place is not None:
+                self.place.__exit__(type(error), error, None)
+            raise
+
+    def _opened(self) -> Any:
+        """The device array, up to date, once nobody else writes or reads it."""
+        storage, view = self.storage, self.view
+        if self.lock is not None:
             overwritten = Ranges.EMPTY
             if self.overwrite:
                 overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
-            try:
-                storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
-            except BaseException:       # `__exit__` will not be called
-                self.lock.release()
-                raise
+            storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
         storage._join()
         for stream in storage.joined:
             storage.device.wait(stream)
