@@ -2,10 +2,12 @@
 #
 # Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
+# EXTRAS=libraries,notebook,docs,torch installs what the tests of other libraries, the notebooks and the documentation need.
 
 PYTHON ?= python3
 WORKERS ?= auto
 ARGS ?=
+EXTRAS ?=
 
 ifdef READY
   RUN := PYTHONPATH=. $(PYTHON)
@@ -14,7 +16,7 @@ else
   VENV := .venv-$(or $(VERSION),$(error $(PYTHON) does not run; name another one with PYTHON=...))
   RUN := $(VENV)/bin/python
   DEMO_ENV := $(VENV)/demo.stamp
-  TEST_ENV := $(VENV)/test.stamp
+  TEST_ENV := $(VENV)/test$(addprefix +,$(EXTRAS)).stamp
 endif
 
 # Major CUDA version that the driver offers, and the extra that brings CuPy for it. Without a GPU both are empty.
@@ -50,5 +52,5 @@ clean:
 
 $(VENV)/%.stamp: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*$(GPU_EXTRA)]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$(subst +,$(comma),$*)$(GPU_EXTRA)]'
 	touch $@
