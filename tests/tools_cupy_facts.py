@@ -115,13 +115,18 @@ def collect() -> dict[str, Any]:
     }
 
 
-def literal(value: Any, indent: int = 0) -> str:
-    """Python text of plain containers, at most 120 columns wide."""
+def literal(value: Any, indent: int = 0, room: int = 70) -> str:
+    """Python text of plain containers, at most 120 columns wide; texts longer than `room` go over several lines."""
     pad = " " * indent
     if isinstance(value, dict):
-        rows = [f"{pad}    {literal(key, indent + 4)}: {literal(item, indent + 4)},\n" for key, item in value.items()]
+        rows = []
+        for key, item in value.items():
+            row = f"{pad}    {literal(key, indent + 4)}: {literal(item, indent + 4)},\n"
+            if isinstance(item, str) and len(row.rsplit("\n", 2)[-2]) > 120:
+                row = f"{pad}    {literal(key, indent + 4)}: {literal(item, indent + 4, 0)},\n"
+            rows.append(row)
         return "{\n" + "".join(rows) + pad + "}"
-    if isinstance(value, str) and len(value) + indent > 70 and " " in value:
+    if isinstance(value, str) and len(value) + indent > room and " " in value:
         lines = textwrap.wrap(value, 110 - indent, break_long_words=False, break_on_hyphens=False)
         lines = [line + " " for line in lines[:-1]] + lines[-1:]
         return "(\n" + "".join(f"{pad}    {line!r}\n" for line in lines) + pad + ")"

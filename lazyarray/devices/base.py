@@ -165,5 +165,15 @@ class Device(ABC):
         """
 
     @abstractmethod
+    def library(self, path: str) -> Any:
+        """The module of device functions at a dotted path, such as "cupyx.scipy.ndimage" or "cucim.skimage.filters".
+
+        Raises
+        ------
+        NotOnDevice
+            If there is no such module, or the package that has it is not installed; says which one to install.
+        """
+
+    @abstractmethod
     def usable(self) -> str | None:
         """None, or why this process can't use the device."""

@@ -8,6 +8,7 @@ compare by their pointers only, so the null streams of two devices are equal.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import threading
@@ -16,10 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LazyArrayError
+from ..errors import LazyArrayError, NotOnDevice
 from .base import HOLDABLE, Device, Diagnosis
 
 PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
+LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
+"""What to install for the libraries of device functions."""
+
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
 
@@ -249,6 +253,13 @@ class CudaDevice(Device):
         if place is not None and place()[0] in ON_DEVICE:
             return self.xp.from_dlpack(obj)
         return None
+
+    def library(self, path: str) -> Any:
+        try:
+            return importlib.import_module(path)
+        except ImportError as error:
+            package = LIBRARIES.get(path.partition(".")[0], path)
+            raise NotOnDevice(f"{path} does not import ({error}): install {package}") from None
 
     def usable(self) -> str | None:
         if _forked_in_use:

@@ -172,6 +172,11 @@ class SimulatedDevice(Device):
             return dlpack.take(obj)
         return None
 
+    def library(self, path: str) -> Any:
+        from .simulated_libraries import library  # its tables are read by those who ask for libraries
+
+        return library(path)
+
     def usable(self) -> str | None:
         if hardware.forked:
             return "this process was forked from one that had already used the device; start it by spawning instead"
