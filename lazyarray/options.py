@@ -38,6 +38,9 @@ class Options:
         How writes through host aliases are found: by the kernel's page tracking where it exists ("auto"), always so
         ("pages", an error where the kernel lacks it), or not at all ("none": all that an alias covers is uploaded
         again).
+    min_bytes : int
+        A GPU function whose host twin is known leaves calls to it whose arguments are all on the host and have fewer
+        bytes together (`lazyarray.lazy`, `lazyarray.lazy_module`). 0: none.
     """
 
     check_indices: bool = True
@@ -45,16 +48,19 @@ class Options:
     warn_fallbacks: bool = True
     bulk_reads: int = 4
     write_tracking: Tracking = "auto"
+    min_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name in ("check_indices", "ordered_assignment", "warn_fallbacks"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")
-        if not isinstance(self.bulk_reads, int) or isinstance(self.bulk_reads, bool):
-            raise TypeError(f"bulk_reads must be an int, not {self.bulk_reads!r}")
-        if self.bulk_reads < 1:
-            raise ValueError(f"bulk_reads must be at least 1, not {self.bulk_reads}")
+        for name, least in (("bulk_reads", 1), ("min_bytes", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, not {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, not {value}")
         if self.write_tracking not in get_args(Tracking):
             raise ValueError(f"write_tracking must be one of {get_args(Tracking)}, not {self.write_tracking!r}")
 

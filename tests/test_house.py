@@ -21,8 +21,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports from its own floor and from those below, and no two modules import each other by any detour.
 FLOORS = [
-    {"errors", "options", "callees", "callers", "reports", "devices", "views", "ranges", "routed"},
-    {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing"},
+    {"errors", "options", "callees", "callers", "reports", "devices", "views", "ranges", "routed", "containers"},
+    {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads"},
     {"compact", "storage", "writing"},
     {"fusion", "placement"},
     {
@@ -34,7 +34,7 @@ FLOORS = [
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
 # Rooms that take several files are found by the name that the files begin with: indexing_arrays.py is indexing.
-FAMILIES = {"adapters", "indexing", "making", "mirror"}
+FAMILIES = {"adapters", "indexing", "making", "mirror", "wrapping"}
 
 # Imports inside a function, against the direction, that cannot be otherwise
 LATE = {

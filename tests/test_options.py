@@ -113,6 +113,8 @@ def test_blocks_may_end_in_any_order():
         ({"bulk_reads": 1.5}, TypeError),
         ({"bulk_reads": True}, TypeError),
         ({"bulk_reads": 0}, ValueError),
+        ({"min_bytes": 1e6}, TypeError),
+        ({"min_bytes": -1}, ValueError),
         ({"write_tracking": "always"}, ValueError),
     ],
 )
