@@ -13,6 +13,7 @@ from lazyarray.errors import (
     LazyArrayError,
     TransferError,
 )
+from lazyarray.integrations import on_import as _on_import
 from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
@@ -35,3 +36,5 @@ __all__ = [
     "options",
     "trace",
 ]
+
+_on_import.activate()     # last of all: what is imported already is registered with at once
