@@ -17,6 +17,10 @@ from types import ModuleType
 
 #: Library -> the module of ours whose ``register(library)`` tells it of lazy arrays, in the way that it offers.
 REGISTRATIONS: dict[str, str] = {
+    "dask.tokenize": "lazyarray.integrations.dask",
+    "dask.sizeof": "lazyarray.integrations.dask",
+    "dask.array": "lazyarray.integrations.dask",
+    "distributed.protocol": "lazyarray.integrations.dask",
 }
 
 _waiting: dict[str, list[Callable[[ModuleType], object]]] = {}
@@ -111,8 +115,8 @@ def _watch(spec: object) -> None:
 def _run(name: str, whole: bool = False) -> None:
     """Call those who wait for a module, unless it is not yet loaded."""
     module = sys.modules.get(name)
-    if module is None or type(module).__name__ == "_LazyModule":    # importlib.util.LazyLoader's: any look would load it
-        return
+    if module is None or type(module).__name__ == "_LazyModule":
+        return      # the latter is what importlib.util.LazyLoader loads at the first look
     if not whole and getattr(getattr(module, "__spec__", None), "_initializing", False):
         return
     with _lock:
