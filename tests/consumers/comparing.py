@@ -1,0 +1,85 @@
+"""Results as plain values, so that those of two runs can be compared whatever library made them."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import lazyarray
+
+
+def comparable(value: Any) -> Any:
+    """Lists, tuples, dicts, numbers, strings and bytes, with dtype and shape of what was an array."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "masked", comparable(value.filled(0)), comparable(np.ma.getmaskarray(value))
+    if isinstance(value, (np.ndarray, np.generic)) or lazyarray.is_lazy(value):
+        host = np.asarray(value)
+        return str(host.dtype), host.shape, host.tolist()
+    if value is None or isinstance(value, (bool, numbers.Number, str, bytes)):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        return {comparable(k) if isinstance(k, np.generic) else k: comparable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [comparable(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(repr, value))
+    library = type(value).__module__.partition(".")[0]
+    return _OF_LIBRARY[library](value)
+
+
+def _sparse(value: Any) -> Any:
+    return type(value).__name__, comparable(value.toarray())
+
+
+def _frame(value: Any) -> Any:
+    parts = [np.asarray(value.index)] if hasattr(value, "index") else []
+    if hasattr(value, "columns"):
+        parts += [list(value.columns), *(value.iloc[:, n].to_numpy() for n in range(value.shape[1]))]
+    else:
+        parts.append(np.asarray(value))
+    return type(value).__name__, str(getattr(value, "dtypes", "")), comparable(parts)
+
+
+def _text(value: Any) -> Any:
+    return type(value).__name__, repr(value)
+
+
+def _tensor(value: Any) -> Any:
+    return "tensor", str(value.dtype), comparable(value.detach().cpu().numpy())
+
+
+#: Top-level package of a result's class -> how it becomes plain.
+_OF_LIBRARY = {
+    "pandas": _frame,
+    "polars": lambda value: (type(value).__name__, str(getattr(value, "schema", value.dtype)), value.to_dict(
+        as_series=False) if hasattr(value, "to_dict") else value.to_list()),
+    "pyarrow": lambda value: (type(value).__name__, str(value.type if hasattr(value, "type") else value.schema),
+                              value.to_numpy().tolist() if type(value).__name__ == "Tensor" else value.to_pylist()),
+    "scipy": _sparse,
+    "torch": _tensor,
+    "jaxlib": lambda value: ("jax", comparable(np.asarray(value))),
+    "xarray": lambda value: (type(value).__name__, value.dims, comparable(value.values)),
+    "PIL": lambda value: (value.mode, value.size, value.tobytes()),
+    "dask": lambda value: comparable(value.compute()),
+    "array": lambda value: (value.typecode, value.tolist()),
+    "datetime": _text,
+    "decimal": _text,
+    "fractions": _text,
+}
+
+
+def same(a: Any, b: Any, tolerance: float) -> bool:
+    """Whether two plain values are equal; floating-point numbers within a relative tolerance."""
+    if isinstance(a, (float, complex)) and isinstance(b, (float, complex)):
+        return a == b or (a != a and b != b) or bool(abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-3))
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(p, q, tolerance) for p, q in zip(a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(v, b[k], tolerance) for k, v in a.items())
+    return bool(a == b)

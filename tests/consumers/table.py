@@ -1,0 +1,63 @@
+"""The table of the README: one row for each library and outcome."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from .records import COPIES, Copies, Record, Refused
+
+README = Path(__file__).parents[2] / "README.rst"
+_BEGIN = ".. the next lines are made by `python -m tests.consumers --write`\n"
+_END = ".. the end of what is made\n"
+_VERSIONS = "Measured with "
+
+
+def outcome_text(outcome: Copies | Refused) -> str:
+    """What the table says of an outcome."""
+    if isinstance(outcome, Refused):
+        return f"``{outcome.error}``: {outcome.way_out}"
+    return COPIES[outcome]
+
+
+def row_of(record: Record) -> tuple[str, str]:
+    """Library and outcome, with what differs before Python 3.12."""
+    text = outcome_text(record.outcome)
+    if record.before_buffers != record.outcome:
+        text += f"; before Python 3.12 {outcome_text(record.before_buffers)}"
+    return record.library, text
+
+
+def table(records: Iterable[Record]) -> str:
+    """The table in reST."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        rows.setdefault(row_of(record), []).append(record.call)
+    libraries = list(dict.fromkeys(library for library, _ in rows))
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 12 50 38", ""]
+    previous = None
+    for library, text in [("Library", "What becomes of it"), *sorted(rows, key=lambda row: libraries.index(row[0]))]:
+        calls = ", ".join(rows.get((library, text), ["Calls"]))
+        lines += [f"   * - {library if library != previous else ''}".rstrip(), f"     - {calls}", f"     - {text}"]
+        previous = library
+    return "\n".join(lines) + "\n"
+
+
+def _split() -> tuple[str, str, str]:
+    text = README.read_text()
+    before, begin, rest = text.partition(_BEGIN)
+    made, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"{README} has no place for the table: {_BEGIN!r} ... {_END!r}")
+    return before + begin, made, end + after
+
+
+def in_readme() -> str:
+    """The table as it stands in the README, less the versions that it was measured with."""
+    return re.sub(rf"{_VERSIONS}.*?\.\n\n", "", _split()[1], flags=re.DOTALL).strip() + "\n"
+
+
+def write(records: Iterable[Record], versions: str) -> None:
+    """Put the table into the README."""
+    before, _, after = _split()
+    README.write_text(f"{before}\n{table(records)}\n{_VERSIONS}{versions}.\n\n{after}")
