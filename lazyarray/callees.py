@@ -21,7 +21,7 @@ import numpy as np
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
-FORTRAN, STRIDES = 1, 2
+FORTRAN, STRIDES, BYTES = 1, 2, 3
 
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
 _sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
@@ -30,7 +30,10 @@ _OPTIMIZED = 0x01       # `inspect.CO_OPTIMIZED`, without the import
 
 
 def who_asks(frame: FrameType) -> int:
-    """What the call is that `frame` is at: FORTRAN, of a routine made by f2py; STRIDES, within as_strided; else 0."""
+    """What the call is that `frame` is at, or 0.
+
+    FORTRAN: of a routine made by f2py. STRIDES: within as_strided. BYTES: of a type of Python's for plain memory.
+    """
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
     if known is None:
@@ -38,7 +41,7 @@ def who_asks(frame: FrameType) -> int:
             _sites.clear()
         known = _sites[id(code), at] = code, _look(frame)
     answer = known[1]
-    return answer if type(answer) is int else _is_fortran(_follow(_local(frame, answer[0]), answer[1:]))
+    return answer if type(answer) is int else _known(_follow(_local(frame, answer[0]), answer[1:]))
 
 
 def _look(frame: FrameType) -> int | tuple[str, ...]:
@@ -54,7 +57,7 @@ def _look(frame: FrameType) -> int | tuple[str, ...]:
     root = frame.f_globals.get(name, getattr(builtins, name, None))
     if not frame.f_code.co_flags & _OPTIMIZED:      # of a module or class: its locals are a namespace, not a copy
         root = frame.f_locals.get(name, root)
-    return _is_fortran(_follow(root, names[1:]))
+    return _known(_follow(root, names[1:]))
 
 
 if sys.version_info >= (3, 12):
@@ -105,9 +108,11 @@ def _follow(found: Any, names: tuple[str, ...]) -> Any:
     return found
 
 
-def _is_fortran(callee: Any) -> int:
+def _known(callee: Any) -> int:
     while type(callee) is partial:
         callee = callee.func
+    if callee is memoryview or callee is bytes or callee is bytearray:
+        return BYTES
     return FORTRAN if type(callee).__name__ == "fortran" and _copies(callee) else 0
 
 

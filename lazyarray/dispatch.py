@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from . import devices, functions, host, signatures, transfer, wrap
 from .errors import NotOnDevice
 from .storage import Storage
+from .writable import may_write
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -112,16 +113,23 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, pat
                     result = adapter(device.xp, *device_args, **device_kwargs)
                 else:
                     result = resolve(device.xp, path)(*device_args, **device_kwargs)
-                if out is None:
+                if out is None and not _of_nothing(device, result, sources):
                     return wrap_tree(device, result, sources, func not in functions.ARRAY_0D)
+                if out is None:
+                    return host.on_host(func, args, kwargs, "NumPy knows what nothing comes to")
                 return _into(func, device, result, out)
-    except device.faults:
-        raise
-    except NotOnDevice as error:
-        reason = str(error)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-        reason = f"{type(error).__name__} on the device: {error}"
+        reason = str(device.refusal(error))
     return host.on_host(func, args, kwargs, reason)
+
+
+def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:
+    """Whether a result is one value of arrays without elements: to fetch it would be a copy for nothing.
+
+    Libraries ask for such values to find out what a function returns, while nothing is being computed yet.
+    """
+    return isinstance(result, device.array_type) and not result.ndim and bool(sources) and all(
+        wrap.is_array(x) and not wrap.outline_of(x).size for x in sources)
 
 
 def _open(x: LazyNdarray, writing: contextlib.ExitStack) -> Any:
@@ -129,7 +137,7 @@ def _open(x: LazyNdarray, writing: contextlib.ExitStack) -> Any:
     if not wrap.is_array(x):
         raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
     outline = wrap.outline_of(x)
-    if not outline.flags.writeable:
+    if not may_write(outline):
         raise NotOnDevice("the destination is read-only")
     return writing.enter_context(x._self_storage.write_device(outline, x._self_array))
 
@@ -139,9 +147,16 @@ _here = contextlib.nullcontext()
 
 def devices_of(device: Device, sources: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     """Run where the first argument lies, on a machine with several devices."""
-    if device.count > 1 and sources:
-        return sources[0]._self_storage.place()
-    return _here
+    return _among(sources) if device.count > 1 and sources else _here
+
+
+@contextlib.contextmanager
+def _among(sources: Sequence[Any]) -> Iterator[None]:
+    with sources[0]._self_storage.place():
+        for x in sources:       # unwrapping made the stream wait that was current then
+            if type(x._self_storage) is Storage:
+                x._self_storage.join()
+        yield
 
 
 def unwrap(device: Device, obj: Any, sources: list, func: Callable[..., Any] | None = None) -> Any:
@@ -216,7 +231,7 @@ def assign(device: Device, out: Any, result: Any) -> None:
     """Copy a device array into an output of the same shape, lazy, on the device, or on the host."""
     if wrap.is_array(out):
         outline = wrap.outline_of(out)
-        if not outline.flags.writeable:
+        if not may_write(outline):
             raise ValueError("output array is read-only")
         if type(out._self_storage) is not Storage:
             raise NotOnDevice("out= is of a dtype that lives on the host")

@@ -7,6 +7,7 @@ import numpy as np
 
 from . import dispatch, host, views, wrap
 from .storage import Storage
+from .writable import may_write, shown, writeable
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -34,6 +35,8 @@ class LazyFlags:
     def __getattr__(self, name: str) -> Any:
         if name == "owndata":
             return self._array._self_base is None
+        if name == "writeable":
+            return shown(wrap.outline_of(self._array))
         value = getattr(wrap.outline_of(self._array).flags, name)
         if name == "num" and self.owndata:
             value |= _OWNDATA
@@ -73,7 +76,7 @@ class LazyFlags:
 def set_writeable(x: LazyNdarray, value: bool) -> None:
     """Set the WRITEABLE flag; not to True where the array that `x` is a view of is read-only."""
     base = x._self_base
-    if value and base is not None and wrap.is_array(base) and not wrap.outline_of(base).flags.writeable:
+    if value and base is not None and wrap.is_array(base) and not writeable(wrap.outline_of(base)):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
     wrap.outline_of(x).flags.writeable = value
 
@@ -127,7 +130,7 @@ class LazyFlatIter:
         return result.copy() if wrap.is_array(result) else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not wrap.outline_of(self.base).flags.writeable:
+        if not may_write(wrap.outline_of(self.base)):
             raise ValueError("underlying array is read-only")
         size = self.base.size
         one = isinstance(key, (int, np.integer))

@@ -137,6 +137,10 @@ WRITES: dict[_Function, tuple[str, ...]] = _Writes({
     np.fill_diagonal: ("a",), np.nan_to_num: ("x",),
 })
 
+#: Functions that use their first argument, `a`, as scratch memory if they are told to by ``overwrite_input=``.
+OVERWRITES: frozenset[_Function] = frozenset(
+    _named("median percentile quantile nanmedian nanpercentile nanquantile"))
+
 #: Functions whose result without dimensions is an array; everywhere else it is a scalar.
 ARRAY_0D: frozenset[_Function] = frozenset({
     *_named("where tensordot select cov pad resize isin block roll tile i0"), np.linalg.tensordot,

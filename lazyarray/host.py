@@ -1,15 +1,16 @@
 """The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import devices, functions, signatures, transfer, views, wrap
+from . import devices, signatures, transfer, views, wrap
 from .fallbacks import warn_fallback
 from .storage import Storage
 from .trace import begin, end
+from .writable import writeable
 
 _sequence = (list, tuple)
 
@@ -21,7 +22,7 @@ def name_of(func: Callable[..., Any]) -> str:
 
 
 def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, aliases: bool = False,
-            name: str | None = None, positions: tuple[int, ...] | None = None,
+            name: str | None = None, positions: Container[int | None] = (),
             names: tuple[str, ...] | None = None) -> Any:
     """Run NumPy itself, on private read-only host arrays, and wrap what it returns.
 
@@ -29,8 +30,7 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     and the result is returned as it is: it may hold on to them.
     """
     if names is None:
-        names = functions.WRITES.get(func, ())
-        positions = {signatures.position(func, n) for n in names}
+        positions, names = signatures.written_on_host(func, args, kwargs)
     name = name or name_of(func)
     why = f"{name} runs on the host"
 
@@ -105,12 +105,10 @@ def _given_back(result: Any, lent: Any) -> Any:
 
 def _on_device_somewhere(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     for a in (*args, *kwargs.values()):
-        if wrap.is_lazy(a):
-            if type(a._self_storage) is Storage:
+        for o in a if isinstance(a, _sequence) else (a,):
+            # Without elements it lies nowhere.
+            if wrap.is_lazy(o) and type(o._self_storage) is Storage and wrap.outline_of(o).size:
                 return True
-        elif isinstance(a, _sequence) and any(
-                wrap.is_lazy(o) and type(o._self_storage) is Storage for o in a):
-            return True
     return False
 
 
@@ -148,7 +146,7 @@ def _home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
             low = storage.mirror.bytes.__array_interface__["data"][0]
             if low <= start < low + storage.mirror.nbytes:
                 outline = views.outline(array.shape, array.dtype, array.strides, start - low)
-                outline.flags.writeable = wrap.outline_of(x).flags.writeable
+                outline.flags.writeable = writeable(wrap.outline_of(x))
                 return wrap.view_of(x, outline)
         elif np.may_share_memory(array, x._self_outline):
             return wrap.view_of(x, array)

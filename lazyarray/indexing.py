@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import devices, host, views, wrap
-from .errors import NotOnDevice
+from .errors import NotOnDevice, TransferError
 from .indexing_arrays import plain_slice, put, take, value_for
 from .options import current as current_options
 from .ranges import Ranges
 from .storage import Storage
+from .writable import may_write
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -58,7 +59,7 @@ def getitem(x: LazyNdarray, index: Any) -> Any:
 def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order."""
     outline = wrap.outline_of(x)
-    if not outline.flags.writeable:
+    if not may_write(outline):
         raise ValueError("assignment destination is read-only")
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
@@ -83,7 +84,12 @@ def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
         with storage.write_device(sub, overwrite=True) as target:
             storage.device.assign(target, value)
     except NotOnDevice as reason:
-        _set_on_host(x, index, value, str(reason))
+        try:
+            _set_on_host(x, index, value, str(reason))
+        except TransferError:
+            if reason.__cause__ is None:
+                raise
+            raise reason.__cause__ from None        # it would fail on the host too: that is what is wrong
 
 
 def _has_dimensions(value: Any) -> bool:

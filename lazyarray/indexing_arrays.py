@@ -140,10 +140,8 @@ def take(x: LazyNdarray, outline: np.ndarray, index: Any) -> LazyNdarray | LazyS
             if token is not None:
                 end(token)
             return wrap.wrap(device, result, scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
-    except device.faults:
-        raise
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-        raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+        raise device.refusal(error) from None
 
 
 def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:
@@ -168,10 +166,8 @@ def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:
             target[items] = value
             if token is not None:
                 end(token)
-        except device.faults:
-            raise
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-            raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+            raise device.refusal(error) from None
 
 
 def _counted(device: Device, outline: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
@@ -320,8 +316,8 @@ def value_for(x: LazyNdarray, target: Any, value: Any, broadcast: bool = True) -
         cast = np.empty(host.shape, dtype)
         try:
             cast[...] = host
-        except (TypeError, ValueError, OverflowError) as error:     # the shape may be wrong, too
-            raise NotOnDevice(f"NumPy says what is wrong with the values: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:     # NumPy has written some of them by then
+            raise NotOnDevice(f"NumPy says what is wrong with the values: {error}") from error
     elif not target.ndim:
         raise NotOnDevice("NumPy says what a sequence is as one element")
     else:

@@ -16,6 +16,7 @@ from .errors import NotOnDevice
 from .making_functions import MAKING
 from .storage import Storage
 from .view_functions import viewed
+from .writable import may_write
 
 # -- metadata ------------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ def _target(run: Any, x: Any) -> np.ndarray:
     if not run.is_array(x):
         raise NotOnDevice("it writes into a host array")
     outline = run.outline(x)
-    if type(x._self_storage) is not Storage or not outline.flags.writeable or outline.ndim == 0:
+    if type(x._self_storage) is not Storage or outline.ndim == 0 or not may_write(outline):
         raise NotOnDevice("NumPy says what writing here does")
     return outline
 

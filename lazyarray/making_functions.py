@@ -15,6 +15,7 @@ from . import devices, views, wrap
 from .adapters import common
 from .errors import NotOnDevice
 from .making_series import SERIES, check_device, device_for, wrapped
+from .writable import writeable
 
 
 def _blank(layout: np.ndarray) -> Any:
@@ -183,7 +184,7 @@ def require(run: Any, /, a: Any, dtype: Any = None, requirements: Any = None) ->
     wanted = {r[0].upper() for r in requirements or ()}
     order = "F" if "F" in wanted else "C" if "C" in wanted else None
     x = _asarray(run, a, dtype, order)
-    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not run.outline(x).flags.writeable
+    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not writeable(run.outline(x))
     return x.copy(order or "K") if copied else x
 
 

@@ -16,6 +16,7 @@ from . import dispatch, host, views, wrap
 from .errors import NotOnDevice
 from .flags import set_writeable
 from .storage import Storage
+from .writable import may_write
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -261,7 +262,7 @@ def flatten(x: LazyNdarray, order: str | None = "C") -> LazyNdarray:
 def byteswap(x: LazyNdarray, inplace: bool = False) -> LazyNdarray:
     """`numpy.ndarray.byteswap`."""
     if inplace:
-        if not wrap.outline_of(x).flags.writeable:
+        if not may_write(wrap.outline_of(x)):
             raise ValueError("Cannot byte-swap in-place on a read-only array")
         x[...] = byteswap(x)
         return x
@@ -275,7 +276,7 @@ def _in_place(x: LazyNdarray, name: str, args: tuple[Any, ...], kwargs: dict[str
     """Run an in-place member on the device, or on a host alias where the device can't."""
     outline = wrap.outline_of(x)
     storage = x._self_storage
-    if not outline.flags.writeable:
+    if not may_write(outline):
         np.empty((0,) * outline.ndim).sort(axis=kwargs["axis"])     # a wrong axis comes first
         raise ValueError(f"{name} array is read-only")
     if type(storage) is Storage and storage.device.usable() is None:
@@ -284,12 +285,8 @@ def _in_place(x: LazyNdarray, name: str, args: tuple[Any, ...], kwargs: dict[str
             with storage.write_device(outline, x._self_array) as array:
                 on_device(device.xp, array)
             return
-        except device.faults:
-            raise
-        except NotOnDevice as error:
-            reason = str(error)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-            reason = f"{type(error).__name__} on the device: {error}"
+            reason = str(device.refusal(error))
     else:
         reason = "the array lives on the host"
     def run(array, *a, **k):
@@ -332,6 +329,7 @@ def fill(x: LazyNdarray, value: Any) -> None:
     """`numpy.ndarray.fill`: every element is `value`."""
     outline = wrap.outline_of(x)
     if type(x._self_storage) is not Storage:
+        may_write(outline)      # it warns at the user's line; NumPy refuses
         keep = outline.dtype.kind == "O" or not wrap.is_lazy(value)
         outline.fill(value if keep else wrap.host_of(value, "ndarray.fill"))
         return

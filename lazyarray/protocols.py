@@ -6,15 +6,17 @@ array is, and known to be gone when its owner object dies.
 """
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import views, wrap
-from .callees import FORTRAN, who_asks
+from .callees import BYTES, FORTRAN, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
+from .writable import may_write, writeable
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -45,12 +47,33 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     outline = x._self_outline
     if outline is None:
         outline = wrap.outline_of(x)
-    if flags & _WRITABLE and not outline.flags.writeable:
+    if flags & _WRITABLE and not may_write(outline):
         raise BufferError("underlying buffer is not writable")
     special = who_asks(sys._getframe(1))
-    if special:
+    if special and special != BYTES:
         return memoryview(_lent(x, outline, special))
+    kind = outline.dtype
+    if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
+        raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
     return x._self_storage.expose_buffer(outline, "buffer")
+
+
+@functools.cache
+def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
+    """Whether NumPy makes the same dtype of the buffer of an array; of padded and of plain bytes it does not.
+
+    `aligned`: that of the dtype, which is equal to one without.
+    """
+    blank = np.empty(0, dtype)
+    try:
+        view = memoryview(blank)
+    except ValueError:
+        return True     # there is no buffer, and the caller hears that
+    try:
+        found = np.asarray(view).dtype
+    except RuntimeError:
+        return False
+    return found == dtype and found.isalignedstruct == aligned
 
 
 def release_buffer(x: LazyNdarray, view: memoryview, /) -> None:
@@ -80,7 +103,7 @@ def _lent(x: LazyNdarray, outline: np.ndarray, asker: int) -> np.ndarray:
         return wrap.alias_of(x, "as_strided")
     bytes_ = storage.expose_host(views.outline((storage.nbytes,), np.uint8), "as_strided")
     alias = np.ndarray(outline.shape, outline.dtype, bytes_, views.offset_of(outline), outline.strides)
-    alias.flags.writeable = outline.flags.writeable
+    alias.flags.writeable = writeable(outline)
     return alias
 
 
@@ -103,7 +126,7 @@ def array_interface(x: LazyNdarray) -> dict:
         return outline.__array_interface__
     # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
     interface = dict(outline.__array_interface__)
-    interface["data"] = (storage.pin_host(outline, "__array_interface__"), not outline.flags.writeable)
+    interface["data"] = (storage.pin_host(outline, "__array_interface__"), not writeable(outline))
     if not _HAS_BUFFER:
         # Who reads the bytes as a buffer if there are no strides (Pillow) must not: there is none.
         interface["strides"] = outline.strides
@@ -156,7 +179,7 @@ def cuda_array_interface(x: LazyNdarray) -> dict:
     interface = dict(lent.__cuda_array_interface__)
     # The pointer outlives the lent array object: whoever holds it holds `x`.
     storage.foreign = True
-    if not outline.flags.writeable:
+    if not writeable(outline):
         interface["data"] = (interface["data"][0], True)
     return interface
 
@@ -182,5 +205,5 @@ def reduce(x: LazyNdarray, protocol: int = 2) -> tuple[Any, ...]:
     flags = wrap.outline_of(x).flags
     # As NumPy's pickles: contiguous, and read-only only where protocol 5 takes the memory as it is.
     host = np.array(wrap.host_of(x, "pickle"), order="F" if flags.fnc else "C")
-    return restore, (host, flags.writeable or protocol < 5 or not flags.forc or host.dtype.hasobject)
+    return restore, (host, writeable(wrap.outline_of(x)) or protocol < 5 or not flags.forc or host.dtype.hasobject)
 

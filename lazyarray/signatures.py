@@ -24,6 +24,17 @@ def written_slots(func: Callable[..., Any]) -> tuple[tuple[int, ...], tuple[str,
     return tuple(i for i in (position(func, n) for n in names) if i is not None), names
 
 
+def written_on_host(func: Callable[..., Any], args: tuple[Any, ...],
+                    kwargs: dict[str, Any]) -> tuple[set[int | None], tuple[str, ...]]:
+    """Positions and names of the parameters that NumPy itself modifies in this call, `out` among them."""
+    names = functions.WRITES.get(func, ())
+    if func in functions.OVERWRITES:
+        i = position(func, "overwrite_input")
+        if kwargs.get("overwrite_input", args[i] if i is not None and i < len(args) else False):
+            names += ("a",)
+    return {position(func, n) for n in names}, names
+
+
 @functools.cache
 def position(func: Callable[..., Any], name: str) -> int | None:
     """Where a parameter may stand among the positional arguments; None if it is given by name only."""

@@ -36,6 +36,7 @@ from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
 from .ranges import Ranges
+from .writable import writeable
 from .writing import Writing
 
 if TYPE_CHECKING:
@@ -143,6 +144,11 @@ class Storage:
             return "device"
         return "host" if self.ahead else "both"
 
+    @property
+    def homes(self) -> int:
+        """On how many sides memory is held for the bytes."""
+        return (self._block is not None or self.root is not None) + (self.mirror is not None)
+
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the device that holds the bytes is the current one, on machines with several."""
         device = self.device
@@ -157,7 +163,7 @@ class Storage:
         if not self.quiet:
             with self.lock:
                 self._settle_device(Ranges.span(*views.extent(view)), view, why)
-        self._join()
+        self.join()
         return self.device_view(view) if array is None else array
 
     def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Writing:
@@ -187,7 +193,7 @@ class Storage:
                 return self._compact(view, why).view()
             self._settle_host(view, why)
             self.quiet = False
-            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), view.flags.writeable)
+            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
@@ -225,7 +231,13 @@ class Storage:
     def device_view(self, view: np.ndarray) -> Any:
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
 
-    def _join(self) -> None:
+    def join_all(self) -> None:
+        """Make the current stream wait for the last write, and for the streams that read what it wrote."""
+        self.join()
+        for stream in self.joined:
+            self.device.wait(stream)
+
+    def join(self) -> None:
         """Make the current stream wait for the last write, once for each write."""
         device = self.device
         current = device.stream()
@@ -289,8 +301,11 @@ class Storage:
     def _upload(self, ranges: Ranges, view: np.ndarray, why: str) -> None:
         self._check_usable()
         block = self.block
-        self._join()
-        transfer.upload(self.device, block, self.mirror, ranges, view, why)
+        with self.place():
+            self.join_all()
+            transfer.upload(self.device, block, self.mirror, ranges, view, why)
+            # A write as any other: whoever reads on another stream waits for it.
+            self.stream, self.joined = self.device.stream(), ()
         self.ahead = self.ahead - ranges
 
     def _settle_host(self, view: np.ndarray, why: str) -> None:
@@ -314,8 +329,9 @@ class Storage:
             if self.ahead and len(missing) > 1:
                 self._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
             self._check_usable()
-            self._join()
-            transfer.download(self.device, self.block, mirror, missing, view, offset, why)
+            with self.place():
+                self.join()
+                transfer.download(self.device, self.block, mirror, missing, view, offset, why)
 
     def _refresh(self, changed: Ranges, view: np.ndarray) -> None:
         """Bring what aliases hold up to date, in place."""
@@ -366,5 +382,5 @@ class Storage:
 def _empty(view: np.ndarray) -> np.ndarray:
     """A host array without elements, as writable as the view."""
     array = np.empty(view.shape, view.dtype)
-    array.flags.writeable = view.flags.writeable
+    array.flags.writeable = writeable(view)
     return array

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, transfer, wrap
+from . import devices, dispatch, functions, transfer, views, wrap
 from .errors import NotOnDevice
 from .storage import Storage
+from .writable import may_write
 
 if TYPE_CHECKING:
     from .devices import Device
@@ -72,8 +73,7 @@ def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | N
     """The `signature`, `sig` or `dtype` keyword as a tuple for `resolve_dtypes`, or None."""
     signature = kwargs.get("signature", kwargs.get("sig"))
     if signature is None and kwargs.get("dtype") is not None:
-        dtype = np.dtype(kwargs["dtype"])
-        return (None,) * ufunc.nin + (dtype,) * ufunc.nout
+        return (None,) * ufunc.nin + (_named(kwargs["dtype"]),) * ufunc.nout
     if isinstance(signature, str):
         left, _, right = signature.partition("->")
         if not right:
@@ -83,7 +83,12 @@ def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | N
         return None
     if len(signature) != ufunc.nargs:
         raise NotOnDevice("NumPy says what a signature of another length is")
-    return tuple(None if s is None else np.dtype(s) for s in signature)
+    return tuple(map(_named, signature))
+
+
+def _named(dtype: Any) -> Any:
+    """An entry of a signature. A class of dtypes stays one: ``np.dtype`` of it would be object."""
+    return dtype if dtype is None or views.is_dtype_class(dtype) else np.dtype(dtype)
 
 
 def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
@@ -147,7 +152,7 @@ def check_outputs(outs: Sequence[Any]) -> None:
     for out in outs:
         if wrap.is_scalar(out):
             raise TypeError("return arrays must be of ArrayType")
-        if isinstance(out, np.ndarray) and not (wrap.outline_of(out) if wrap.is_array(out) else out).flags.writeable:
+        if isinstance(out, np.ndarray) and not may_write(wrap.outline_of(out) if wrap.is_array(out) else out):
             raise ValueError("output array is read-only")
 
 
@@ -201,12 +206,8 @@ def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: S
 def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     try:
         return function(*arguments)
-    except device.faults:
-        raise
-    except NotOnDevice:
-        raise
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-        raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+        raise device.refusal(error) from None
 
 
 def _as_arrays(device: Device, results: Any) -> Any:
@@ -262,7 +263,7 @@ def write(device: Device, out: Any, result: Any, where: Any, casting: str) -> No
     """Write a result where `out=` and `where=` say. The result is new memory, so overlap is harmless."""
     if wrap.is_array(out):
         outline = wrap.outline_of(out)
-        if not outline.flags.writeable:
+        if not may_write(outline):
             raise ValueError("output array is read-only")
         if type(out._self_storage) is not Storage:
             raise NotOnDevice("out= lives on the host")
@@ -276,7 +277,7 @@ def write(device: Device, out: Any, result: Any, where: Any, casting: str) -> No
     elif isinstance(out, device.array_type):
         device.xp.copyto(out, result.astype(out.dtype, copy=False), where=mask_of(device, where))
     elif isinstance(out, np.ndarray):
-        if not out.flags.writeable:
+        if not may_write(out):
             raise ValueError("output array is read-only")
         values = transfer.to_host(device, result, "out= is a host array")
         mask = wrap.host_of(where, "where=") if wrap.is_lazy(where) else where

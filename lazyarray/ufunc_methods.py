@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, indexing_arrays, ufunc_call, wrap
+from . import devices, dispatch, functions, indexing_arrays, ufunc_call, views, wrap
 from .adapters import common
 from .errors import NotOnDevice
 from .storage import Storage
+from .writable import may_write
 
 #: Ufuncs whose reduction is a function of the device library.
 _REDUCTIONS = {
@@ -41,7 +42,7 @@ def _first(method: str) -> tuple:
 @functools.cache
 def _dtypes(ufunc: np.ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
     """(dtype the operand is cast to, dtype of the result), as NumPy itself does it for one element."""
-    one = np.ones(1, dtype)
+    one = np.ones((1, 1), dtype)    # of two dimensions, or an object would come out of its array
     result = getattr(ufunc, method)(one, *_first(method), dtype=wanted)
     signature = {} if wanted is None else {"signature": (wanted, None, None)}
     loop = ufunc.resolve_dtypes((None, dtype, None), reduction=True, casting="unsafe", **signature)[1]
@@ -65,13 +66,16 @@ def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> A
         raise NotOnDevice("NumPy says what a 0-d array does")
     try:
         axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
-        loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else np.dtype(wanted))
+        loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else views.as_dtype(wanted))
     except (ValueError, TypeError) as error:
         blank = np.broadcast_to(np.zeros((), array.dtype), array.shape)
         getattr(ufunc, method)(blank, *_first(method), axis=axis, dtype=wanted)
         raise NotOnDevice(str(error)) from None
     if len(axes) != 1 and method != "reduce":
         raise NotOnDevice("NumPy says what more than one axis is")
+    for dtype in (loop, final):
+        if not devices.current().can_hold(dtype):
+            raise NotOnDevice(f"the device holds no {dtype}")
     return loop, final, axes
 
 
@@ -117,8 +121,6 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if len(axes) > 1 and not _reorderable(ufunc):
         raise NotOnDevice("NumPy says why not these axes")
     device = devices.current()
-    if not (device.can_hold(loop) and device.can_hold(final)):
-        raise NotOnDevice(f"the device holds no {loop}")
     keepdims = bool(kwargs.get("keepdims", False))
     initial = kwargs.get("initial", np._NoValue)
     if wrap.is_lazy(initial):
@@ -251,7 +253,7 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``ufunc.at(array, indices, values)``: unbuffered, in place."""
     target, index, *values = inputs
-    if wrap.is_array(target) and not wrap.outline_of(target).flags.writeable:
+    if wrap.is_array(target) and not may_write(wrap.outline_of(target)):
         # Before anything else, since NumPy 2.4 writes all the same.
         raise ValueError("array to perform in place operation on is read-only")
     if kwargs or not values or ufunc not in _AT or not wrap.is_array(target):
@@ -282,10 +284,8 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
                 _add_at(device.xp, array, items, operand, ufunc)
             else:
                 getattr(device.xp, functions.UFUNCS[ufunc]).at(array, items, operand)
-        except device.faults:
-            raise
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
-            raise NotOnDevice(f"{type(error).__name__} on the device: {error}") from None
+            raise device.refusal(error) from None
 
 
 def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> None:

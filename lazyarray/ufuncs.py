@@ -15,7 +15,8 @@ from . import devices, dispatch, host, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
-from .wrap import new_array
+from .wrap import new_array, new_scalar
+from .writable import may_write
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -123,7 +124,7 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
         return None
     if not result.ndim:
-        return None
+        return new_scalar(Storage(device, result, stream), None, result)
     return new_array(Storage(device, result, stream), None, result)
 
 
@@ -134,7 +135,7 @@ def _quick_in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, .
     if type(x) is not array_type or len(outs) != 1 or outs[0] is not x or (a := x._self_array) is None:
         return None
     storage, outline = x._self_storage, x._self_outline
-    if storage.mirror is not None or outline is not None and not outline.flags.writeable:
+    if storage.mirror is not None or outline is not None and not may_write(outline):
         return None
     device = storage.device
     stream = device.stream()

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .writable import writeable
+
 ORIGIN = 1 << 62
 _EXTENT = 1 << 60
 _memory = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
@@ -34,6 +36,17 @@ def outline(shape: Any, dtype: Any, strides: Any = None, offset: int = 0) -> np.
     if 0 in shape:
         strides = (0,) * len(shape)
     return _ndarray(shape, dtype, _memory, offset, strides)
+
+
+def is_dtype_class(dtype: Any) -> bool:
+    """Whether it is a class of dtypes, such as ``np.dtypes.Float64DType``."""
+    return isinstance(dtype, type) and issubclass(dtype, np.dtype)
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """The dtype that ``dtype=`` asks for. NumPy's functions take a class of dtypes for the plain one of its kind,
+    where ``np.dtype`` takes it for object, as any class."""
+    return np.empty(0, dtype).dtype if is_dtype_class(dtype) else np.dtype(dtype)
 
 
 def offset_of(view: np.ndarray) -> int:
@@ -93,7 +106,7 @@ def reshaped(view: np.ndarray, shape: Any, order: str | None = "C") -> np.ndarra
     if found is None:
         return None
     result = outline(new, view.dtype, found[::-1] if fortran else found, offset_of(view))
-    result.flags.writeable = view.flags.writeable
+    result.flags.writeable = writeable(view)
     return result
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from . import devices, sharing, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
+from .writable import writeable
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
@@ -149,7 +150,7 @@ def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool =
             outline = views.outline(array.shape, array.dtype, array.strides, offset)
             if source is None:
                 return new_array(storage, outline, array)
-            if not outline_of(source).flags.writeable:
+            if not writeable(outline_of(source)):
                 outline.flags.writeable = False
             base = source._self_base
             return new_array(storage, outline, array, source if base is None else base)

@@ -49,24 +49,24 @@ class Writing(contextlib.AbstractContextManager):
             if self.overwrite:
                 overwritten = Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
             storage._settle_device(Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
-        storage._join()
-        for stream in storage.joined:
-            storage.device.wait(stream)
+        storage.join_all()
         return storage.device_view(view) if self.array is None else self.array
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        storage = self.storage
-        if self.place is not None:
-            self.place.__exit__(kind, error, traceback)
-        if self.lock is not None:
-            try:
-                storage._wrote_device(self.view)
-            finally:
+        try:
+            self._closed()
+        finally:
+            if self.lock is not None:
                 self.lock.release()
-        elif storage.mirror is None and storage.quiet:
+            if self.place is not None:
+                self.place.__exit__(kind, error, traceback)
+
+    def _closed(self) -> None:
+        """Say what has been written, on the device that wrote it: the stream to wait for is one of that."""
+        storage = self.storage
+        if self.lock is None and storage.mirror is None and storage.quiet:
             storage.stream = storage.device.stream()
             storage.joined = ()
             storage.reads = 0
         else:
             storage._wrote_device(self.view)
-        return None

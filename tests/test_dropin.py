@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import array
+import sys
+import warnings
 from collections import deque
 from functools import partial
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray.ufunc_call import PLANS
 
 pytestmark = pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning", "ignore::DeprecationWarning")
 
@@ -144,3 +147,140 @@ def test_the_method_clip_takes_one_bound(args, kwargs):
     for a in (np.array([[1.0, np.inf], [-2.0, 3.0]]), np.arange(3)):
         assert_same(lambda x: x.clip(*args, **kwargs), a)
         assert_same(lambda x: x.ravel()[0].clip(*args, **kwargs), a)
+
+
+def said(call, *arrays):
+    """What a call gives, and the warnings that come with it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", lazyarray.HostFallbackWarning)
+        found = outcome(call, *arrays)
+    return found, [(w.category, str(w.message), w.filename) for w in caught]
+
+
+def assert_said(call, *arrays):
+    assert said(call, *(lazyarray.asarray(a.copy()) for a in arrays)) == said(call, *(a.copy() for a in arrays))
+
+
+def test_operators_on_two_arrays_without_dimensions_are_computed_once(monkeypatch):
+    one, two = lazyarray.asarray(np.float64(3)), lazyarray.asarray(np.float64(2))
+    assert one * two == 6       # NumPy's loop is known from now on
+    key, calls = (np.multiply, np.dtype(float), np.dtype(float)), []
+    multiply = PLANS[key]
+    monkeypatch.setitem(PLANS, key, lambda *args: (calls.append(args), multiply(*args))[1])
+    assert one * two == 6 and len(calls) == 1
+    assert type(one * two) is lazyarray.LazyScalar and len(calls) == 2
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "percentile", "quantile", "nanpercentile", "nanquantile"])
+@pytest.mark.parametrize("dtype", [float, object])
+def test_scratch_memory_is_given_to_numpy_where_it_is_allowed(name, dtype):
+    function = getattr(np, name) if "median" in name else partial(getattr(np, name), q=0.5)
+    arrays = [np.array(3, dtype)]
+    if name in ("median", "percentile", "quantile") or dtype is float:
+        arrays.append(np.array([3, 1, 2], dtype))
+    for a in arrays:
+        x = lazyarray.asarray(a)
+        assert function(x, overwrite_input=True) == function(a.copy(), overwrite_input=True)
+    x = lazyarray.asarray(np.array([3, 1, 2], object))
+    assert np.median(x, None, None, True) == 2
+
+
+CLASSES = [np.dtypes.Float32DType, np.dtypes.Float64DType, np.dtypes.Int64DType, np.dtypes.ObjectDType,
+           np.dtypes.StrDType, np.dtypes.DateTime64DType, np.dtype, type]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_class_of_dtypes_is_taken_for_its_plain_dtype(kind):
+    a = np.arange(6.0).reshape(2, 3)
+    for call in (lambda x: np.add(x, x, dtype=kind), lambda x: np.add(x, x, dtype=kind, out=np.empty_like(x)),
+                 lambda x: np.add(x, x, signature=(kind, None, None), casting="unsafe"),
+                 lambda x: np.add(x, x, signature=(kind,) * 3, casting="unsafe", out=np.empty_like(x)),
+                 lambda x: np.add.reduce(x, dtype=kind), lambda x: np.add.accumulate(x, dtype=kind),
+                 lambda x: np.add.reduceat(x, [0, 1], dtype=kind), lambda x: x.sum(dtype=kind),
+                 lambda x: x.astype(kind), lambda x: np.asarray(x, kind), lambda x: np.zeros_like(x, dtype=kind)):
+        assert_same(call, a)
+
+
+def test_a_sum_in_a_class_of_dtypes_stays_on_the_device():
+    x = lazyarray.asarray(np.arange(3.0))
+    with lazyarray.no_transfers():
+        for total in (x.sum(dtype=np.dtypes.Float32DType), np.add.reduce(x, dtype=np.dtypes.Float32DType),
+                      np.add(x, x, dtype=np.dtypes.Float32DType, casting="same_kind")):
+            assert total.dtype == np.float32
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (0,)], ids=str)
+@pytest.mark.parametrize("dtype", ["i,O", "O,i", "V1", "V3", "V0", "i4,f8", [("a", "M8[s]")], [(("title", "n"), "i4")],
+                                   {"names": ["b", "a"], "formats": ["i1", "i1"], "offsets": [3, 0]},
+                                   np.dtype("i1,f8", align=True)], ids=repr)
+def test_what_numpy_makes_of_records_has_their_dtype(dtype, shape):
+    a = np.zeros(shape, dtype)
+    x = lazyarray.asarray(a)
+    asarray = np.asarray
+    for alias in (np.asarray(x), asarray(x), np.array(x), np.asanyarray(x)):
+        assert repr(alias.dtype) == repr(a.dtype) and alias.shape == shape
+    try:
+        want = memoryview(a)
+    except ValueError:
+        return
+    if sys.version_info >= (3, 12):
+        got = memoryview(x)
+        assert (got.format, got.shape, bytes(got), bytes(x)) == (want.format, want.shape, bytes(want), bytes(a))
+
+
+WRITES = {
+    "element": lambda a: a.__setitem__((0, 1), 5),
+    "all": lambda a: a.__setitem__(..., 5),
+    "mask": lambda a: a.__setitem__(np.array([True, False]), 5),
+    "in place": lambda a: a.__iadd__(1),
+    "out": lambda a: np.add(a, 1, out=a),
+    "fill": lambda a: a.fill(5),
+    "copyto": lambda a: np.copyto(a, 5),
+    "view": lambda a: a.T[0].__setitem__(0, 5),
+    "flat": lambda a: a.flat.__setitem__(1, 5),
+    "sort": lambda a: a[::-1].sort(),
+    "flag": lambda a: a.flags.writeable,
+    "allowed": lambda a: (setattr(a.flags, "writeable", True), a.__setitem__(0, 5))[1],
+    "read": lambda a: (a + 1, np.array(a), a[0], a.T, a.copy(), a.sum(), a.reshape(-1))[1],
+}
+
+if np.lib.NumpyVersion(np.__version__) >= "2.5.0":      # before, it does not look
+    WRITES["at"] = lambda a: np.add.at(a, 0, 1)
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("dtype", ["f8", "f2", "O"])
+def test_writing_what_broadcast_arrays_made_warns_as_in_numpy(write, dtype):
+    def call(wide, narrow):
+        same, spread = np.broadcast_arrays(wide, narrow)
+        WRITES[write](spread)
+        WRITES[write](spread)
+        return WRITES[write](same)
+
+    assert_said(call, np.zeros((2, 3), dtype), np.arange(3).astype(dtype))
+
+
+def test_an_error_made_of_that_warning_comes_each_time():
+    _, spread = np.broadcast_arrays(np.zeros((2, 3)), lazyarray.asarray(np.zeros(3)))
+    for _ in range(2):
+        with warnings.catch_warnings(), pytest.raises(DeprecationWarning):
+            warnings.simplefilter("error")
+            spread[0] = 1
+    assert not spread.any()
+
+
+@pytest.mark.parametrize("index", [0, (0, 0), np.array([0, 1]), np.array([[True, False, True], [False, False, True]])],
+                         ids=repr)
+@pytest.mark.parametrize("value", [np.array(["q"]), np.array(["1", "q", "2"]), ["q"], "q", object(), {}, 1j,
+                                   np.array([{}]), [1, "a"]], ids=str)
+def test_where_nothing_may_be_copied_numpy_still_says_what_is_wrong_with_a_value(index, value):
+    a = np.zeros((2, 3))
+    x, where = lazyarray.asarray(a), lazyarray.asarray(index) if isinstance(index, np.ndarray) else index
+    with pytest.raises((TypeError, ValueError)) as numpys:
+        a[index] = value
+    with lazyarray.no_transfers(), pytest.raises(numpys.type) as ours:
+        x[where] = value
+    assert type(ours.value) is type(numpys.value)
+    if value is not None and not isinstance(value, (list, dict)):
+        assert str(ours.value) == str(numpys.value)

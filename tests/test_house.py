@@ -21,9 +21,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports from its own floor and from those below, and no two modules import each other by any detour.
 FLOORS = [
-    {"errors", "options", "callees", "callers", "reports", "devices", "views", "ranges", "routed", "containers"},
+    {
+        "errors", "options", "callees", "callers", "markup", "reports", "devices", "views", "ranges", "writable",
+        "routed", "containers",
+    },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads"},
-    {"compact", "storage", "writing"},
+    {"compact", "storage", "writing", "looking"},
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",
@@ -34,7 +37,7 @@ FLOORS = [
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
 # Rooms that take several files are found by the name that the files begin with: indexing_arrays.py is indexing.
-FAMILIES = {"adapters", "indexing", "making", "mirror", "wrapping"}
+FAMILIES = {"adapters", "display", "indexing", "making", "mirror", "reports", "wrapping"}
 
 # Imports inside a function, against the direction, that cannot be otherwise
 LATE = {

@@ -150,3 +150,51 @@ def test_an_array_on_another_device_is_used_where_it_lies(second_device):
     assert np.asarray(x)[0].tolist() == [1, 2, 3]
     x[0] = 7
     assert np.asarray(np.sort(x, axis=None))[-3:].tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_one_stream_uploads_is_read_on_another(read):
+    device = lazyarray.device()
+    x = slow_work()
+    alias = np.asarray(x)
+    alias[:] = 7
+    with device.new_stream():
+        x + 1       # uploads what the alias wrote
+    with device.new_stream():
+        found = value(READS[read](x))
+    assert found.tolist() == value(READS[read](lazyarray.asarray(np.full(N, 7.0)))).tolist()
+
+
+@pytest.mark.parametrize("read", [name for name in READS if name != "device library"])      # it wants its own device
+def test_what_was_written_on_another_device_is_read_from_here(second_device, read):
+    with second_device.on(1):
+        x = lazyarray.asarray(np.zeros(N))
+    x += 1
+    x[1:] = 3
+    alias = np.asarray(x)
+    alias[:2] = 7
+    assert value(READS[read](x)).tolist() == value(READS[read](lazyarray.asarray(alias.copy()))).tolist()
+    x *= 2
+    assert alias[:3].tolist() == [14, 14, 6]
+
+
+def test_a_write_that_cannot_begin_lets_go_of_the_lock_and_of_the_device(second_device, monkeypatch):
+    device = second_device
+    with device.on(1):
+        x = lazyarray.asarray(np.zeros(N))
+    alias = np.asarray(x)
+    alias[0] = 1        # has to be uploaded before the device writes
+
+    def fail(*args):
+        raise MemoryError("no room on the device")
+
+    monkeypatch.setattr("lazyarray.transfer.upload", fail)
+    with pytest.raises(MemoryError):
+        x += 1
+    monkeypatch.undo()
+    assert device.device_of(lazyarray.asdevice(lazyarray.asarray([1.0]))) == 0
+    seen = []
+    other = threading.Thread(target=lambda: seen.append((x + 1).tolist()[:2]), daemon=True)
+    other.start()
+    other.join(20)
+    assert seen == [[2, 1]], "another thread waits for ever"

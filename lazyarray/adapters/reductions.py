@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotOnDevice
+from ..views import as_dtype
 from .common import (
     array,
     axis_of,
@@ -65,7 +66,7 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
     """`dtype=` of a sum, as far as the device follows NumPy."""
     if dtype is None:
         return None
-    dtype = np.dtype(dtype)
+    dtype = as_dtype(dtype)
     if dtype.kind not in "iufc" or (a.dtype.kind == "c" and dtype.kind != "c"):
         raise NotOnDevice(f"NumPy says what a sum of {a.dtype} in {dtype} is")
     return dtype

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import NotOnDevice
+
 HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 """The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
 
@@ -61,6 +63,13 @@ class Device(ABC):
     array_type: type
     faults: tuple[type[BaseException], ...]
     count: int
+
+    def refusal(self, error: Exception) -> NotOnDevice:
+        """Why NumPy has to decide, where device code raised `error`; raised as it is if it is one of `faults`."""
+        if isinstance(error, self.faults):
+            raise error
+        return error if isinstance(error, NotOnDevice) else NotOnDevice(
+            f"{type(error).__name__} on the device: {error}")
 
     @abstractmethod
     def can_hold(self, dtype: np.dtype) -> bool:
