@@ -2,7 +2,8 @@
 
 Fresh pages are dear: the kernel clears each on first touch, and in a virtual machine that
 takes far longer than to fill them. So a mapping that nobody uses any more is kept for the
-next one of its size, up to a limit, as malloc does with smaller memory.
+next one of its size, up to a limit, as malloc does with smaller memory. Large ones, which
+may be page-locked, are `lazyarray.mirror_pool`'s.
 """
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ import mmap
 import threading
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from .mirror_pool import pool
+
 __all__ = ["Mapping", "mapped"]
 
-#: Larger mappings go back to the system at once. They use huge pages, and cost little more fresh than used.
-KEPT_SIZE = 32 << 20
-#: Bytes kept at most, over all sizes.
+#: Bytes of smaller mappings kept at most, over all sizes.
 KEPT_BYTES = 64 << 20
 #: Mappings in use at most. The system allows a process some 65,000, for all that it does, and
 #: those that are lent do not merge.
 MOST = 16_384
-#: From this size on huge pages are asked for.
+#: From this size on memory is of huge pages, and pooled.
 HUGE_FROM = 4 << 20
 
 _u1 = np.dtype(np.uint8)
@@ -36,18 +38,30 @@ class Mapping:
     uses it.
     """
 
-    __slots__ = ("memory", "size", "address", "undo")
+    __slots__ = ("memory", "size", "address", "undo", "region", "idle_since")
 
     def __init__(self, size: int) -> None:
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.size = size
         self.undo: Callable[[], None] | None = None
+        self.region: Any = None         # what the device may lock of it
+        self.idle_since = 0.0
         if size >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
             try:
                 self.memory.madvise(mmap.MADV_HUGEPAGE)
             except OSError:
                 pass    # a kernel built without them
         self.address = np.frombuffer(self.memory, _u1).ctypes.data
+
+    def clean(self) -> bool:
+        """Make it fit for another use; False if it can't be."""
+        undo, self.undo = self.undo, None
+        if undo is not None:
+            try:
+                undo()
+            except OSError:     # in a forked child it was the parent's arrangement
+                return False
+        return True
 
 
 class _Use(weakref.ref):
@@ -77,7 +91,13 @@ def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
     if len(_uses) >= MOST:
         raise OSError(errno.ENOMEM, f"{MOST} mappings are in use")
     size = _rounded(nbytes)
-    mapping = _take(size) or Mapping(size)
+    if size >= HUGE_FROM:
+        mapping = pool.take(size)
+        if mapping is None:
+            mapping = Mapping(size)
+            pool.adopt(mapping)
+    else:
+        mapping = _take(size) or Mapping(size)
     array = np.frombuffer(mapping.memory, _u1, nbytes)
     use = _Use(array, _unused)
     use.mapping = mapping
@@ -87,7 +107,7 @@ def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
 
 def _rounded(nbytes: int) -> int:
     unit = mmap.PAGESIZE
-    if nbytes <= KEPT_SIZE:
+    if nbytes < HUGE_FROM:
         # At most eight sizes to each doubling, so that a size near an earlier one finds its mapping.
         unit = max(unit, 1 << nbytes.bit_length() >> 4)
     return max(-(-nbytes // unit), 1) * unit
@@ -105,20 +125,16 @@ def _take(size: int) -> Mapping | None:
         _kept_bytes -= size
     finally:
         _lock.release()
-    if mapping.undo is not None:
-        try:
-            mapping.undo()
-        except OSError:     # in a forked child it was the parent's arrangement
-            return None
-        mapping.undo = None
-    return mapping
+    return mapping if mapping.clean() else None
 
 
 def _unused(use: _Use) -> None:
     global _kept_bytes
     _uses.pop(id(use), None)
     size = use.mapping.size
-    if size <= KEPT_SIZE and _lock.acquire(blocking=False):
+    if size >= HUGE_FROM:
+        pool.returned.append(use.mapping)
+    elif _lock.acquire(blocking=False):
         dropped = []        # given back to the system when the lock is free again
         try:
             if _kept_bytes + size > KEPT_BYTES:

@@ -41,6 +41,9 @@ class Options:
     min_bytes : int
         A GPU function whose host twin is known leaves calls to it whose arguments are all on the host and have fewer
         bytes together (`lazyarray.lazy`, `lazyarray.lazy_module`). 0: none.
+    pool_bytes : int or None
+        Page-locked host memory at most, in bytes; what is over it is ordinary memory, whose copies are slower. None: a
+        quarter of the machine's memory.
     """
 
     check_indices: bool = True
@@ -49,14 +52,17 @@ class Options:
     bulk_reads: int = 4
     write_tracking: Tracking = "auto"
     min_bytes: int = 0
+    pool_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("check_indices", "ordered_assignment", "warn_fallbacks"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")
-        for name, least in (("bulk_reads", 1), ("min_bytes", 0)):
+        for name, least in (("bulk_reads", 1), ("min_bytes", 0), ("pool_bytes", 0)):
             value = getattr(self, name)
+            if value is None and name == "pool_bytes":
+                continue
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{name} must be an int, not {value!r}")
             if value < least:

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lazyarray import mirror_memory
+from lazyarray import mirror_memory, mirror_pool
 from lazyarray.mirror import PAGES_FROM, Mirror
 from lazyarray.ranges import Ranges
 from lazyarray.tracking import why_no_pages
@@ -107,7 +107,7 @@ def test_an_alias_lives_as_long_as_anything_made_of_it(derive, index, nbytes, tr
     assert not mirror.lent and not mirror.aliased() and not mirror.collect()
 
 
-@pytest.mark.parametrize("nbytes", [64, PAGES_FROM, mirror_memory.KEPT_SIZE + PAGE])
+@pytest.mark.parametrize("nbytes", [64, PAGES_FROM, mirror_memory.HUGE_FROM + PAGE])
 @pytest.mark.parametrize("derive, index", DERIVED.values(), ids=DERIVED)
 def test_memory_outlives_the_mirror_while_it_is_held(derive, index, nbytes):
     if nbytes > PAGES_FROM and index is not None:
@@ -345,6 +345,7 @@ def test_memory_is_given_back():
         assert resident() - before > 180 << 20, "not while it is held"
         del held
         gc.collect()
+        mirror_pool.pool.look_after(idle=0)
         assert resident() - before < mirror_memory.KEPT_BYTES + (20 << 20)
 
 

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from lazyarray import mirror_memory, tracking
+from lazyarray import mirror_memory, mirror_pool, tracking
 from lazyarray.errors import LazyArrayError
 from lazyarray.mirror import PAGES_FROM, Mirror
 from lazyarray.ranges import Ranges
@@ -362,15 +362,16 @@ def vm_flags(address):
 
 @needs_pages
 def test_registration_ends_with_the_mapping():
-    mirror = filled(mirror_memory.KEPT_SIZE + PAGE)
+    mirror = filled(mirror_memory.HUGE_FROM + PAGE)
     address = mirror.bytes.ctypes.data
     assert "uw" not in vm_flags(address), "not registered before it is lent"
     alias = lend_all(mirror)
     assert "uw" in vm_flags(address)
     del alias, mirror
     gc.collect()
+    mirror_pool.pool.look_after(idle=0)
     assert "uw" not in (vm_flags(address) or ())
-    fresh = mmap.mmap(-1, mirror_memory.KEPT_SIZE + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    fresh = mmap.mmap(-1, mirror_memory.HUGE_FROM + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     assert "uw" not in vm_flags(np.frombuffer(fresh, np.uint8).ctypes.data)
 
 

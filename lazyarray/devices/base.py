@@ -122,6 +122,13 @@ class Device(ABC):
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
 
     @abstractmethod
+    def region(self, address: int, size: int) -> Any:
+        """Tell of page-aligned host memory that copies will use often, so that they may lock it as they fill it.
+
+        Returns an object to `release` before the memory is unmapped.
+        """
+
+    @abstractmethod
     def stream(self) -> Any:
         """The current stream: hashable, comparable, and kept alive by whoever holds what is returned."""
 
@@ -171,6 +178,17 @@ class Device(ABC):
 
         Takes device arrays, and what has ``__cupy_get_ndarray__``, ``__cuda_array_interface__`` or a ``__dlpack__``
         on the device.
+        """
+
+    def to_torch(self, d: Any) -> Any:
+        """What `torch.from_dlpack` takes, to make a tensor on the memory of `d`."""
+        return d
+
+    @abstractmethod
+    def from_torch(self, tensor: Any) -> Any | None:
+        """An array on the memory of a strided tensor without gradient, or None if that is not the device's memory.
+
+        The simulated device, whose torch is that of the host, makes a tensor's memory its own.
         """
 
     @abstractmethod

@@ -8,6 +8,7 @@ compare by their pointers only, so the null streams of two devices are equal.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -19,6 +20,7 @@ import numpy as np
 
 from ..errors import LazyArrayError, NotOnDevice
 from .base import HOLDABLE, Device, Diagnosis
+from .cuda_copies import Copies, Region
 
 PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
@@ -91,6 +93,7 @@ class CudaDevice(Device):
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
         self._holdable = dict.fromkeys(HOLDABLE, True)
+        self._copies = Copies(cupy)
 
     # Arrays.
 
@@ -168,19 +171,17 @@ class CudaDevice(Device):
     # Copies.
 
     def upload(self, source: np.ndarray, target: Any) -> None:
-        address = source.__array_interface__["data"][0]
         with self.on(target.data.device_id):
-            stream = self._current_stream()
-            target.data.copy_from_host_async(address, source.nbytes, stream)
-            # From pageable memory the copy has been staged by now.  Page-locked memory is still being read.
-            if source.nbytes and self._runtime.pointerGetAttributes(address).type > 0:
-                stream.synchronize()
+            self._copies.upload(target.data, source.__array_interface__["data"][0], source.nbytes,
+                                self._current_stream())
 
     def download(self, source: Any, target: np.ndarray) -> None:
         with self.on(source.data.device_id):
-            stream = self._current_stream()
-            source.data.copy_to_host_async(target.__array_interface__["data"][0], target.nbytes, stream)
-            stream.synchronize()
+            self._copies.download(source.data, target.__array_interface__["data"][0], target.nbytes,
+                                  self._current_stream())
+
+    def region(self, address: int, size: int) -> Region:
+        return self._copies.region(address, size)
 
     # Order.
 
@@ -254,6 +255,13 @@ class CudaDevice(Device):
             return self.xp.from_dlpack(obj)
         return None
 
+    def from_torch(self, tensor: Any) -> Any | None:
+        if not tensor.is_cuda:
+            return None
+        # torch has no stream in its __cuda_array_interface__, but lets ours wait for its own in DLPack.
+        with self.on(tensor.device.index):
+            return self.xp.from_dlpack(tensor)
+
     def library(self, path: str) -> Any:
         try:
             return importlib.import_module(path)
@@ -267,9 +275,10 @@ class CudaDevice(Device):
         return None
 
 
-def _note_fork() -> None:
+def _note_fork(copies: Copies) -> None:
     global _forked_in_use
     _forked_in_use = True
+    copies.forget()
 
 
 def find() -> CudaDevice | Diagnosis:
@@ -303,9 +312,10 @@ def find() -> CudaDevice | Diagnosis:
             "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
             "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.",
         )
+    device = CudaDevice(cupy, count)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_note_fork)
-    return CudaDevice(cupy, count)
+        os.register_at_fork(after_in_child=functools.partial(_note_fork, device._copies))
+    return device
 
 
 def _installed() -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,22 @@ class _Token:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
+
+
+class Region:
+    """Host memory that a real device would lock; tests look at `alive`."""
+
+    __slots__ = ("address", "size")
+
+    #: (address, bytes) of all regions that were not released.
+    alive: ClassVar[set[tuple[int, int]]] = set()
+
+    def __init__(self, address: int, size: int) -> None:
+        self.address, self.size = address, size
+        self.alive.add((address, size))
+
+    def release(self) -> None:
+        self.alive.remove((self.address, self.size))
 
 
 class SimulatedDevice(Device):
@@ -132,6 +148,9 @@ class SimulatedDevice(Device):
         else:
             source.get(out=target)
 
+    def region(self, address: int, size: int) -> Region:
+        return Region(address, size)
+
     def stream(self) -> Stream:
         return hardware.current_stream()
 
@@ -171,6 +190,12 @@ class SimulatedDevice(Device):
         if place is not None and place()[0] == dlpack.CUDA:
             return dlpack.take(obj)
         return None
+
+    def to_torch(self, d: SimulatedArray) -> Any:
+        return dlpack.ForHostCode(d)
+
+    def from_torch(self, tensor: Any) -> SimulatedArray | None:
+        return None if tensor.device.type != "cpu" else dlpack.adopt(tensor.numpy())
 
     def library(self, path: str) -> Any:
         from .simulated_libraries import library  # its tables are read by those who ask for libraries

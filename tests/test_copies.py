@@ -1,0 +1,279 @@
+"""Copies of every size arrive whole, whoever owns the host memory; and CUDA's copies are tried on a CUDA made of memory."""
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.devices import cuda_copies
+from lazyarray.devices.cuda_copies import BOUNCED, PIECE, STAGED_FROM, Copies
+
+KB = 1 << 10
+SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STAGED_FROM + 12345, PIECE + 7]
+
+
+class Refused(Exception):
+    """In place of CUDARuntimeError."""
+
+
+class Pointer:
+    """In place of MemoryPointer: "device" memory at an address."""
+
+    def __init__(self, address):
+        self.ptr = address
+
+    def __add__(self, offset):
+        return Pointer(self.ptr + offset)
+
+    def copy_to_host_async(self, address, nbytes, stream):
+        stream.queue.append((address, self.ptr, nbytes))
+
+    def copy_from_host_async(self, address, nbytes, stream):
+        stream.queue.append((self.ptr, address, nbytes))
+
+
+class Stream:
+    """Work is done when it is waited for, so that a missing wait shows."""
+
+    def __init__(self):
+        self.queue = []
+
+    def synchronize(self, upto=None):
+        done, self.queue[:upto] = self.queue[:upto], []
+        for target, source, nbytes in done:
+            ctypes.memmove(target, source, nbytes)
+
+
+class Event:
+    def __init__(self, disable_timing):
+        assert disable_timing
+
+    def record(self, stream):
+        self.stream, self.left = stream, stream.queue[:]
+
+    def synchronize(self):
+        waiting = self.stream.queue
+        last = max((i for i, job in enumerate(waiting) if job in self.left), default=-1)
+        self.stream.synchronize(last + 1)
+
+
+class Runtime:
+    CUDARuntimeError = Refused
+
+    def __init__(self):
+        self.locked, self.refuse = {}, False
+
+    def hostRegister(self, start, size, flags):
+        if self.refuse:
+            raise Refused("no more")
+        assert start not in self.locked
+        self.locked[start] = size
+
+    def hostUnregister(self, start):
+        del self.locked[start]
+
+    def pointerGetAttributes(self, address):
+        return SimpleNamespace(type=int(any(s <= address < s + n for s, n in self.locked.items())))
+
+
+class Pinned:
+    def __init__(self, runtime, nbytes):
+        self.memory = np.zeros(nbytes, np.uint8)
+        self.ptr = self.memory.ctypes.data
+        runtime.locked[self.ptr] = nbytes
+
+    def __buffer__(self, flags):
+        return memoryview(self.memory)
+
+
+@pytest.fixture
+def cuda():
+    runtime = Runtime()
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Event=Event, alloc_pinned_memory=None))
+    copies = Copies(fake)
+    memories = []
+
+    def alloc(nbytes):
+        memories.append(Pinned(runtime, nbytes))
+        return memories[-1].memory.view(_WithPointer)
+
+    class _WithPointer(np.ndarray):
+        @property
+        def ptr(self):
+            return self.ctypes.data
+
+    fake.cuda.alloc_pinned_memory = alloc
+    return SimpleNamespace(copies=copies, runtime=runtime, memories=memories)
+
+
+def fresh(nbytes):
+    memory = mmap.mmap(-1, -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+    return np.frombuffer(memory, np.uint8, nbytes)
+
+
+def values(nbytes, seed=0):
+    return np.random.default_rng(seed).integers(1, 255, nbytes, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("nbytes", [*SIZES, 3 * PIECE + 5])
+@pytest.mark.parametrize("owner", ["anybody", "region", "locked"])
+class TestOnAMadeUpCuda:
+    def host(self, cuda, owner, nbytes):
+        array = fresh(nbytes)
+        if owner == "region":
+            return array, cuda.copies.region(array.ctypes.data, nbytes)
+        if owner == "locked":
+            cuda.runtime.locked[array.ctypes.data] = nbytes
+        return array, None
+
+    def test_a_download_is_there_on_return(self, cuda, owner, nbytes):
+        array, _ = self.host(cuda, owner, nbytes)
+        source = values(nbytes)
+        cuda.copies.download(Pointer(source.ctypes.data), array.ctypes.data, nbytes, Stream())
+        assert np.array_equal(array, source)
+
+    def test_an_uploads_source_may_change_on_return(self, cuda, owner, nbytes):
+        array, _ = self.host(cuda, owner, nbytes)
+        array[:] = expected = values(nbytes)
+        target, stream = np.zeros(nbytes, np.uint8), Stream()
+        if owner != "locked" and nbytes < STAGED_FROM:
+            pytest.skip("the driver stages these before it returns; a made-up one does not")
+        cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+        array[:] = 0
+        stream.synchronize()
+        assert np.array_equal(target, expected)
+
+
+class TestRegions:
+    def test_pieces_are_locked_as_they_are_filled(self, cuda):
+        nbytes = 3 * PIECE + 5
+        array, source, stream = fresh(nbytes), values(nbytes), Stream()
+        start = array.ctypes.data
+        region = cuda.copies.region(start, nbytes)
+        assert not cuda.runtime.locked
+        half = PIECE // 2
+        cuda.copies.download(Pointer(source.ctypes.data), start, PIECE + half, stream)
+        assert sorted(region.locked) == [start, start + PIECE]
+        cuda.copies.download(Pointer(source.ctypes.data + 2 * PIECE), start + 2 * PIECE, half - 1, stream)
+        assert sorted(region.locked) == [start, start + PIECE], "not for less than half of a piece"
+        cuda.copies.download(Pointer(source.ctypes.data), start, nbytes, stream)
+        assert len(region.locked) == 4 and np.array_equal(array, source)
+        region.release()
+        assert not [s for s in cuda.runtime.locked if start <= s < start + nbytes]
+
+    def test_a_copy_that_begins_inside_a_piece(self, cuda):
+        nbytes = 2 * PIECE
+        array, source, stream = fresh(nbytes), values(nbytes), Stream()
+        start = array.ctypes.data
+        cuda.copies.region(start, nbytes)
+        for low, high in ((5, nbytes - 3), (PIECE - STAGED_FROM, PIECE + STAGED_FROM)):
+            array[:] = 0
+            cuda.copies.download(Pointer(source.ctypes.data + low), start + low, high - low, stream)
+            assert np.array_equal(array[low:high], source[low:high])
+            assert not array[:low].any() and not array[high:].any()
+
+    def test_where_the_system_locks_no_more_copies_are_staged(self, cuda):
+        nbytes = PIECE + STAGED_FROM
+        array, source, stream = fresh(nbytes), values(nbytes), Stream()
+        region = cuda.copies.region(array.ctypes.data, nbytes)
+        cuda.runtime.refuse = True
+        cuda.copies.download(Pointer(source.ctypes.data), array.ctypes.data, nbytes, stream)
+        assert np.array_equal(array, source) and not region.locked
+        target = np.zeros_like(source)
+        cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+        assert np.array_equal(target, source)
+        region.release()
+
+    def test_a_forked_child_unlocks_nothing(self, cuda):
+        array, source = fresh(PIECE), values(PIECE)
+        region = cuda.copies.region(array.ctypes.data, PIECE)
+        cuda.copies.download(Pointer(source.ctypes.data), array.ctypes.data, PIECE, Stream())
+        assert region.locked
+        cuda.copies.forget()
+        cuda.runtime.hostUnregister = None
+        region.release()
+
+    def test_memory_outside_of_all_regions_is_none_of_theirs(self, cuda):
+        one, other = fresh(PIECE), fresh(PIECE)
+        cuda.copies.region(one.ctypes.data, PIECE)
+        region = cuda.copies.region(other.ctypes.data, PIECE)
+        region.release()
+        assert cuda.copies._find(other.ctypes.data, other.ctypes.data + PIECE) is None
+        assert cuda.copies._find(one.ctypes.data, one.ctypes.data + PIECE + 1) is None
+        assert cuda.copies._find(one.ctypes.data + 1, one.ctypes.data + PIECE) is not None
+
+
+def test_threads_do_not_share_the_small_buffer(cuda):
+    sources = [values(64 * KB, seed) for seed in range(8)]
+    wrong = []
+
+    def work(source):
+        target = np.zeros_like(source)
+        for _ in range(20):
+            target[:] = 0
+            cuda.copies.download(Pointer(source.ctypes.data), target.ctypes.data, target.nbytes, Stream())
+            if not np.array_equal(target, source):
+                wrong.append(source)
+
+    threads = [threading.Thread(target=work, args=(source,)) for source in sources]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_without_populating_it_works_as_well(cuda, monkeypatch):
+    monkeypatch.setattr(cuda.copies, "_madvise", None)
+    array, source = fresh(PIECE), values(PIECE)
+    cuda.copies.region(array.ctypes.data, PIECE)
+    cuda.copies.download(Pointer(source.ctypes.data), array.ctypes.data, PIECE, Stream())
+    assert np.array_equal(array, source)
+
+
+def test_the_number_of_threads_is_that_of_the_cores_or_less():
+    assert 1 <= cuda_copies._cores() <= 1024
+
+
+@pytest.mark.parametrize("nbytes", [*SIZES, 2 * PIECE + 99])
+class TestOnThisDevice:
+    def test_there_and_back(self, nbytes):
+        source = values(nbytes)
+        x = lazyarray.asarray(source)
+        source_now = source.copy()
+        source[:] = 0
+        assert np.array_equal(np.asarray(x), source_now)
+        y = x ^ 255
+        for _ in range(3):      # the second time into memory that has been used
+            assert np.array_equal(np.asarray(y), source_now ^ 255)
+            y = x ^ 255
+
+    def test_what_an_alias_writes_arrives(self, nbytes):
+        x = lazyarray.asarray(values(nbytes)) | 1
+        alias = np.asarray(x)
+        alias[:] = 3
+        alias[nbytes // 2] = 8
+        expected = np.full(nbytes, 3, np.uint8)
+        expected[nbytes // 2] = 8
+        assert int((x != lazyarray.asarray(expected)).sum()) == 0
+
+    def test_beyond_the_limit(self, nbytes):
+        with lazyarray.options(pool_bytes=0):
+            self.test_there_and_back(nbytes)
+            self.test_what_an_alias_writes_arrives(nbytes)
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="page-locked memory of CUDA's own")
+def test_somebody_elses_page_locked_memory():
+    import cupyx
+
+    source = cupyx.empty_pinned((8 << 20,), np.uint8)
+    source[:] = expected = values(8 << 20)
+    x = lazyarray.asarray(source)
+    source[:] = 0
+    assert np.array_equal(np.asarray(x), expected)
