@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,14 +38,19 @@ def printable(x: LazyNdarray, threshold: int | None = None, edgeitems: int | Non
     device = storage.device
     if edge == 0:
         return _reserved(outline.shape, outline.dtype)
-    array = wrap.device_of(x)
-    for axis in cut:
-        skip = (slice(None),) * axis
-        array = device.xp.concatenate((array[(*skip, slice(edge))], array[(*skip, slice(-edge, None))]), axis=axis)
-    corners = transfer.to_host(device, array, "corners, to be printed")
+    cut_out = transfer.to_host(device, corners(device.xp, wrap.device_of(x), edge), "corners, to be printed")
     result = _reserved(outline.shape, outline.dtype)
-    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in outline.shape))] = corners
+    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in outline.shape))] = cut_out
     return result
+
+
+def corners(xp: Any, array: Any, edge: int, axes: int | None = None) -> Any:
+    """`array` with no more than `edge` elements at each end of its axes (of the first so many), by `xp`'s functions."""
+    for axis, n in enumerate(array.shape[:axes]):
+        if n > 2 * edge:
+            skip = (slice(None),) * axis
+            array = xp.concatenate((array[(*skip, slice(edge))], array[(*skip, slice(-edge, None))]), axis=axis)
+    return array
 
 
 def _reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Events as text, sums and Chrome-trace JSON: what `trace` shows."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, getpid, path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ PLURALS = {
 }
 COPIES = ("upload", "materialise")
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")
+LINE_COLUMNS = ("where", "kind", "times", "bytes", "ms", "line", "why")
 
 
 class LineTotal(NamedTuple):
@@ -92,8 +93,8 @@ def _row(event: Event) -> tuple[str, ...]:
         f"{event.seconds * 1e3:.3f}",
         f"{shape} {'' if event.dtype is None else event.dtype}".strip(),
         f"{path.basename(event.filename)}:{event.lineno}",
-        event.code if len(event.code) <= 60 else event.code[:57] + "...",
-        f"{event.name}: {event.reason}" if event.name and event.reason else event.name or event.reason,
+        _short(event.code),
+        _why(event),
     )
 
 
@@ -107,6 +108,60 @@ def by_line(events: Sequence[Event]) -> list[LineTotal]:
         total[2] += event.seconds
     lines = [LineTotal(*where, *total) for where, total in totals.items()]
     return sorted(lines, key=lambda line: (-line.nbytes, -line.seconds))
+
+
+def line_rows(
+    events: Sequence[Event], place: Callable[[str, int], str] | None = None, most: int = 200
+) -> list[tuple[str, ...]]:
+    """A row of cells (`LINE_COLUMNS`) for each line of the user's and kind, in the order of the lines.
+
+    Parameters
+    ----------
+    place : callable, optional
+        Makes the first cell of a file name and a line number; without it, it is the file's name and the number.
+    most : int
+        How many rows there may be; those with the least bytes, then the least time, are left out.
+    """
+    totals = by_line(events)[:most]
+    files: dict[str, int] = {}
+    reasons: dict[tuple[str, int, str], dict[str, None]] = {}
+    for event in sorted(events, key=lambda event: event.start):
+        files.setdefault(event.filename, len(files))
+        reasons.setdefault((event.filename, event.lineno, event.kind), {})[_why(event)] = None
+    kinds = list(PLURALS)
+    totals.sort(key=lambda total: (files[total.filename], total.lineno, kinds.index(total.kind)))
+    return [
+        (
+            place(total.filename, total.lineno) if place else f"{path.basename(total.filename)}:{total.lineno}",
+            total.kind,
+            str(total.events),
+            format_bytes(total.nbytes) if total.kind in COPIES else "",
+            f"{total.seconds * 1e3:.3f}",
+            total.code,
+            _few(list(reasons[total.filename, total.lineno, total.kind])),
+        )
+        for total in totals
+    ]
+
+
+def line_table(events: Sequence[Event], place: Callable[[str, int], str] | None = None) -> str:
+    """`line_rows` as text, and the summary."""
+    rows = [(*row[:5], _short(row[5]), _short(row[6])) for row in line_rows(events, place)]
+    lines = align([LINE_COLUMNS, *rows], right=(2, 3, 4)) if rows else []
+    left = len(by_line(events)) - len(rows)
+    return "\n".join([*lines, *([f"... and {left} more"] if left else []), summary(events)])
+
+
+def _few(texts: list[str], most: int = 3) -> str:
+    return "; ".join(texts[:most]) + (f"; and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _short(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _why(event: Event) -> str:
+    return f"{event.name}: {event.reason}" if event.name and event.reason else event.name or event.reason
 
 
 def write_chrome(events: Sequence[Event], target: str | PathLike[str]) -> None:

@@ -20,6 +20,7 @@ from lazyarray.reports import (
     LineTotal,
     by_line,
     format_bytes,
+    line_table,
     summary,
     table,
     write_chrome,
@@ -273,6 +274,34 @@ class trace(Scope):
     def by_line(self) -> list[LineTotal]:
         """Totals of each line of the user's and kind, those with the most bytes first."""
         return by_line(self.events)
+
+    def line_table(self) -> str:
+        """The totals of each line and kind as text, in the order of the lines, with the reasons."""
+        return line_table(self.events)
+
+    def timeline(self) -> str:
+        """When each event was, as the text of an SVG picture that can stand in a file of its own."""
+        from lazyarray import reports_html  # seldom needed, as in `_repr_html_`
+
+        return reports_html.timeline(self.events, standalone=True)
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write the timeline and the totals by line as a web page.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write, UTF-8.
+        """
+        from lazyarray import reports_html
+
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(reports_html.page(self.events))
+
+    def _repr_html_(self) -> str:
+        from lazyarray import reports_html
+
+        return reports_html.report(self.events)
 
     def to_chrome(self, path: str | PathLike[str]) -> None:
         """Write the events as Chrome-trace JSON, for ``chrome://tracing`` or https://ui.perfetto.dev.
