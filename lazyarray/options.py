@@ -44,6 +44,10 @@ class Options:
     pool_bytes : int or None
         Page-locked host memory at most, in bytes; what is over it is ordinary memory, whose copies are slower. None: a
         quarter of the machine's memory.
+    lazy : bool
+        False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
+        `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no calls are routed to the device, so that a
+        program can be compared with and without. Lazy arrays that exist stay lazy, and so does what is made of them.
     """
 
     check_indices: bool = True
@@ -53,9 +57,10 @@ class Options:
     write_tracking: Tracking = "auto"
     min_bytes: int = 0
     pool_bytes: int | None = None
+    lazy: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("check_indices", "ordered_assignment", "warn_fallbacks"):
+        for name in ("check_indices", "ordered_assignment", "warn_fallbacks", "lazy"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")

@@ -116,6 +116,7 @@ def test_blocks_may_end_in_any_order():
         ({"min_bytes": 1e6}, TypeError),
         ({"min_bytes": -1}, ValueError),
         ({"write_tracking": "always"}, ValueError),
+        ({"lazy": "no"}, TypeError),
     ],
 )
 def test_mistakes_are_told_at_once(changes, error):
