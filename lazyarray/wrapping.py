@@ -44,6 +44,25 @@ def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict
         What the function returns, with lazy arrays in place of device arrays; as it is, if device arrays are
         all the arrays that the caller passed.
     """
+    result = _run(function, args, kwargs, name, writes, host, signature)
+    return result if current_options().lazy else at_once(result, (args, kwargs))
+
+
+def at_once(result: Any, arguments: Any) -> Any:
+    """A result with NumPy's arrays and scalars in place of lazy ones that are not among the arguments."""
+    given: dict[int, Any] = {}
+    containers.replace(arguments, lambda obj: given.setdefault(id(obj), obj))
+
+    def fetch(obj: Any) -> Any:
+        if not wrap.is_lazy(obj) or id(obj) in given:
+            return obj
+        return wrap.value_of(obj) if wrap.is_scalar(obj) else wrap.alias_of(obj, "options(lazy=False)")
+
+    return containers.replace(result, fetch)
+
+
+def _run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
+         writes: _Writes, host: Callable[..., Any] | None, signature: Callable[..., Any] | None) -> Any:
     device = devices.current()
     call = _Call(device, name)
     call.look((args, kwargs))
