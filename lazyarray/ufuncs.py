@@ -56,6 +56,8 @@ def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tupl
                 on_host_whole = "an operand of another type wraps the result"
         elif who == "subclass":
             on_host_whole = "an ndarray subclass takes part"
+    if any(out is Ellipsis for out in outs):
+        on_host_whole = "NumPy takes no ellipsis within a tuple"
     function = ufunc if method == "__call__" else getattr(ufunc, method)
     if on_host_whole:
         return host.on_host(function, inputs, kwargs, on_host_whole, aliases=True)

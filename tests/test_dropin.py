@@ -202,6 +202,13 @@ def test_a_class_of_dtypes_is_taken_for_its_plain_dtype(kind):
         assert_same(call, a)
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="out=... came with NumPy 2.4")
+def test_an_ellipsis_among_outputs_is_refused():
+    for call in (lambda x: np.add(x, 1, out=(...,)), lambda x: np.divmod(x, 1, out=(None, ...)),
+                 lambda x: np.add.reduce(x, out=(...,))):
+        assert_same(call, np.arange(3.0))
+
+
 def test_a_sum_in_a_class_of_dtypes_stays_on_the_device():
     x = lazyarray.asarray(np.arange(3.0))
     with lazyarray.no_transfers():
