@@ -11,7 +11,7 @@ SERVED = frozenset({
     "pandas", "cudf", "xarray", "dask", "distributed", "torch", "torchvision", "jax", "tensorflow", "wrapt",
     "numba", "numexpr", "sparse", "astropy", "pint", "matplotlib", "seaborn", "PIL", "imageio", "tifffile", "pywt",
     "networkx", "statsmodels", "h5py", "zarr", "numcodecs", "netCDF4", "polars", "pyarrow", "array_api_compat",
-    "array_api_extra", "array_api_strict",
+    "array_api_extra", "array_api_strict", "IPython", "ipykernel", "matplotlib_inline",
 })
 
 

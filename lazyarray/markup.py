@@ -40,11 +40,13 @@ def clipped(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "\u2026"
 
 
-def cell(text: str, head: bool = False, right: bool = False, code: bool = False) -> str:
-    """A cell of a table, of plain text."""
+def cell(text: str, head: bool = False, right: bool = False, code: bool = False, most: int | None = None,
+         mark: str = "") -> str:
+    """A cell of a table, of plain text after the markup `mark`; of more than `most` characters, all are the tooltip."""
     style = _HEAD if head else _CELL
     style += f";text-align:{'right' if right else 'left'}" + (f";font-family:{MONOSPACE}" if code else "")
-    return element("th" if head else "td", escape(text), style)
+    whole = {"title": text} if most is not None and len(text) > most else {}
+    return element("th" if head else "td", mark + escape(clipped(text, most) if most else text), style, **whole)
 
 
 def table(rows: Sequence[Sequence[str]], caption: str = "") -> str:

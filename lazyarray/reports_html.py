@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "fallback": "#d64545", "synchronise": "#8a6fd0"}
 MOST_THREADS = 6
 
-_WIDTH, _LEFT, _RIGHT, _LANE, _TOP, _BOTTOM = 760, 150, 14, 24, 6, 24
+_WIDTH, _RIGHT, _LANE, _TOP, _BOTTOM = 800, 14, 24, 6, 24
+_LABELS, _LONG_LABELS = 120, 190        # room at the left for names of lanes, and for those with a thread's number
 _NUMBERS = (2, 3, 4)    # columns of LINE_COLUMNS that are set to the right
 
 
@@ -58,11 +59,12 @@ def report(events: Sequence[Event], place: Callable[[str, int], str] | None = No
     return element("div", "".join(parts), "text-align:left", **{"class": "lazyarray-trace"})
 
 
-def page(events: Sequence[Event], title: str = "lazyarray trace") -> str:
+def page(events: Sequence[Event], place: Callable[[str, int], str] | None = None, span: tuple[float, float] | None
+         = None, title: str = "lazyarray trace") -> str:
     """`report` as a page of its own, light or dark as the reader's system is."""
     head = ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="color-scheme" content="light dark">' + element("title", escape(title)) + "</head>\n")
-    return head + element("body", report(events, title=title), "font-family:system-ui,sans-serif;margin:1.5em") \
+    return head + element("body", report(events, place, span, title), "font-family:system-ui,sans-serif;margin:1.5em") \
         + "</html>\n"
 
 
@@ -77,26 +79,27 @@ def timeline(events: Sequence[Event], span: tuple[float, float] | None = None, s
         For a file of its own. Otherwise text has the colour of the page around it.
     """
     lanes = _lanes(events)
+    left = _LONG_LABELS if any("," in label for label, _ in lanes) else _LABELS
     first = min((event.start for event in events), default=0.0)
     last = max((event.start + event.seconds for event in events), default=0.0)
     if span is not None:
         first, last = min(first, span[0]) if events else span[0], max(last, span[1])
-    scale = (_WIDTH - _LEFT - _RIGHT) / max(last - first, 1e-6)
+    scale = (_WIDTH - left - _RIGHT) / max(last - first, 1e-6)
     foot = _TOP + _LANE * len(lanes)
     drawn = []
     for number, (label, found) in enumerate(lanes):
         y = _TOP + _LANE * number
-        drawn.append(_text(label, _LEFT - 10, y + _LANE / 2 + 4, "end"))
-        drawn.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y + _LANE / 2:g}" y2="{y + _LANE / 2:g}"'
+        drawn.append(_text(label, left - 10, y + _LANE / 2 + 4, "end"))
+        drawn.append(f'<line x1="{left}" x2="{_WIDTH - _RIGHT}" y1="{y + _LANE / 2:g}" y2="{y + _LANE / 2:g}"'
                      ' stroke="currentColor" stroke-opacity=".15"/>')
         for block in blocks(found, 1 / scale):
-            x, width = _LEFT + (block.start - first) * scale, max((block.stop - block.start) * scale, 1.5)
+            x, width = left + (block.start - first) * scale, max((block.stop - block.start) * scale, 1.5)
             drawn.append(f'<rect x="{min(x, _WIDTH - _RIGHT - width):.2f}" y="{y + 4}" width="{width:.2f}"'
                          f' height="{_LANE - 8}" rx="1.5" fill="{COLOURS[found[0].kind]}">'
                          f"{element('title', escape(_tooltip(block)))}</rect>")
     unit, divisor, digits, ticks = _ticks(last - first)
     for moment in ticks:
-        x = _LEFT + moment * scale
+        x = left + moment * scale
         drawn.append(f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{_TOP}" y2="{foot + 4}" stroke="currentColor"'
                      ' stroke-opacity=".25"/>')
         drawn.append(_text(f"{moment / divisor:.{digits}f}" + (f" {unit}" if moment == ticks[-1] else ""), x, foot + 17,
@@ -166,10 +169,9 @@ def _by_line(rows: Sequence[Sequence[str]]) -> str:
     drawn = [[cell(name, head=True, right=number in _NUMBERS) for number, name in enumerate(LINE_COLUMNS)]]
     for row in rows:
         where, kind, *rest, code, why = row
-        mark = element("span", "\u25a0", f"color:{COLOURS[kind]}", **{"aria-hidden": "true"})
-        kind_cell = cell(kind).replace(">", f">{mark} ", 1)
-        drawn.append([cell(where), kind_cell, *(cell(text, right=True) for text in rest),
-                      cell(clipped(code, 100), code=True), cell(clipped(why, 120))])
+        mark = element("span", "\u25a0", f"color:{COLOURS[kind]}", **{"aria-hidden": "true"}) + " "
+        drawn.append([cell(where, most=40), cell(kind, mark=mark), *(cell(text, right=True) for text in rest),
+                      cell(code, code=True, most=60), cell(why, most=80)])
     return table(drawn)
 
 
