@@ -1,0 +1,170 @@
+"""Magics for IPython and Jupyter: ``%load_ext lazyarray``.
+
+``%%lazy_trace`` runs a cell and shows its copies, fallbacks and waits by line, and when they were: as HTML with a
+picture in notebooks, as text in terminals. All that it shows comes from `lazyarray.trace`, which needs no IPython.
+``%lazy_off`` and ``%lazy_on`` set ``options(lazy=...)`` for the whole process.
+"""
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import CodeType
+from typing import Any
+
+from lazyarray import reports, reports_html
+from lazyarray.options import options
+from lazyarray.trace import trace
+
+NAMES = {"lazy_trace": "line_cell", "lazy_off": "line", "lazy_on": "line"}
+
+OFF = ("lazyarray is off: asarray and GPU functions give NumPy arrays, fetched at once. "
+       "Run the cells that make the arrays again; %lazy_on turns it on.")
+ON = "lazyarray is on: asarray and GPU functions give lazy arrays. Run the cells that make the arrays again."
+
+
+class Report:
+    """What one cell copied: HTML in a notebook, a table of text in a terminal.
+
+    Attributes
+    ----------
+    trace : lazyarray.trace
+        The events.
+    seconds : float
+        How long the cell ran.
+    """
+
+    def __init__(self, found: trace, span: tuple[float, float], place: Callable[[str, int], str]) -> None:
+        self.trace, self.seconds = found, span[1] - span[0]
+        self._span, self._place = span, place
+
+    @property
+    def title(self) -> str:
+        """How long the cell ran, and whether lazyarray was off."""
+        return f"{self.seconds * 1e3:.1f} ms" + ("" if options.get().lazy else ", with lazyarray off")
+
+    def page(self) -> str:
+        """A web page of the report."""
+        return reports_html.page(self.trace.events, self._place, self._span, self.title)
+
+    def timeline(self) -> str:
+        """The picture alone, as the text of an SVG file."""
+        return reports_html.timeline(self.trace.events, self._span, standalone=True)
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{reports.line_table(self.trace.events, self._place)}"
+
+    def _repr_html_(self) -> str:
+        return reports_html.report(self.trace.events, self._place, self._span, self.title)
+
+
+def load(shell: Any) -> None:
+    """Register the magics with a shell (``%load_ext lazyarray``)."""
+    from IPython.core.error import UsageError
+    from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+    @magic_arguments("%lazy_trace")
+    @argument("-o", "--output", metavar="NAME", help="keep the `lazyarray.trace` in this variable")
+    @argument("-p", "--process", action="store_true", help="hear what other threads copy meanwhile, too")
+    @argument("--html", metavar="FILE", help="write the report to this file, as a web page")
+    @argument("--svg", metavar="FILE", help="write the timeline to this file, as a picture")
+    @argument("statement", nargs="*", help="what to run (%%lazy_trace: what is below it in the cell)")
+    def lazy_trace(line: str, cell: str | None = None) -> None:
+        """Run a cell, or a statement, and show what it copies between the sides, by line, with bytes and time."""
+        __tracebackhide__ = True
+        chosen, statement = _arguments(lazy_trace, line, parse_argstring)
+        if cell is not None and statement:
+            raise UsageError(f"%%lazy_trace takes options only, and the code below them; not {statement!r}")
+        if not (statement if cell is None else cell.strip()):
+            raise UsageError("%lazy_trace: there is nothing to run")
+        # With a first line in place of the magic's own, line numbers are those of the cell.
+        source = statement if cell is None else f"# %%lazy_trace\n{cell}"
+        name, runs = _compiled(shell, source, UsageError)
+        found = trace(process=chosen.process)
+        start = perf_counter()
+        try:
+            with found:
+                for code in runs:
+                    exec(code, shell.user_global_ns, shell.user_ns)
+        finally:
+            _show(shell, Report(found, (start, perf_counter()), _places(shell, name)), chosen)
+
+    def lazy_off(line: str) -> None:
+        """Let `asarray` and GPU functions give NumPy arrays, to compare a program with and without lazy arrays."""
+        options.set(lazy=False)
+        print(OFF)
+
+    def lazy_on(line: str) -> None:
+        """Let `asarray` and GPU functions give lazy arrays again."""
+        options.set(lazy=True)
+        print(ON)
+
+    for magic in (lazy_trace, lazy_off, lazy_on):
+        shell.register_magic_function(magic, NAMES[magic.__name__], magic.__name__)
+
+
+def unload(shell: Any) -> None:
+    """Take the magics away, and undo ``%lazy_off`` (``%unload_ext lazyarray``)."""
+    options.set(lazy=True)
+    for name in NAMES:
+        for magics in shell.magics_manager.magics.values():
+            magics.pop(name, None)
+
+
+def _arguments(magic: Any, line: str, parse: Callable[[Any, str], Any]) -> tuple[Any, str]:
+    """The options of a line, and the statement after them, untouched by the rules of a command line."""
+    words, rest = [], line
+    takes_value = {"-o", "--output", "--html", "--svg"}
+    while rest.startswith("-") and (parts := rest.split(None, 1)):
+        words.append(parts[0])
+        rest = parts[1] if len(parts) > 1 else ""
+        if parts[0] in takes_value and rest:
+            parts = rest.split(None, 1)
+            words.append(parts[0])
+            rest = parts[1] if len(parts) > 1 else ""
+    return parse(magic, " ".join(words)), rest
+
+
+def _compiled(shell: Any, source: str, error: type[Exception]) -> tuple[str, list[CodeType]]:
+    """The name under which tracebacks find the cell's lines, and its code, the last expression to be displayed."""
+    __tracebackhide__ = True
+    source = shell.transform_cell(source)
+    number = getattr(shell.displayhook.exec_result, "execution_count", None) or shell.execution_count
+    name = shell.compile.cache(source, number)
+    nodes = shell.transform_ast(shell.compile.ast_parse(source, name)).body
+    shown = {"all": len(nodes), "none": 0}.get(shell.ast_node_interactivity, 1)
+    if nodes and shown == 1 and shell.ast_node_interactivity != "last" and not isinstance(nodes[-1], ast.Expr):
+        shown = 0
+    quiet, loud = nodes[: len(nodes) - shown], nodes[len(nodes) - shown:]
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    with shell.compile.extra_flags(flags):
+        runs = [shell.compile(ast.Module(quiet, []), name, "exec")] if quiet else []
+        runs += [shell.compile(ast.Interactive([node]), name, "single") for node in loud]
+    if any(code.co_flags & inspect.CO_COROUTINE for code in runs):
+        raise error("%lazy_trace can't await; put `with lazyarray.trace() as t:` around it, and show `t` after it")
+    return name, runs
+
+
+def _places(shell: Any, cell: str) -> Callable[[str, int], str]:
+    """Names for lines: of this cell by their number, of others by their cell's, of files by the file's."""
+    def place(filename: str, lineno: int) -> str:
+        if filename == cell:
+            return f"line {lineno}"
+        known = shell.compile.format_code_name(filename)
+        return f"{known[1] if known else Path(filename).name}:{lineno}"
+    return place
+
+
+def _show(shell: Any, report: Report, chosen: Any) -> None:
+    from IPython.display import display
+
+    if chosen.output:
+        shell.push({chosen.output: report.trace})
+    for path, text in ((chosen.html, report.page), (chosen.svg, report.timeline)):
+        if path:
+            Path(path).write_text(text(), encoding="utf-8")
+    sys.stdout.flush()      # what the cell printed comes first
+    display(report)
