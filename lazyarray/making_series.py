@@ -45,7 +45,7 @@ def _numbers(*values: Any) -> None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
+def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
     check_device(device)
     if stop is None:
         start, stop = 0, start

@@ -20,6 +20,7 @@ from ..array import LazyNdarray, LazyScalar
 from ..devices import current as current_device
 from ..digest import digest
 from ..storage import Storage
+from ..writable import writeable
 
 
 def register(module: ModuleType) -> None:
@@ -130,7 +131,8 @@ def size_of(x: LazyNdarray) -> int:
     storage = x._self_storage
     if type(storage) is not Storage:
         return _host_size(x)
-    return min(x.nbytes, storage.nbytes) * storage.homes    # elements of stride 0 lie in the same place
+    apart = (n for n, stride in zip(x.shape, x.strides) if stride)  # the others lie in the same place
+    return math.prod(apart) * x.itemsize * storage.homes
 
 
 def _host_size(x: LazyNdarray) -> int:
@@ -158,7 +160,7 @@ def to_frames(x: LazyNdarray, context: Any = None) -> tuple[dict[str, Any], list
     """Header and frames of ``distributed``'s family "dask": the host copy's own memory, as of an ndarray."""
     from distributed.protocol.numpy import serialize_numpy_ndarray
     header, frames = serialize_numpy_ndarray(wrap.host_of(x, "sent by distributed"), context)
-    return {"array": header, "writeable": bool(x.flags.writeable)}, frames
+    return {"array": header, "writeable": writeable(wrap.outline_of(x))}, frames
 
 
 def from_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:
@@ -176,7 +178,7 @@ def to_device_frames(x: LazyNdarray) -> tuple[dict[str, Any], list]:
     with storage.place():
         array = device.contiguous(wrap.device_of(x, "sent by distributed"))
         frame = device.view(array, (array.nbytes,), np.dtype(np.uint8), (1,), 0)
-    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": bool(x.flags.writeable)}, [frame]
+    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(wrap.outline_of(x))}, [frame]
 
 
 def from_device_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:

@@ -1,0 +1,138 @@
+"""Dask's `distributed`: what travels between processes, what is spilled, and a cluster on this machine."""
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.testing import assert_copies
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs on the host")
+
+from distributed.protocol import deserialize, serialize  # noqa: E402
+from distributed.protocol.pickle import dumps, loads  # noqa: E402
+
+PLAIN = np.random.default_rng(0).random((300, 200))
+
+ARRAYS = {
+    "plain": lambda x: x,
+    "transposed": lambda x: x.T,
+    "every other row": lambda x: x[::2],
+    "backwards": lambda x: x[::-1, ::-1],
+    "empty": lambda x: x[:0],
+    "0-d": lambda x: x[3, 3:4].reshape(()),
+    "broadcast": lambda x: np.broadcast_to(x[0], (10, 200)),
+    "complex": lambda x: x + 1j,
+    "half": lambda x: x.astype("f2"),
+    "masks": lambda x: x > 0.5,
+    "strings": lambda x: lazyarray.asarray(np.array(["a", "bb"])),
+    "objects": lambda x: lazyarray.asarray(np.array([1, None, "x"], dtype=object)),
+    "records": lambda x: lazyarray.asarray(np.zeros(3, "f4,i2")),
+    "dates": lambda x: lazyarray.asarray(np.arange(3).astype("M8[s]")),
+}
+
+
+def sent(header, frames):
+    """What arrives on the other side of a socket."""
+    return pickle.loads(pickle.dumps(header)), [bytes(frame) for frame in frames]
+
+
+@pytest.mark.parametrize("serializers", [None, ("cuda", "dask", "pickle"), ("pickle",)], ids=["dask", "cuda", "pickle"])
+@pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
+def test_what_is_sent_arrives(make, serializers):
+    x = make(lazyarray.asarray(PLAIN))
+    header, frames = serialize(x, serializers=serializers, on_error="raise")
+    if header["serializer"] != "cuda":
+        header, frames = sent(header, frames)
+    got = deserialize(header, frames)
+    assert lazyarray.is_lazy(got) and got.dtype == x.dtype and got.shape == x.shape
+    assert np.asarray(got).tolist() == np.asarray(x).tolist()
+    if x.flags.forc or serializers != ("pickle",):      # NumPy's pickles of others are of a copy
+        assert got.flags.writeable == x.flags.writeable
+    if got.size and got.flags.writeable and got.ndim:
+        got[0] = got[-1]        # the frames are nobody's
+
+
+@pytest.mark.parametrize("family", ["dask", "pickle"])
+def test_the_bytes_are_copied_to_the_host_once_and_uploaded_where_they_are_needed(family):
+    x = lazyarray.asarray(PLAIN) * 2
+    with assert_copies(0, 1, nbytes=PLAIN.nbytes):
+        header, frames = serialize(x, serializers=(family,), on_error="raise")
+        serialize(x, serializers=(family,), on_error="raise")
+    assert header["serializer"] == family
+    assert sum(len(memoryview(frame).cast("B")) for frame in frames) < PLAIN.nbytes + 1000
+    with assert_copies(0, 0):
+        got = deserialize(*sent(header, frames))
+    with assert_copies(1, 0, nbytes=PLAIN.nbytes):
+        got += 1
+    np.testing.assert_array_equal(np.asarray(got), PLAIN * 2 + 1)
+
+
+def test_frames_are_the_host_copy_itself():
+    x = lazyarray.asarray(PLAIN)
+    _, (frame,) = serialize(x, on_error="raise")
+    assert np.shares_memory(np.frombuffer(frame), np.asarray(x))
+    del x
+    others = [np.asarray(lazyarray.asarray(PLAIN) * 0) for _ in range(3)]
+    np.testing.assert_array_equal(np.frombuffer(frame).reshape(PLAIN.shape), PLAIN)
+    assert not any(other.any() for other in others)
+
+
+def test_collections_and_scalars():
+    x = lazyarray.asarray(PLAIN)
+    header, frames = serialize([x, {"key": x[0]}, x.sum()], on_error="raise")
+    first, second, total = deserialize(*sent(header, frames))
+    np.testing.assert_array_equal(np.asarray(first), PLAIN)
+    np.testing.assert_array_equal(np.asarray(second["key"]), PLAIN[0])
+    assert total == x.sum() and type(total) is np.float64
+
+
+def test_opened_without_a_device(monkeypatch):
+    header, frames = sent(*serialize(lazyarray.asarray(PLAIN), on_error="raise"))
+    pickled = dumps(lazyarray.asarray(PLAIN))
+    monkeypatch.setattr(type(lazyarray.device()), "usable", lambda self: "there is no GPU here")
+    for got in (deserialize(header, frames), loads(pickled)):
+        assert lazyarray.is_lazy(got)
+        np.testing.assert_allclose(float((got * 2).sum()), PLAIN.sum() * 2)
+
+
+def test_device_memory_goes_as_it_is():
+    x = lazyarray.asarray(PLAIN)
+    if lazyarray.device().name != "cuda":
+        header, _ = serialize(x, serializers=("cuda", "dask"), on_error="raise")
+        assert header["serializer"] == "dask"
+        return
+    x = x.T * 2
+    with lazyarray.no_transfers():
+        header, frames = serialize(x, serializers=("cuda",), on_error="raise")
+        got = deserialize(header, frames)
+    assert got.shape == x.shape and frames[0].nbytes == PLAIN.nbytes
+    np.testing.assert_array_equal(np.asarray(got), PLAIN.T * 2)
+    got[0, 0] = 7       # it shares the memory of the frame
+    assert float(frames[0].view(np.float64)[0]) == 7
+
+
+def test_spilled_and_brought_back(tmp_path):
+    from distributed.spill import SpillBuffer
+    arrays = {f"key-{i}": lazyarray.asarray(PLAIN + i) for i in range(4)}
+    buffer = SpillBuffer(str(tmp_path), target=int(PLAIN.nbytes * 2.5))
+    for key, x in arrays.items():
+        buffer[key] = x
+    assert len(buffer.memory) == 2 and len(buffer.disk) == 2
+    for i, key in enumerate(arrays):
+        got = buffer[key]
+        assert lazyarray.is_lazy(got)
+        np.testing.assert_array_equal(np.asarray(got), PLAIN + i)
+
+
+def test_what_lies_on_both_sides_is_spilled_sooner(tmp_path):
+    from distributed.spill import SpillBuffer
+    buffer = SpillBuffer(str(tmp_path), target=int(PLAIN.nbytes * 2.5))
+    for i in range(2):
+        x = lazyarray.asarray(PLAIN + i)
+        np.asarray(x)
+        buffer[f"key-{i}"] = x
+    assert len(buffer.memory) == 1
