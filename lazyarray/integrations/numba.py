@@ -1,0 +1,52 @@
+"""Numba: compiled functions take lazy arrays, as arguments and to write into.
+
+Numba types a lazy array as the ndarray that it says it is, so that one compiled function serves both; only the code
+that opens an argument asks for the ndarray struct. Here it makes an alias of whatever has none, and goes on with that.
+Functions that Numba compiled, or cached on disk, before lazyarray was imported keep the old code: for a lazy array they
+raise TypeError ("can't unbox array").
+"""
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+def register(numba: ModuleType) -> None:
+    """Let the arguments of compiled functions be lazy arrays."""
+    from llvmlite import ir
+    from numba.core import boxing, cgutils, types
+    from numba.core.pythonapi import _unboxers
+    from numba.extending import NativeValue
+
+    unbox_ndarray = boxing.unbox_array
+
+    def unbox(typ: Any, obj: Any, c: Any) -> Any:
+        builder, api = c.builder, c.pyapi
+        native = c.context.make_array(typ)(c.context, builder)
+        # The adaptor that takes no reference, which `api` lends only to code without Numba's memory manager: here it
+        # only tells whether there is a struct.
+        adapt = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.IntType(32), [api.pyobj, api.voidptr]), "numba_adapt_ndarray")
+        has_none = cgutils.is_not_null(builder, builder.call(
+            adapt, (obj, builder.bitcast(native._getpointer(), api.voidptr))))
+        array = cgutils.alloca_once_value(builder, obj)
+        alias = cgutils.alloca_once_value(builder, cgutils.get_null_value(api.pyobj))
+        with builder.if_then(has_none, likely=False):
+            asarray = api.unserialize(api.serialize_object(np.asarray))
+            made = api.call_function_objargs(asarray, (obj,))
+            api.decref(asarray)
+            builder.store(made, array)
+            builder.store(made, alias)
+        value = cgutils.alloca_once(builder, c.context.get_value_type(typ), zfill=True)
+        failed = cgutils.alloca_once_value(builder, cgutils.true_bit)
+        with builder.if_then(cgutils.is_not_null(builder, builder.load(array)), likely=True):
+            opened = unbox_ndarray(typ, builder.load(array), c)
+            builder.store(opened.value, value)
+            builder.store(opened.is_error, failed)
+        api.decref(builder.load(alias))     # what was opened holds it now
+        return NativeValue(builder.load(value), is_error=builder.load(failed))
+
+    # `numba.extending.unbox` refuses a second rule for a type.
+    _unboxers.functions[types.Array] = unbox
