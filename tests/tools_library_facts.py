@@ -23,8 +23,8 @@ MODULES = {
         "sparse.linalg", "spatial", "spatial.distance", "special", "stats",
     ),
     "cucim.skimage": (
-        "color", "exposure", "feature", "filters", "measure", "metrics", "morphology", "registration", "restoration",
-        "segmentation", "transform", "util",
+        "color", "exposure", "feature", "filters", "filters.rank", "measure", "metrics", "morphology", "registration",
+        "restoration", "segmentation", "transform", "util",
     ),
 }  # fmt: skip
 HEADER = '''"""What CuPy {cupy} has of SciPy, and cuCIM {cucim} of scikit-image: generated, not written by hand.

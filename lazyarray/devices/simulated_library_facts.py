@@ -192,6 +192,34 @@ FUNCTIONS = {
         'image=None, nbins=256, return_all=False, *, hist=None': 'threshold_isodata',
         'window_type, shape, warp_kwargs=None': 'window',
     },
+    'cucim.skimage.filters.rank': {
+        (
+            "image, footprint, out=None, mask=None, shift_x=0, shift_y=0, p0=0, *, shifts=None, backend='auto', "
+            'cast_to_uint8=True'
+        ): 'percentile threshold_percentile',
+        (
+            'image, footprint, out=None, mask=None, shift_x=0, shift_y=0, p0=0, p1=1, *, shifts=None, '
+            "backend='auto', cast_to_uint8=True"
+        ): (
+            'autolevel_percentile enhance_contrast_percentile gradient_percentile mean_percentile pop_percentile '
+            'subtract_mean_percentile sum_percentile'
+        ),
+        (
+            'image, footprint, out=None, mask=None, shift_x=0, shift_y=0, s0=10, s1=10, *, shifts=None, '
+            "backend='auto', cast_to_uint8=True"
+        ): 'mean_bilateral pop_bilateral sum_bilateral',
+        (
+            'image, footprint, out=None, mask=None, shift_x=0, shift_y=0, shift_z=0, *, shifts=None, '
+            "backend='auto', cast_to_uint8=True"
+        ): (
+            'autolevel enhance_contrast entropy equalize geometric_mean gradient majority maximum mean minimum '
+            'modal noise_filter pop subtract_mean sum threshold'
+        ),
+        (
+            'image, footprint=None, out=None, mask=None, shift_x=0, shift_y=0, shift_z=0, *, shifts=None, '
+            "backend='auto', cast_to_uint8=True"
+        ): 'median',
+    },
     'cucim.skimage.measure': {
         'coords, center=None, order=3': 'moments_coords_central',
         'coords, degree=2, preserve_ends=False': 'subdivide_polygon',

@@ -1,0 +1,451 @@
+"""Run a host library's own tests with every call made a second time on the device, and say how the two differ.
+
+A pytest plugin; the tests of the library are the questions, its own answers are the truth::
+
+    PYTHONPATH=.:tests python -m pytest -p tools_shadow --shadow skimage:cucim.skimage TESTS --shadow-report FILE
+
+Each public function of the first library that the second one has too is called as the test asks, and once more with
+its arrays on the device. A test sees only the host's answer, so the tests pass as ever; what differs is counted, call
+by call, and written as JSON: type, shape and largest difference of results, errors that only one side raises,
+arguments that were written to. ``--shadow-device numpy`` compares the library with itself (to test this file).
+``python tests/tools_shadow.py FILE ...`` merges reports of several runs and prints them.
+"""
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import sys
+import time
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+HOLDABLE = frozenset("?bhilqBHILQefdFD")
+EXAMPLES = 3
+
+
+class Device:
+    """What the comparison asks of CuPy; NumPy answers for it where there is none."""
+
+    def __init__(self, name: str) -> None:
+        self.xp = importlib.import_module(name)
+        self.array_type = self.xp.ndarray
+        self.is_numpy = name == "numpy"
+
+    def put(self, array: np.ndarray) -> Any:
+        return array.copy() if self.is_numpy else self.xp.asarray(array)
+
+    def get(self, array: Any) -> np.ndarray:
+        return array if self.is_numpy else array.get()
+
+
+class Record:
+    """What was found of one function."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, list[str]] = {}
+        self.errors: dict[str, float] = {}
+        self.written: Counter[str] = Counter()
+        self.seconds = [0.0, 0.0]
+
+    def add(self, kind: str, example: str = "") -> None:
+        self.counts[kind] += 1
+        seen = self.examples.setdefault(kind, [])
+        if example and len(seen) < EXAMPLES and example not in seen:
+            seen.append(example)
+
+    def error(self, dtype: str, size: float) -> None:
+        self.errors[dtype] = max(self.errors.get(dtype, 0.0), size)
+
+    def as_dict(self) -> dict[str, Any]:
+        kept = {kind: seen for kind, seen in self.examples.items() if seen}
+        return {"counts": dict(self.counts), "errors": self.errors, "written": dict(self.written),
+                "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
+
+
+class Shadow:
+    """The wrappers, and what they found."""
+
+    def __init__(self, host: str, twin: str, device: Device) -> None:
+        self.host, self.twin, self.device = host, twin, device
+        self.records: dict[str, Record] = {}
+        self.inside = False
+        self.test = ""
+
+    def install(self) -> None:
+        modules = [importlib.import_module(self.host)]
+        for info in pkgutil.walk_packages(modules[0].__path__, self.host + ".", onerror=lambda name: None):
+            if ".tests" in info.name or "_plugins" in info.name or info.name.split(".")[1] == "conftest":
+                continue
+            try:
+                modules.append(importlib.import_module(info.name))
+            except Exception as error:  # noqa: BLE001 an optional part of the library is not there
+                print("not imported:", info.name, error, file=sys.stderr)
+        replaced: dict[int, Callable[..., Any]] = {}
+        found = sorted(self.pairs(), key=lambda pair: (pair[0].count("."), len(pair[0])))
+        for path, function, twin in found:
+            if id(function) not in replaced:    # the shortest path is the public one
+                self.records[path] = Record()
+                replaced[id(function)] = self.wrapper(path, function, twin)
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                if id(value) in replaced and inspect.isroutine(value):
+                    setattr(module, name, replaced[id(value)])
+
+    def pairs(self) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+        """(public path, host function, device function) of every function that both libraries have."""
+        root = importlib.import_module(self.host)
+        public = [""] + [i.name[len(self.host):] for i in pkgutil.walk_packages(root.__path__, self.host + ".",
+                                                                              onerror=lambda name: None)
+                         if not any(part.startswith("_") for part in i.name.split("."))]
+        for suffix in public:
+            try:
+                module = importlib.import_module(self.host + suffix)
+                other = importlib.import_module(self.twin + suffix)
+            except ImportError:
+                continue
+            for name in getattr(module, "__all__", None) or dir(module):
+                function, twin = getattr(module, name, None), getattr(other, name, None)
+                if not name.startswith("_") and inspect.isroutine(function) and callable(twin):
+                    yield f"{self.host}{suffix}.{name}", function, twin
+
+    # -- one call --------------------------------------------------------------------------------
+
+    def wrapper(self, path: str, function: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
+        record = self.records[path]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self.inside:
+                return function(*args, **kwargs)
+            arrays = list(leaves((args, kwargs)))
+            reason = self.unfit(arrays)
+            if reason:
+                record.add(reason)
+                return function(*args, **kwargs)
+            self.inside = True
+            try:
+                return self.both(record, function, twin, args, kwargs, arrays)
+            finally:
+                self.inside = False
+
+        return call
+
+    def unfit(self, arrays: list[Any]) -> str:
+        found = [a for a in arrays if isinstance(a, np.ndarray)]
+        if not found:
+            return "no array"
+        if any(type(a) is not np.ndarray for a in found):
+            return "subclass"
+        if any(a.dtype.char not in HOLDABLE or not a.dtype.isnative for a in found):
+            return "dtype not holdable"
+        return ""
+
+    def both(self, record: Record, function: Callable[..., Any], twin: Callable[..., Any], args: Any, kwargs: Any,
+             arrays: list[Any]) -> Any:
+        where = f"{self.test}: {describe(args, kwargs)}"
+        before = {id(a): a.copy() for a in arrays if isinstance(a, np.ndarray)}
+        placed: dict[int, Any] = {}
+        try:
+            on_device = tree((args, kwargs), lambda leaf: self.place(leaf, placed))
+        except (TypeError, RecursionError) as error:
+            record.add("not convertible", f"{where}: {error}")
+            return function(*args, **kwargs)
+        start = time.perf_counter()
+        raised = None
+        result = None
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            try:
+                result = function(*args, **kwargs)
+                if isinstance(result, types.GeneratorType):
+                    result = list(result)
+            except Exception as error:  # noqa: BLE001 it is what is compared
+                raised = error
+        middle = time.perf_counter()
+        found = None
+        failed = None
+        with warnings.catch_warnings(record=True) as given_there:
+            warnings.simplefilter("always")
+            try:
+                found = twin(*on_device[0], **on_device[1])
+                if isinstance(found, types.GeneratorType):
+                    found = list(found)
+                for leaf in leaves(found):
+                    if isinstance(leaf, self.device.array_type):
+                        self.device.get(leaf.ravel()[:1])
+            except Exception as error:  # noqa: BLE001 it is what is compared
+                failed = error
+        record.seconds[0] += middle - start
+        record.seconds[1] += time.perf_counter() - middle
+        self.judge(record, where, (result, raised), (found, failed), (given, given_there))
+        if raised is None and failed is None:
+            self.judge_writes(record, where, function, args, kwargs, before, placed)
+        for warning in given:       # told anew, as if the test had called the function itself
+            warnings.warn(warning.message, warning.category, stacklevel=4)
+        if raised is not None:
+            raise raised
+        return result
+
+    def place(self, leaf: Any, placed: dict[int, Any]) -> Any:
+        if isinstance(leaf, np.ndarray):
+            if id(leaf) not in placed:
+                placed[id(leaf)] = self.device.put(leaf)
+            return placed[id(leaf)]
+        return copy.deepcopy(leaf) if isinstance(leaf, (np.random.Generator, np.random.RandomState)) else leaf
+
+    # -- the verdict -----------------------------------------------------------------------------
+
+    def judge(self, record: Record, where: str, host: tuple[Any, Any], there: tuple[Any, Any],
+              given: tuple[Any, Any]) -> None:
+        result, raised = host
+        found, failed = there
+        if raised is not None and failed is not None:
+            record.add("both raise" if type(raised) is type(failed) else "both raise, other type")
+        elif raised is not None:
+            record.add("only host raises", f"{where}: {type(raised).__name__}: {raised}"[:400])
+        elif failed is not None:
+            record.add("device fails", f"{where}: {type(failed).__name__}: {failed}"[:500])
+        else:
+            names = [{w.category.__name__ for w in ws if not issubclass(w.category, DeprecationWarning)}
+                     for ws in given]
+            if names[0] - names[1]:
+                record.add("warning missing", f"{where}: {sorted(names[0] - names[1])}")
+            if names[1] - names[0]:
+                record.add("warning added", f"{where}: {sorted(names[1] - names[0])}")
+            differences = list(self.compare(record, result, found, ""))
+            for kind, text in differences:
+                record.add(kind, f"{where}: {text}"[:400])
+            if not differences:
+                record.add("same")
+
+    def compare(self, record: Record, host: Any, there: Any, at: str) -> Iterator[tuple[str, str]]:
+        """(kind of difference, what it is) for each place where two results differ."""
+        numeric = (np.ndarray, np.generic, bool, int, float, complex)
+        if isinstance(host, (list, tuple)):
+            if not isinstance(there, (list, tuple)):
+                if isinstance(there, self.device.array_type) and len(host) == len(there):
+                    yield "structure", f"{at} {type(host).__name__} is a device array {there.shape} {there.dtype}"
+                    return
+                yield "structure", f"{at} {type(host).__name__} is {type(there).__name__}"
+                return
+            if len(host) != len(there):
+                yield "structure", f"{at} {len(host)} items are {len(there)}"
+                return
+            if type(host) is not type(there):
+                yield "container", f"{at} {type(host).__name__} is {type(there).__name__}"
+            for i, (h, d) in enumerate(zip(host, there)):
+                yield from self.compare(record, h, d, f"{at}[{i}]")
+        elif isinstance(host, dict):
+            if not isinstance(there, dict) or host.keys() != there.keys():
+                yield "structure", f"{at} dict is {type(there).__name__}"
+                return
+            for key in host:
+                yield from self.compare(record, host[key], there[key], f"{at}[{key!r}]")
+        elif isinstance(host, numeric) and isinstance(there, (*numeric, self.device.array_type)):
+            yield from self.compare_values(record, host, there, at)
+        elif host is None or isinstance(host, (str, slice, np.dtype, type)):
+            if host != there:
+                yield "value", f"{at} {host!r} is {there!r}"
+        elif type(host).__name__ == type(there).__name__ and hasattr(host, "__dict__"):
+            for name in [n for n in dir(host) if not n.startswith("_")]:
+                values = [attribute(obj, name) for obj in (host, there)]
+                if not any(isinstance(v, Exception) or callable(v) or inspect.ismodule(v) for v in values):
+                    yield from self.compare(record, values[0], values[1], f"{at}.{name}")
+                elif isinstance(values[0], Exception) != isinstance(values[1], Exception):
+                    yield "attribute", f"{at}.{name}: {values[0]!r:.80} is {values[1]!r:.120}"
+        else:
+            yield "object", f"{at} {type(host).__name__} is {type(there).__name__}"
+
+    def compare_values(self, record: Record, host: Any, there: Any, at: str) -> Iterator[tuple[str, str]]:
+        h = np.asarray(host)
+        lies_there = isinstance(there, self.device.array_type)
+        d = self.device.get(there) if lies_there else np.asarray(there)
+        if isinstance(host, np.ndarray) and not lies_there:
+            yield "host array", f"{at} is {type(there).__name__}"
+        if h.shape != d.shape:
+            yield "shape", f"{at} {h.shape} is {d.shape}"
+            return
+        python = not isinstance(host, (np.ndarray, np.generic)) or not isinstance(there, (np.ndarray, np.generic,
+                                                                                         self.device.array_type))
+        if h.dtype != d.dtype and not (python and h.dtype.kind == d.dtype.kind):
+            yield "dtype", f"{at} {h.dtype} is {d.dtype}"
+        if python and type(host) is not type(there):
+            yield "scalar type", f"{at} {type(host).__name__} is {type(there).__name__}" + (
+                f" {d.dtype}" if lies_there else "")
+        if h.size == 0 or h.dtype.kind not in "biufc":
+            return
+        if h.dtype.kind in "biu":
+            wrong = int(np.count_nonzero(h != d))
+            record.error("exact", wrong / h.size)
+            if wrong:
+                yield "integers", f"{at} {wrong} of {h.size} {h.dtype} differ, by up to {largest(h, d)}"
+            return
+        odd = np.isfinite(h) != np.isfinite(d)
+        odd |= np.isnan(h) != np.isnan(d)
+        if odd.any():
+            yield "nan or inf", f"{at} {int(odd.sum())} of {h.size}"
+        fine = np.isfinite(h) & np.isfinite(d)
+        if not fine.any():
+            return
+        kind = np.complex128 if h.dtype.kind == "c" else np.float64
+        difference = np.abs(h[fine].astype(kind) - d[fine].astype(kind)).max()
+        scale = np.abs(h[fine].astype(kind)).max() or 1.0
+        size = float(difference / scale)
+        record.error(str(h.dtype), size)
+        if size > {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}.get(str(h.dtype), 1e-8):
+            yield "values", f"{at} {h.dtype} differ by {size:.1e} of the largest"
+
+    def judge_writes(self, record: Record, where: str, function: Callable[..., Any], args: Any, kwargs: Any,
+                     before: dict[int, np.ndarray], placed: dict[int, Any]) -> None:
+        try:
+            bound = inspect.signature(function).bind(*args, **kwargs).arguments
+        except (TypeError, ValueError):
+            bound = dict(enumerate(args)) | kwargs
+        for name, value in bound.items():
+            if not isinstance(value, np.ndarray) or value.size == 0:
+                continue
+            was = before[id(value)]
+            wrote = value.tobytes() != was.tobytes()
+            there = self.device.get(placed[id(value)])
+            wrote_there = there.tobytes() != was.tobytes()
+            if wrote or wrote_there:
+                record.written[str(name)] += 1
+            if wrote != wrote_there:
+                record.add("writes", f"{where}: {name} is written by {'the host' if wrote else 'the device'} only")
+
+
+# -- walking ---------------------------------------------------------------------------------------
+
+def leaves(obj: Any) -> Iterator[Any]:
+    if isinstance(obj, (list, tuple)):
+        for item in obj:
+            yield from leaves(item)
+    elif isinstance(obj, dict):
+        yield from leaves(list(obj.values()))
+    else:
+        yield obj
+
+
+def tree(obj: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(obj, (list, tuple)):
+        items = [tree(item, change) for item in obj]
+        return type(obj)(*items) if hasattr(obj, "_fields") else type(obj)(items)
+    if isinstance(obj, dict):
+        return {key: tree(value, change) for key, value in obj.items()}
+    return change(obj)
+
+
+def attribute(obj: Any, name: str) -> Any:
+    """An attribute, or the exception that reading it raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return getattr(obj, name)
+    except Exception as error:  # noqa: BLE001 it is what is compared
+        return error
+
+
+def largest(h: np.ndarray, d: np.ndarray) -> float:
+    return float(np.abs(h.astype(np.float64) - d.astype(np.float64)).max())
+
+
+def describe(args: Any, kwargs: Any) -> str:
+    def one(value: Any) -> str:
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}{list(value.shape)}"
+        return repr(value)[:60].replace("\n", " ")
+
+    return ", ".join([*(one(a) for a in args), *(f"{k}={one(v)}" for k, v in kwargs.items())])[:300]
+
+
+# -- pytest ----------------------------------------------------------------------------------------
+
+_shadow: Shadow | None = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shadow", help="HOST:TWIN, such as skimage:cucim.skimage")
+    parser.addoption("--shadow-device", default="cupy", choices=("cupy", "numpy"))
+    parser.addoption("--shadow-report", help="JSON file to write")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _shadow
+    pair = config.getoption("--shadow")
+    if pair:
+        host, twin = pair.split(":")
+        _shadow = Shadow(host, twin, Device(config.getoption("--shadow-device")))
+        _shadow.install()
+
+
+@pytest.fixture(autouse=True)
+def _shadow_name(request: pytest.FixtureRequest) -> Iterator[None]:
+    if _shadow is not None:
+        _shadow.test = request.node.name[:80]
+    yield
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--shadow-report")
+    if _shadow is None or not path:
+        return
+    found = {name: record.as_dict() for name, record in sorted(_shadow.records.items()) if record.counts}
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=1)
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+FINE = frozenset({"same", "both raise", "no array", "subclass", "dtype not holdable"})
+
+
+def merge(paths: list[str]) -> dict[str, dict[str, Any]]:
+    """The reports of several runs as one."""
+    merged: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        for name, found in report.items():
+            into = merged.setdefault(name, {"counts": Counter(), "errors": {}, "written": Counter(),
+                                            "seconds": [0.0, 0.0], "examples": {}})
+            into["counts"].update(found["counts"])
+            into["written"].update(found["written"])
+            into["seconds"] = [a + b for a, b in zip(into["seconds"], found["seconds"])]
+            for dtype, size in found["errors"].items():
+                into["errors"][dtype] = max(into["errors"].get(dtype, 0.0), size)
+            for kind, seen in found["examples"].items():
+                into["examples"][kind] = (into["examples"].get(kind, []) + seen)[:EXAMPLES]
+    return dict(sorted(merged.items()))
+
+
+def show(merged: dict[str, dict[str, Any]], examples: int = 2) -> None:
+    """A line for each function, and examples of what differs."""
+    for name, found in merged.items():
+        counts = found["counts"]
+        compared = {kind: n for kind, n in counts.items() if kind not in ("no array", "subclass")}
+        if not compared:
+            continue
+        differs = {kind: n for kind, n in compared.items() if kind not in FINE}
+        errors = ", ".join(f"{dtype} {size:.0e}" for dtype, size in found["errors"].items() if size)
+        written = f" writes {dict(found['written'])}" if found["written"] else ""
+        print(f"{'DIFF' if differs else 'same'} {name} {dict(compared)} [{errors}]{written}")
+        for kind in differs:
+            for example in found["examples"].get(kind, [])[:examples]:
+                print(f"      {kind} | {example}")
+
+
+if __name__ == "__main__":
+    show(merge(sys.argv[1:]))
