@@ -106,10 +106,12 @@ def test_an_exception_is_of_a_suite_that_runs(entry):
 # What a test sees of its functions under the plugin
 TESTS = """
 import os
+import types
 
 import numpy as np
 import pytest
 from numpy import sort as renamed
+from numpy._core._multiarray_umath import _vec_string
 
 import lazyarray
 
@@ -157,6 +159,10 @@ def test_parameters(function):
 def test_functions_stay_what_they_are():
     assert isinstance(np.add, np.ufunc) and np.add.nin == 2 and np.linalg.inv.__name__ == "inv"
     assert isinstance(int, type) and type("A", (), {}).__name__ == "A" and type(3) is int
+
+
+def test_compiled_helpers_take_ndarrays_only():
+    assert isinstance(_vec_string, types.BuiltinFunctionType)
 """
 
 

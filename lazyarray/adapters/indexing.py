@@ -88,7 +88,7 @@ def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise
     result = xp.broadcast_to(options_[0].astype(dtype, copy=False), shape)
     for k, choice in enumerate(options_[1:], 1):
         result = xp.where(a == k, choice.astype(dtype, copy=False), result)
-    return result.copy() if n == 1 else result
+    return xp.array(result, order="C")
 
 
 def compress(xp: Any, /, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
@@ -122,7 +122,8 @@ def delete(xp: Any, /, arr: Any, obj: Any, axis: Any = None) -> Any:
     if isinstance(obj, slice):
         start, stop, step = obj.indices(n)
         if step == 1:
-            return xp.concatenate([arr[(*before, slice(start))], arr[(*before, slice(max(start, stop), None))]], axis)
+            kept = [arr[(*before, slice(start))], arr[(*before, slice(max(start, stop), None))]]
+            return _as_new(xp, xp.concatenate(kept, axis), arr)
     if is_device(xp, obj) and obj.dtype == bool:
         if obj.shape != (n,):
             raise ValueError("boolean array argument obj to delete must be one dimensional and match the axis length")
@@ -160,7 +161,12 @@ def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any
     order = np.insert(np.arange(n), where, np.arange(n, n + count))
     if order.size != n + count:
         raise NotOnDevice("an index that only NumPy takes")
-    return gather(xp, [arr, values], order, axis)
+    return _as_new(xp, gather(xp, [arr, values], order, axis), arr)
+
+
+def _as_new(xp: Any, result: Any, arr: Any) -> Any:
+    """`result` in the memory order that NumPy's delete and insert choose after the array that they are given."""
+    return xp.array(result, order="F" if arr.flags.fnc else "C", copy=False)
 
 
 # -- changing what is there ----------------------------------------------------------------------
@@ -312,7 +318,7 @@ def select(xp: Any, /, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     result = xp.broadcast_to(values[-1], shape)
     for condition, value in zip(conditions[::-1], values[-2::-1]):
         result = xp.where(condition, value, result)
-    return result
+    return xp.ascontiguousarray(result) if result.ndim else result
 
 
 def unravel_index(xp: Any, /, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:

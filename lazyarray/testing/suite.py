@@ -11,7 +11,8 @@ What it does is set by environment variables, so that it works through any progr
 
 ``LAZYARRAY_SUITE``
     The package whose functions take lazy arrays, or several with commas between. Functions of its parts belong to it:
-    ``numpy`` includes ``numpy.linalg``. Its tests and its helpers for tests (``numpy.testing``) do not.
+    ``numpy`` includes ``numpy.linalg``. Its tests and its helpers for tests (``numpy.testing``) do not, nor what is
+    compiled and private (``scipy.signal._upfirdn_apply._pad_test``).
 ``LAZYARRAY_SUITE_RESULTS``
     ``1``: ndarrays that these functions return become lazy too, those of creation functions included, so that the
     methods, the operators and the indexing that a test goes on with are tried as well. Otherwise a result stays what
@@ -95,7 +96,7 @@ class Suite:
         place : str
             Module that it was found in, which is its home if it does not name one, as C functions may not.
         """
-        if isinstance(value, type) or type(value) is StandIn:
+        if isinstance(value, type) or type(value) is StandIn or _is_inside(value):
             return value
         if isinstance(value, types.ModuleType):
             home = value.__name__
@@ -205,6 +206,12 @@ class Suite:
         if path:
             report = {"tests": self.outcomes, "calls": self.calls, "arrays": self.arrays}
             Path(path).write_text(json.dumps(report, indent=1))
+
+
+def _is_inside(value: Any) -> bool:
+    """Whether it is a compiled helper, which takes what its callers have made ndarrays of, and nothing else."""
+    return getattr(value, "__name__", "").startswith("_") and not isinstance(
+        value, (types.FunctionType, types.ModuleType, np.ufunc))
 
 
 class StandIn(wrapt.BaseObjectProxy):
