@@ -14,6 +14,8 @@ from lazyarray.errors import (
     TransferError,
 )
 from lazyarray.integrations import on_import as _on_import
+from lazyarray.integrations.routing import disable, enable, enabled
+from lazyarray.integrations.routing import from_environment as _enable_from_environment
 from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
@@ -31,6 +33,9 @@ __all__ = [
     "asdevice",
     "asnumpy",
     "device",
+    "disable",
+    "enable",
+    "enabled",
     "is_lazy",
     "no_transfers",
     "options",
@@ -38,3 +43,18 @@ __all__ = [
 ]
 
 _on_import.activate()     # last of all: what is imported already is registered with at once
+_enable_from_environment()
+
+
+def load_ipython_extension(ipython: object) -> None:
+    """``%load_ext lazyarray``: the magics ``%%lazy_trace``, ``%lazy_off`` and ``%lazy_on``."""
+    from lazyarray.integrations import ipython as magics
+
+    magics.load(ipython)
+
+
+def unload_ipython_extension(ipython: object) -> None:
+    """``%unload_ext lazyarray``."""
+    from lazyarray.integrations import ipython as magics
+
+    magics.unload(ipython)

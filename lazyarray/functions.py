@@ -177,6 +177,10 @@ UFUNCS: dict[np.ufunc, str | _Function] = {
 #: (Ufunc, kind of the numbers in its loop) -> adapter that comes before the name in `UFUNCS`.
 UFUNC_BY_KIND: dict[tuple[np.ufunc, str], _Function] = _ufunc_adapters.BY_KIND
 
+#: Ufunc of another library -> what gives the device's function for it here and now, or raises NotOnDevice. Filled
+#: while somebody has that library's calls sent to the device.
+FOREIGN_UFUNCS: dict[np.ufunc, Callable[[], _Function]] = {}
+
 _STRING_UFUNCS = (
     "_center _expandtabs _expandtabs_length _ljust _lstrip_chars _lstrip_whitespace _partition _partition_index "
     "_replace _rjust _rpartition _rpartition_index _rstrip_chars _rstrip_whitespace _slice _strip_chars "

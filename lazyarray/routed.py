@@ -1,14 +1,14 @@
-"""Which libraries' calls go to the device here: a stack of choices in a ContextVar, and the process-wide ones below it.
+"""Which libraries' calls go to the device here: a stack of choices in a ContextVar, and the process-wide one below it.
 
 It lies below the devices, since what the simulated device computes with, a host library, must not be sent back to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["NOTHING", "Choice", "current", "default", "scopes", "set_default", "unrouted"]
@@ -20,14 +20,20 @@ class Choice:
 
     Attributes
     ----------
-    libraries : frozenset of str
-        Names of the libraries whose functions are.
-    numpy : bool
-        Whether large host arrays go too, beside lazy ones.
+    modules : mapping of str to bool
+        Modules of host libraries whose functions are, and whether they are for large host arrays too.
     """
 
-    libraries: frozenset[str] = frozenset()
-    numpy: bool = False
+    modules: Mapping[str, bool] = field(default_factory=dict)
+
+    def with_(self, modules: Iterable[str], numpy: bool) -> Choice:
+        """These modules too; what is sent for host arrays stays so."""
+        return Choice({**self.modules, **{name: numpy or self.modules.get(name, False) for name in modules}})
+
+    def without(self, modules: Iterable[str] | None) -> Choice:
+        """These modules no more, or none at all."""
+        left_out = self.modules if modules is None else frozenset(modules)
+        return Choice({name: numpy for name, numpy in self.modules.items() if name not in left_out})
 
 
 NOTHING = Choice()

@@ -95,6 +95,8 @@ def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
     """The device's function for a ufunc, in a loop of this kind of numbers; NotOnDevice if there is none."""
     entry = functions.UFUNC_BY_KIND.get((ufunc, kind)) or functions.UFUNCS.get(ufunc)
     if entry is None:
+        if ufunc in functions.FOREIGN_UFUNCS:
+            return functions.FOREIGN_UFUNCS[ufunc]()
         raise NotOnDevice(functions.UFUNC_HOST_ONLY.get(ufunc, "the device has no such ufunc"))
     if isinstance(entry, str):
         return getattr(devices.current().xp, entry)
@@ -178,7 +180,8 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
-            if plain and not known and ufunc.nout == 1 and ufunc.signature is None:
+            # What a foreign one runs depends on where it is called.
+            if plain and not known and ufunc.nout == 1 and ufunc.signature is None and ufunc in functions.UFUNCS:
                 _remember(ufunc, key, function, dtypes)
             return results
         return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))

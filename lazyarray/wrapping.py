@@ -20,7 +20,7 @@ _Writes = tuple[str, ...] | None
 
 def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
         writes: _Writes = (), host: Callable[..., Any] | None = None,
-        signature: Callable[..., Any] | None = None) -> Any:
+        signature: Callable[..., Any] | None = None, reason: str = "there is no such device function") -> Any:
     """One call of a function on device arrays, with lazy, host or device arrays.
 
     Parameters
@@ -37,6 +37,8 @@ def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict
         The same function on NumPy arrays.
     signature : callable, optional
         Whose parameters `writes` names, if not those of `function`.
+    reason : str
+        Why there is no device function.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict
         What the function returns, with lazy arrays in place of device arrays; as it is, if device arrays are
         all the arrays that the caller passed.
     """
-    result = _run(function, args, kwargs, name, writes, host, signature)
+    result = _run(function, args, kwargs, name, writes, host, signature, reason)
     return result if current_options().lazy else at_once(result, (args, kwargs))
 
 
@@ -62,7 +64,7 @@ def at_once(result: Any, arguments: Any) -> Any:
 
 
 def _run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
-         writes: _Writes, host: Callable[..., Any] | None, signature: Callable[..., Any] | None) -> Any:
+         writes: _Writes, host: Callable[..., Any] | None, signature: Callable[..., Any] | None, reason: str) -> Any:
     device = devices.current()
     call = _Call(device, name)
     call.look((args, kwargs))
@@ -70,7 +72,7 @@ def _run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         return function(*args, **kwargs)
     try:
         if function is None:
-            raise NotOnDevice("there is no such device function")
+            raise NotOnDevice(reason)
         if device.usable() is not None:
             raise NotOnDevice(device.usable())
         if host is not None and call.small(current_options().min_bytes):

@@ -1,0 +1,170 @@
+"""What stands in the place of a function while its library is enabled."""
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import wrapt
+
+from .. import routed, wrap, wrapping
+from ..errors import NotOnDevice
+from ..options import current as current_options
+from .twins import Twin
+
+LARGE = 1 << 20
+"""Bytes from which host arrays go to the device where they are asked to, unless ``options(min_bytes=...)`` says."""
+
+
+class Router(wrapt.BaseObjectProxy):
+    """A function that runs its twin on the device where that is enabled, and an argument is lazy.
+
+    It has the function's attributes, signature and hash, and is equal to it, so that tables keyed by functions find
+    one for the other.
+    """
+
+    def __init__(self, function: Callable[..., Any], twin: Twin) -> None:
+        super().__init__(function)
+        self._self_twin = twin
+        self._self_module = twin.module
+        self._self_key = twin.module + " ufuncs" if isinstance(function, np.ufunc) else twin.module
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        stack = routed.scopes.get()
+        numpy = (stack[-1][1] if stack else routed.default()).modules.get(self._self_module)
+        if numpy is None or not has_lazy(args, kwargs) and not (numpy and has_large(args, kwargs)):
+            return self.__wrapped__(*args, **kwargs)
+        if self._self_twin.kind == "ufunc":
+            return run_ufunc(self._self_twin, inspect.unwrap(self.__wrapped__), args, kwargs)
+        return run(self._self_twin, self.__wrapped__, args, kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None or not hasattr(type(self.__wrapped__), "__get__"):
+            return self
+        return types.MethodType(self, instance)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By name, as the function itself; where the name is the function's again, as that."""
+        place = sys.modules.get(self.__wrapped__.__module__)
+        name = self.__wrapped__.__qualname__
+        return name if getattr(place, name, None) is self else (copy.copy, (self.__wrapped__,))
+
+
+class DeviceUfunc:
+    """Gives the device's function for a ufunc, where its library is enabled: for `functions.FOREIGN_UFUNCS`."""
+
+    def __init__(self, twin: Twin) -> None:
+        self.twin = twin
+
+    def __call__(self) -> Callable[..., Any]:
+        if self.twin.module not in routed.current().modules:
+            raise NotOnDevice(f"{self.twin.module} is not enabled here")
+        function, taken = self.twin.function, self.twin.dtypes
+
+        def on_device(*args: Any) -> Any:
+            for a in args:
+                if a.dtype.char not in taken:
+                    raise NotOnDevice(f"the device's {self.twin.name} takes {a.dtype} otherwise")
+            return function(*args)
+
+        return on_device
+
+
+def unrouted(function: Any) -> Any:
+    """The function that a router stands for, or else what was given."""
+    return function.__wrapped__ if is_router(function) else function
+
+
+def is_router(value: Any) -> bool:
+    """Whether something is a router (``isinstance`` would ask what it stands for)."""
+    return type(value) is Router
+
+
+def has_lazy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an argument is a lazy array, or a list or a tuple with one in it."""
+    array_type = wrap._array_type
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(value)
+        if kind is array_type:
+            return True
+        if (kind is list or kind is tuple) and any(type(item) is array_type for item in value):
+            return True
+    return False
+
+
+def has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an argument is a host array that is worth a copy to the device."""
+    options = current_options()
+    limit = options.min_bytes or LARGE
+    arrays = (value for value in (*args, *kwargs.values()) if type(value) is np.ndarray)
+    return options.lazy and any(array.nbytes >= limit for array in arrays)
+
+
+class _Host:
+    """A host function, with its signature read once."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    @cached_property
+    def signature(self) -> inspect.Signature | None:
+        try:
+            return inspect.signature(self.function)
+        except (TypeError, ValueError):
+            return None
+
+
+_hosts: dict[int, _Host] = {}
+
+
+def run_ufunc(twin: Twin, ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One call of a ufunc with host arrays: NumPy's protocol takes it from the first lazy one."""
+    why = f"host operand of {twin.host}"
+    operands = (wrap.from_host(a, why) if type(a) is np.ndarray else a for a in args[:ufunc.nin])
+    return ufunc(*operands, *args[ufunc.nin:], **kwargs)
+
+
+def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One call of a function that has a twin: on the device, or on the host if the twin can't do it.
+
+    Parameters
+    ----------
+    twin : Twin
+    host : callable
+        The host library's function.
+    args, kwargs : tuple, dict
+        What it is called with; some of it lazy.
+
+    Returns
+    -------
+    Any
+        With lazy arrays in place of arrays.
+    """
+    known = _hosts.get(id(host))
+    if known is None or known.function is not host:
+        known = _hosts[id(host)] = _Host(host)
+    try:
+        args, kwargs = twin.bounded(known.signature, args, kwargs)
+        function = twin.function
+    except NotOnDevice as error:
+        return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=host, reason=str(error))
+
+    def on_device(*args: Any, **kwargs: Any) -> Any:
+        with routed.unrouted():
+            return function(*args, **kwargs)
+
+    return wrapping.run(on_device, args, kwargs, name=twin.host, writes=twin.writes, host=host, signature=host)

@@ -1,0 +1,186 @@
+"""What a twin is: a function of a device library that stands in for one of a host library, and within which bounds.
+
+A twin is in a table (`scipy_twins.TWINS`, `skimage_twins.TWINS`) once it has passed the host library's own tests for
+that function: run on the device with the same arguments, it gave the same, within the tolerance stated, in every call
+that the bounds below let through. What the bounds keep out goes to the host, with the reason.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .. import devices, wrap
+from ..errors import NotOnDevice
+
+__all__ = ["DOUBLE", "Tolerance", "Twin", "table", "twins"]
+
+Condition = Callable[[dict[str, Any]], "str | None"]
+"""Given the arguments by name: why they are not for the twin, or None."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a twin's results may be from the host's, against the largest value of the result, by precision."""
+
+    single: float = 1e-5
+    double: float = 1e-12
+
+    def of(self, dtype: np.dtype) -> float:
+        """The bound for results of a dtype; 0 for integers and booleans, which must be the same."""
+        if dtype.kind not in "fc":
+            return 0.0
+        return self.single if dtype.char in "efF" else self.double
+
+
+DOUBLE = Tolerance()
+"""A few units in the last place, in either precision, and the error of sums in another order."""
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A function of a device library in the place of one of a host library.
+
+    Attributes
+    ----------
+    host, device : str
+        Dotted paths, such as ``scipy.ndimage.sobel`` and ``cupyx.scipy.ndimage.sobel``.
+    writes : tuple of str
+        Parameters that the function writes into if they are arrays.
+    tolerance : Tolerance
+        How far its results may be from the host's.
+    dtypes : str
+        Characters of the dtypes of arrays that it takes as the host does.
+    lacks : dict
+        Parameter -> the values (None: all but the default) that go to the host.
+    conditions : tuple of callable
+        Further bounds: each is given the arguments by name, and returns why they are not for the twin, or None.
+    ignored : tuple of str
+        Parameters of the host's that say nothing about the result, which the twin is not given.
+    arrays : tuple of str
+        Parameters in which the twin takes no lists of numbers, where the host does: they are made arrays.
+    kind : str
+        "function", or "ufunc" where NumPy's protocol for ufuncs brings the calls.
+    """
+
+    host: str
+    device: str
+    writes: tuple[str, ...] = ()
+    tolerance: Tolerance = DOUBLE
+    dtypes: str = "?bhilqBHILQefdFD"
+    lacks: dict[str, tuple[Any, ...] | None] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    ignored: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+    kind: str = "function"
+
+    @property
+    def module(self) -> str:
+        """The module of the host library that it is in."""
+        return self.host.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name in that module."""
+        return self.host.rpartition(".")[2]
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The device's function; NotOnDevice if the device library is missing, or has no such function."""
+        path, _, name = self.device.rpartition(".")
+        found = getattr(devices.current().library(path), name, None)
+        if found is None:
+            raise NotOnDevice(f"there is no {self.device}")
+        return found
+
+    def bounded(self, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+                ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments for the device's function; NotOnDevice if the call is not for the twin."""
+        for dtype in dtypes_of((args, kwargs)):
+            if dtype.char not in self.dtypes:
+                raise NotOnDevice(f"the device's {self.name} takes {dtype} otherwise")
+        if not (self.lacks or self.conditions or self.ignored or self.arrays) or signature is None:
+            return args, kwargs
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:      # the host says so in its own words
+            raise NotOnDevice(str(error)) from None
+        given = bound.arguments
+        for name, values in self.lacks.items():
+            if name not in given or given[name] is signature.parameters[name].default:
+                continue
+            if values is None or any(_same(given[name], value) for value in values):
+                raise NotOnDevice(f"the device's {self.name} has no {name}={_short(given[name])}")
+        for condition in self.conditions:
+            reason = condition(given)
+            if reason is not None:
+                raise NotOnDevice(reason)
+        for name in self.ignored:
+            given.pop(name, None)
+        for name in self.arrays:
+            if isinstance(given.get(name), (list, tuple)):
+                given[name] = _as_array(given[name])
+        if self.ignored:    # what comes after it can't be given by position any more
+            return _by_name(bound)
+        return bound.args, bound.kwargs
+
+
+def _by_name(bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.POSITIONAL_ONLY:
+            args.append(value)
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            args.extend(value)
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            kwargs.update(value)
+        else:
+            kwargs[name] = value
+    return tuple(args), kwargs
+
+
+def _same(given: Any, value: Any) -> bool:
+    return given is value or type(given) is type(value) and given == value
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:60] if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+
+
+def _as_array(value: Any) -> Any:
+    """A list of numbers as an array; anything else as it is."""
+    if any(not isinstance(item, (int, float, complex)) for item in value):
+        return value
+    return np.asarray(value)
+
+
+def dtypes_of(value: Any) -> set[np.dtype]:
+    """The dtypes of the arrays among arguments."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return set().union(*map(dtypes_of, value))
+    if wrap.is_lazy(value):
+        return set() if wrap.is_scalar(value) else {wrap.outline_of(value).dtype}
+    return {value.dtype} if isinstance(value, np.ndarray) else set()
+
+
+def twins(module: str, device: str, names: str, **bounds: Any) -> dict[str, Twin]:
+    """Twins of the same name in two modules, within the same bounds."""
+    return {f"{module}.{name}": Twin(f"{module}.{name}", f"{device}.{name}", **bounds) for name in names.split()}
+
+
+TABLES = {"scipy": "scipy_twins", "skimage": "skimage_twins"}
+"""Host library -> the module of ours that has its table, ``TWINS``: a dict from `Twin.host` to `Twin`."""
+
+
+def table(library: str) -> dict[str, Twin]:
+    """The twins of a host library; its table is read by those who ask for it."""
+    return import_module(f"{__package__}.{TABLES[library]}").TWINS

@@ -1,0 +1,374 @@
+"""Pytest plugin: what the device twin of each function gives, in the calls that a host library's own tests make.
+
+Every call of a function that has a device function of the same name runs twice, once on the host, whose result the test
+goes on with, and once on the device, on copies of the same arrays. What the two gave is compared and recorded; no test
+fails for it. `tools_twins_table.py` holds the records against the tables of twins::
+
+    LAZYARRAY_TWINS=scipy.ndimage LAZYARRAY_TWINS_REPORT=/tmp/twins \\
+        python -m pytest -p tools_twins -p no:cacheprovider --pyargs scipy.ndimage
+
+``LAZYARRAY_TWINS``
+    The modules of the host library whose functions are looked at, with commas between.
+``LAZYARRAY_TWINS_REPORT``
+    Records are written to files whose names begin so, one for each process of pytest-xdist.
+"""
+from __future__ import annotations
+
+import base64
+import copy
+import glob
+import importlib
+import inspect
+import json
+import lzma
+import os
+import sys
+import threading
+import time
+import types
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wrapt
+
+import lazyarray
+from lazyarray.errors import NotOnDevice
+
+DEVICE_PACKAGES = {"scipy": "cupyx.scipy", "skimage": "cucim.skimage"}
+REPEATS = 5
+"""Calls of one kind (same function, dtypes, dimensions and options) that are looked at in one process."""
+
+LARGEST = 1 << 27
+"""Bytes of arguments over which a call is not looked at: a few tests ask for more than the memory holds four times."""
+
+here = threading.local()
+
+
+def device_path(path: str) -> str:
+    """Where the twin of a module of the host library is."""
+    package, _, rest = path.partition(".")
+    return f"{DEVICE_PACKAGES[package]}.{rest}"
+
+
+def candidates(path: str) -> dict[str, tuple[Any, Any]]:
+    """Name -> function of the host library and of the device's, of all names that both have."""
+    host = importlib.import_module(path)
+    device = lazyarray.device().library(device_path(path))
+    found = {}
+    for name in getattr(host, "__all__", None) or dir(host):
+        mine, theirs = getattr(host, name, None), getattr(device, name, None)
+        if name.startswith("_") or isinstance(mine, (type, types.ModuleType)) or not callable(mine):
+            continue
+        if theirs is None or isinstance(theirs, (type, types.ModuleType)) or not callable(theirs):
+            continue
+        found[name] = mine, theirs
+    return found
+
+
+class Records:
+    """What was found, and the functions that find it."""
+
+    def __init__(self, paths: list[str], report: str) -> None:
+        self.report = report
+        self.test = ""
+        self.next_save = time.monotonic() + 20
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.seen: Counter[tuple[str, str]] = Counter()
+        self.known: dict[int, tuple[Any, Any]] = {}
+        for path in paths:
+            for name, (host, device) in candidates(path).items():
+                while True:
+                    self.known[id(host)] = host, self.watched(f"{path}.{name}", host, device)
+                    if not isinstance(inner := getattr(host, "__wrapped__", None), types.FunctionType):
+                        break
+                    host = inner
+
+    def watched(self, path: str, host: Any, device: Any) -> Any:
+        """`host`, which also runs `device` and compares."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if getattr(here, "busy", False) or not 0 < arrays_of((args, kwargs)) <= LARGEST:
+                return host(*args, **kwargs)
+            kind = kind_of(host, args, kwargs)
+            self.seen[path, kind] += 1
+            if self.seen[path, kind] > REPEATS:
+                return host(*args, **kwargs)
+            here.busy = True
+            try:
+                return self.both(path, kind, host, device, args, kwargs)
+            finally:
+                here.busy = False
+
+        return Watched(host, call)
+
+    def both(self, path: str, kind: str, host: Any, device: Any, args: Any, kwargs: Any) -> Any:
+        """Run both, note what they gave, and give the host's."""
+        try:
+            theirs = upload((args, kwargs), {})
+        except NotOnDevice as error:
+            self.note(path, kind, f"not holdable: {error}", {})
+            return host(*args, **kwargs)
+        try:
+            result, error = host(*args, **kwargs), None
+        except Exception as raised:  # noqa: BLE001  whatever it is, the test gets it
+            result, error = None, raised
+        faults: tuple[Any, ...] = lazyarray.device().faults
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                twin = device(*theirs[0], **theirs[1])
+                lazyarray.device().synchronize()
+                twin, after = download(twin), download(theirs)
+        except faults as raised:
+            self.note(path, kind, f"fault: {raised}"[:300], {})
+            self.pytest_sessionfinish()
+            os._exit(7)  # a device that has failed says nothing more
+        except Exception as raised:  # noqa: BLE001  it is what we want to know
+            verdict = "both raise" if error is not None else f"refused: {type(raised).__name__}: {raised}"[:160]
+            self.note(path, kind, verdict, {})
+        else:
+            if error is not None:
+                self.note(path, kind, f"only the host raises: {type(error).__name__}: {error}"[:160], {})
+            else:
+                found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}}
+                verdict = compare(result, twin, found) or compare((args, kwargs), after, found, "argument ")
+                self.note(path, kind, verdict or "same", found)
+        if error is not None:
+            raise error
+        return result
+
+    def note(self, path: str, kind: str, verdict: str, found: dict[str, Any]) -> None:
+        """Add one call to the records."""
+        key = f"{path}|{kind}|{verdict}"
+        row = self.rows.setdefault(key, {"path": path, "kind": kind, "verdict": verdict, "test": self.test, "calls": 0,
+                                         "errors": {}, "dtypes": [], "kinds": []})
+        row["calls"] += 1
+        for part in ("dtypes", "kinds"):
+            row[part] = sorted({*row[part], *found.get(part, ())})
+        for dtype, errors in found.get("errors", {}).items():
+            row["errors"][dtype] = [max(pair) for pair in zip(errors, row["errors"].get(dtype, errors))]
+
+    def replaced(self, value: Any) -> Any:
+        """The watched function in place of a function."""
+        known = self.known.get(id(value))
+        return value if known is None or known[0] is not value else known[1]
+
+    # Hooks of pytest
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the watched functions wherever a module has the others, and into the parameters of tests."""
+        for module in list(sys.modules.values()):
+            if not isinstance(module, types.ModuleType) or module.__name__.startswith(("lazyarray", "cupy", "cucim")):
+                continue
+            for name, value in list(vars(module).items()):
+                if id(value) in self.known:
+                    setattr(module, name, self.replaced(value))
+        for item in items:
+            if hasattr(item, "callspec"):
+                parameters = item.callspec.params
+                parameters.update({name: self.replaced(value) for name, value in parameters.items()})
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.test = item.nodeid.rpartition("/")[2]
+        if time.monotonic() > self.next_save:  # a run that is stopped for its time leaves what it has found
+            self.pytest_sessionfinish()
+
+    def pytest_sessionfinish(self) -> None:
+        path = f"{self.report}.{os.getpid()}.json"
+        Path(path).write_text(json.dumps(list(self.rows.values())))
+        self.next_save = time.monotonic() + 20
+
+
+class Watched(wrapt.BaseObjectProxy):
+    """A function that is called through another; equal to itself, for libraries that ask which function they have."""
+
+    def __init__(self, wrapped: Any, call: Any) -> None:
+        super().__init__(wrapped)
+        self._self_call = call
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._self_call(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return copy.copy, (self.__wrapped__,)
+
+
+def arrays_of(value: Any) -> int:
+    """The bytes of the host arrays among arguments, each with one more, so that an empty one counts."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return sum(map(arrays_of, value))
+    return value.nbytes + 1 if type(value) is np.ndarray else 0
+
+
+def upload(value: Any, made: dict[int, Any]) -> Any:
+    """`value` with device arrays that are copies of its host arrays; one for each host array."""
+    if isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray or not lazyarray.device().can_hold(value.dtype):
+            raise NotOnDevice(f"{type(value).__name__} of {value.dtype}")
+        if id(value) not in made:
+            made[id(value)] = value, lazyarray.asdevice(value)
+        return made[id(value)][1]
+    if type(value) in (list, tuple):
+        return type(value)(upload(item, made) for item in value)
+    if type(value) is dict:
+        return {key: upload(item, made) for key, item in value.items()}
+    return value
+
+
+def download(value: Any) -> Any:
+    """`value` with host arrays in place of device arrays."""
+    if isinstance(value, lazyarray.device().array_type):
+        return lazyarray.asnumpy(value)
+    if isinstance(value, (list, tuple)):
+        items = [download(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if type(value) is dict:
+        return {key: download(item) for key, item in value.items()}
+    return value
+
+
+def kind_of(function: Any, args: Any, kwargs: Any) -> str:
+    """What kind of call this is: the parameters by name, arrays by dtype and dimensions."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        given = {str(i): a for i, a in enumerate(args)} | kwargs
+    return ", ".join(f"{name}={short(value)}" for name, value in given.items())
+
+
+def short(value: Any, depth: int = 1) -> str:
+    """A few letters for an argument."""
+    if isinstance(value, np.ndarray):
+        order = "" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "S"
+        size = "" if value.size > 1 else "1" if value.size else "0"
+        return f"{value.dtype.str.lstrip('<|=')}[{value.ndim}{order}{size}]"
+    if isinstance(value, np.generic):
+        return f"{value.dtype.str.lstrip('<|=')}()"
+    if isinstance(value, (list, tuple)) and depth:
+        kinds = sorted({short(item, depth - 1) for item in value})
+        return f"{type(value).__name__}({'|'.join(kinds)})"
+    if isinstance(value, dict):
+        return "dict(" + ", ".join(f"{key}={short(item)}" for key, item in value.items()) + ")"
+    if isinstance(value, (bool, str, type(None))):
+        return repr(value)[:40]
+    if isinstance(value, int):
+        return str(value) if -3 <= value <= 5 else "int"
+    if isinstance(value, type):
+        return value.__name__
+    return type(value).__name__
+
+
+def compare(host: Any, twin: Any, found: dict[str, Any], where: str = "") -> str:
+    """What is not the same in two results, or ""; dtypes, kinds and errors go to `found`."""
+    if host is None or isinstance(host, (str, bytes, types.FunctionType)):
+        return "" if isinstance(host, types.FunctionType) or (twin is None) == (host is None) else f"{where}kind"
+    if isinstance(host, dict):
+        if not isinstance(twin, dict) or list(map(str, host)) != list(map(str, twin)):
+            return f"{where}keys"
+        return next(filter(None, (compare(a, b, found, where) for a, b in zip(host.values(), twin.values()))), "")
+    if isinstance(host, (tuple, list)):
+        if not isinstance(twin, (tuple, list)) and not (isinstance(host, list) and isinstance(twin, np.ndarray)):
+            return f"{where}kind: {type(host).__name__} and {type(twin).__name__}"
+        if not where and type(host) is not type(twin) and not hasattr(host, "_fields"):
+            found["kinds"].append(f"{type(host).__name__} and {type(twin).__name__}")
+        if len(host) != len(twin):
+            return f"{where}length"
+        return next(filter(None, (compare(a, b, found, where) for a, b in zip(host, twin))), "")
+    if not isinstance(host, (np.ndarray, np.generic, int, float, complex)):
+        if where or type(host) is type(twin) is slice and host == twin:
+            return ""
+        return f"kind: {type(host).__name__} and {type(twin).__name__}"
+    if not isinstance(twin, (np.ndarray, np.generic, int, float, complex)):
+        return f"{where}kind: {type(host).__name__} and {type(twin).__name__}"
+    if not where and kind_word(host) != kind_word(twin):
+        found["kinds"].append(f"{kind_word(host)} and {kind_word(twin)}")
+    a, b = np.asarray(host), np.asarray(twin)
+    if a.shape != b.shape:
+        return f"{where}shape: {a.ndim}-d and {b.ndim}-d" if a.ndim != b.ndim else f"{where}shape"
+    if a.dtype != b.dtype and isinstance(host, (np.ndarray, np.generic)) and isinstance(twin, (np.ndarray, np.generic)):
+        found["dtypes"].append(f"{a.dtype.str[1:]} and {b.dtype.str[1:]}")
+    if a.dtype.kind not in "fc":
+        if np.array_equal(a, b):
+            return ""
+        return f"{where}values: {np.mean(a != b):.2g} of {a.dtype.str[1:]}" if a.dtype.kind in "biu" else f"{where}kind"
+    return differences(a, b, found, where)
+
+
+def kind_word(value: Any) -> str:
+    """What a result without or with dimensions is: a Python number, a NumPy scalar, an array."""
+    if isinstance(value, np.ndarray):
+        return "array" if value.ndim else "0-d array"
+    return "scalar" if isinstance(value, np.generic) else type(value).__name__
+
+
+def differences(a: np.ndarray, b: np.ndarray, found: dict[str, Any], where: str) -> str:
+    """The largest error against the largest value, and against each value, by dtype."""
+    dtype = a.dtype.str[1:]
+    with np.errstate(all="ignore"):
+        if not np.array_equal(np.isnan(a), np.isnan(b)):
+            return f"{where}values: not a number in other places"
+        finite = np.isfinite(a) & np.isfinite(b)
+        if not np.array_equal(a[~finite & ~np.isnan(a)], b[~finite & ~np.isnan(b)]):
+            return f"{where}values: infinite in other places"
+        a, b = a[finite].astype(complex if a.dtype.kind == "c" else float), b[finite].astype(
+            complex if b.dtype.kind == "c" else float)
+        if not a.size:
+            return ""
+        gap, size = np.abs(a - b), np.abs(a)
+        scaled = float(gap.max() / size.max()) if size.max() else float(gap.max())
+        single = float((gap[size > 0] / size[size > 0]).max()) if (size > 0).any() else 0.0
+    key = where + dtype
+    errors = found["errors"].setdefault(key, [0.0, 0.0])
+    found["errors"][key] = [max(errors[0], scaled), max(errors[1], single)]
+    return ""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings."""
+    paths = [name.strip() for name in os.environ.get("LAZYARRAY_TWINS", "").split(",") if name.strip()]
+    if not paths:
+        raise pytest.UsageError("LAZYARRAY_TWINS names no module, such as LAZYARRAY_TWINS=scipy.ndimage")
+    report = os.environ.get("LAZYARRAY_TWINS_REPORT", "twins")
+    config.pluginmanager.register(Records(paths, report), "lazyarray-twins")
+
+
+def merged(prefix: str) -> list[dict[str, Any]]:
+    """The records of all processes, those of the same kind and outcome as one."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for path in sorted(glob.glob(f"{prefix}.*.json")):
+        for row in json.loads(Path(path).read_text()):
+            key = row["path"], row["kind"], row["verdict"]
+            known = rows.setdefault(key, row)
+            if known is row:
+                continue
+            known["calls"] += row["calls"]
+            for part in ("dtypes", "kinds"):
+                known[part] = sorted({*known[part], *row[part]})
+            for dtype, errors in row["errors"].items():
+                known["errors"][dtype] = [max(pair) for pair in zip(errors, known["errors"].get(dtype, errors))]
+    return list(rows.values())
+
+
+def main() -> None:
+    """Print what was found of each function, and all of it packed into text."""
+    rows = merged(sys.argv[1])
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(row["path"], Counter())[row["verdict"].partition(":")[0]] += row["calls"]
+    for path, counts in sorted(found.items()):
+        print(path, dict(counts))
+    packed = lzma.compress(json.dumps(rows).encode(), preset=9)
+    print(f"packed {len(rows)} rows, {len(packed)} bytes")
+    if os.environ.get("OUT"):
+        Path(os.environ["OUT"], Path(sys.argv[1]).name + ".json.xz").write_bytes(packed)
+    print(base64.b85encode(packed).decode())
+
+
+if __name__ == "__main__":
+    main()
