@@ -17,10 +17,16 @@ from types import ModuleType
 
 #: Library -> the module of ours whose ``register(library)`` tells it of lazy arrays, in the way that it offers.
 REGISTRATIONS: dict[str, str] = {
-    "dask.tokenize": "lazyarray.integrations.dask",
-    "dask.sizeof": "lazyarray.integrations.dask",
     "dask.array": "lazyarray.integrations.dask",
+    "dask.sizeof": "lazyarray.integrations.dask",
+    "dask.tokenize": "lazyarray.integrations.dask",
     "distributed.protocol": "lazyarray.integrations.dask",
+    "jax": "lazyarray.integrations.jax",
+    "numba": "lazyarray.integrations.numba",
+    "pandas": "lazyarray.integrations.pandas",
+    "polars": "lazyarray.integrations.polars",
+    "pyarrow": "lazyarray.integrations.pyarrow",
+    "torch": "lazyarray.integrations.torch",
 }
 
 _waiting: dict[str, list[Callable[[ModuleType], object]]] = {}

@@ -1,4 +1,4 @@
-"""polars: its constructors take lazy arrays and scalars for NumPy's.
+"""polars: its constructors take lazy arrays.
 
 Before it looks whether an object is an instance of `numpy.ndarray`, polars looks for the word ``numpy.`` in the names of
 its class and of that class's bases. NumPy has a base for classes such as ours, which brings nothing that is not defined
@@ -11,10 +11,8 @@ from types import ModuleType
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from lazyarray.array import LazyNdarray
-from lazyarray.scalar import LazyScalar
 
 
 def register(polars: ModuleType) -> None:
-    """Have polars ask lazy arrays and scalars whether they are NumPy's."""
-    for kind in (LazyNdarray, LazyScalar):
-        kind.__bases__ += (NDArrayOperatorsMixin,)
+    """Have polars ask lazy arrays whether they are NumPy's."""
+    LazyNdarray.__bases__ += (NDArrayOperatorsMixin,)
