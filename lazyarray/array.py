@@ -20,6 +20,7 @@ from . import (
     methods,
     operators,
     protocols,
+    sharing,
     ufuncs,
     wrap,
 )
@@ -62,7 +63,7 @@ class LazyNdarray(_Proxy):
 
     def __init__(self, wrapped: Any) -> None:
         device = devices.current()
-        array = device.from_foreign(wrapped)
+        array = sharing.from_foreign(device, wrapped)
         if array is None:
             raise TypeError(f"LazyNdarray wraps device arrays, not {type(wrapped).__name__}; use lazyarray.asarray")
         shared = wrap.share(device, array)
@@ -249,6 +250,10 @@ class LazyNdarray(_Proxy):
 
     def __str__(self) -> str:
         return display.text(self, str)
+
+    def _repr_html_(self) -> str:
+        from . import display_html  # only notebooks ask
+        return display_html.html(self)
 
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:

@@ -21,7 +21,7 @@ import numpy as np
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
-FORTRAN, STRIDES, BYTES = 1, 2, 3
+FORTRAN, STRIDES, BYTES, TENSOR = 1, 2, 3, 4
 
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
 _sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
@@ -33,6 +33,7 @@ def who_asks(frame: FrameType) -> int:
     """What the call is that `frame` is at, or 0.
 
     FORTRAN: of a routine made by f2py. STRIDES: within as_strided. BYTES: of a type of Python's for plain memory.
+    TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`.
     """
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
@@ -113,6 +114,8 @@ def _known(callee: Any) -> int:
         callee = callee.func
     if callee is memoryview or callee is bytes or callee is bytearray:
         return BYTES
+    if type(callee).__name__ in ("_TensorMeta", "tensortype"):
+        return TENSOR
     return FORTRAN if type(callee).__name__ == "fortran" and _copies(callee) else 0
 
 

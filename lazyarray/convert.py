@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, protocols, transfer, wrap
+from . import devices, protocols, sharing, transfer, wrap
 from .array import LazyNdarray
+from .options import current as current_options
 
 
 def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNdarray:
@@ -27,12 +28,14 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNda
     Returns
     -------
     LazyNdarray
-        With the shape of ``numpy.asarray(obj, dtype)``.
+        With the shape of ``numpy.asarray(obj, dtype)``. A `numpy.ndarray`, on the host, under ``options(lazy=False)``.
 
     Raises
     ------
     ValueError
         ``copy=False`` and the bytes are on the host, or `dtype` needs a conversion.
+    RuntimeError, TypeError
+        A torch tensor that no array can be: it requires grad (pass ``tensor.detach()``), is sparse, or the like.
 
     Examples
     --------
@@ -41,13 +44,15 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNda
     >>> (x + 1).sum()
     np.float32(14.0)
     """
+    if not current_options().lazy:
+        return _plain(obj, dtype, copy)
     if wrap.is_scalar(obj):
         obj, copy = wrap.as_array(obj), None if copy is None or copy else False
     device = devices.current()
     if wrap.is_array(obj):
         lazy = obj
     else:
-        shared = None if type(obj) in _host_types else device.from_foreign(obj)
+        shared = None if type(obj) in _host_types else sharing.from_foreign(device, obj)
         lazy = None if shared is None else wrap.share(device, shared)
     if lazy is not None:
         if dtype is not None and np.dtype(dtype) != lazy.dtype:
@@ -59,6 +64,20 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNda
         raise ValueError("Unable to avoid copy while creating an array as requested: the bytes are on the host. "
                          "Use copy=None to copy them to the device.")
     return wrap.from_host(np.asarray(obj, dtype), "asarray")
+
+
+def _plain(obj: Any, dtype: Any, copy: bool | None) -> np.ndarray:
+    """What `asarray` gives where ``options(lazy=False)``: a host array, a new one where the lazy one would be."""
+    device = devices.current()
+    if wrap.is_lazy(obj):
+        return np.array(obj, dtype, copy=copy, subok=False)
+    shared = None if type(obj) in _host_types else sharing.from_foreign(device, obj)
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested: under options(lazy=False) device "
+                         "memory is copied to the host, and what is on the host as it would be to the device.")
+    if shared is not None:
+        return np.asarray(transfer.to_host(device, shared, "asarray, with options(lazy=False)"), dtype)
+    return np.array(obj, dtype, order="K", copy=True, subok=False)
 
 
 _host_types = frozenset({np.ndarray, list, tuple, int, float, complex, bool, str, bytes})
@@ -91,7 +110,8 @@ def asnumpy(obj: Any) -> np.ndarray:
 
 
 def asdevice(obj: Any) -> Any:
-    """The device array (`cupy.ndarray`) of a lazy array, sharing its memory; a device copy of anything else.
+    """The device array (`cupy.ndarray`) of a lazy array or of another library's, sharing its memory; a device copy of
+    anything else.
 
     Whoever has it may write through it: the host copy is fetched anew afterwards.
 
@@ -127,6 +147,9 @@ def asdevice(obj: Any) -> Any:
             return protocols.lend(obj, "asdevice")
         except wrap.NotOnDevice as error:
             raise TypeError(str(error)) from None
+    shared = sharing.from_foreign(device, obj)
+    if shared is not None:
+        return shared
     host = np.asarray(obj)
     if not device.can_hold(host.dtype):
         raise TypeError(f"the device holds no {host.dtype}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import dispatch, operators, ufuncs, wrap
 from .methods import VIA_FUNCTION, bounds
+from .slots import index_is_no_sequence
 
 
 class LazyScalar:
@@ -309,3 +310,4 @@ def _complete() -> None:
 
 
 _complete()
+index_is_no_sequence(LazyScalar)

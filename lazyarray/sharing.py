@@ -9,6 +9,7 @@ import bisect
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import devices
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 #: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
 _known: dict[tuple[str, int], list[Any]] = {}
 _known_lock = threading.Lock()
+
+
+#: (class, function) of libraries whose arrays need more than a look at their protocols: the function gets the device
+#: and such an array, and returns what `Device.from_foreign` does, or raises. Entered when the library is imported.
+adopters: list[tuple[type, Callable[[Device, Any], Any]]] = []
+
+
+def from_foreign(device: Device, obj: Any) -> Any | None:
+    """A device array on the memory of somebody else's array, or None if that is not on the device."""
+    for kind, adopt in adopters:
+        if isinstance(obj, kind):
+            return adopt(device, obj)
+    return device.from_foreign(obj)
 
 
 def register(storage: Storage) -> None:

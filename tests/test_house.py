@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = [
     {
         "errors", "options", "callees", "callers", "markup", "reports", "devices", "views", "ranges", "writable",
-        "routed", "containers",
+        "routed", "containers", "slots",
     },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads"},
     {"compact", "storage", "writing", "looking"},

@@ -70,6 +70,46 @@ class _OnHost:
         return CPU, 0
 
 
+class ForHostCode:
+    """Device memory for a library that computes on the host in the device's place: its capsule says host memory.
+
+    What it computes is issued, as far as the clocks know, on the null stream.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **kwargs: Any) -> Any:
+        if not hardware.plain:
+            hardware.check()
+            hardware.null_stream(self.array._memory.device).wait_event(hardware.current_stream().record())
+        capsule = export(self.array, max_version)
+        set_device(capsule, CPU, 0)
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+
+def adopt(view: np.ndarray) -> Any:
+    """A device array over what such a library returned: in device memory that it was lent, or in its own, from now on
+    the device's."""
+    if not view.size:
+        return wrap_new(np.empty(view.shape, view.dtype))
+    low, high = byte_bounds(view)
+    offset = view.__array_interface__["data"][0]
+    if not hardware.plain:
+        hardware.current_stream().wait_event(hardware.null_stream(hardware.current_device()).record())
+    owner = hardware.find_memory(low, high)
+    if owner is None:
+        buffer = (ctypes.c_char * (high - low)).from_address(low)
+        buffer.owner = view
+        owner = hardware.memory_type(np.ndarray((high - low,), np.uint8, buffer), hardware.current_device())
+        return make(np.ndarray(view.shape, view.dtype, owner.root, offset - low, view.strides), owner)
+    inside = np.ndarray(view.shape, view.dtype, flat_bytes(owner.root), offset - owner.start, view.strides)
+    return make(inside, owner.lend((view, owner)))
+
+
 def take(exporter: Any) -> Any:
     """A device array over the device memory of another library's array."""
     stream = hardware.current_stream().ptr or 1

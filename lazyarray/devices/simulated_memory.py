@@ -268,12 +268,19 @@ class Hardware:
         self.handed_out[memory.start, id(memory)] = memory
         return memory.start
 
-    def memory_at(self, low: int, high: int) -> Memory:
-        """The memory in which a range of handed-out addresses lies."""
+    def find_memory(self, low: int, high: int) -> Memory | None:
+        """The memory in which a range of addresses lies, if it was handed out."""
         for (start, _), memory in list(self.handed_out.items()):
             if start <= low and high <= start + memory.size:
                 return memory
-        raise DeviceError("cudaErrorInvalidValue: invalid argument")
+        return None
+
+    def memory_at(self, low: int, high: int) -> Memory:
+        """The memory in which a range of handed-out addresses lies."""
+        memory = self.find_memory(low, high)
+        if memory is None:
+            raise DeviceError("cudaErrorInvalidValue: invalid argument")
+        return memory
 
 
 def byte_bounds(array: np.ndarray) -> tuple[int, int]:

@@ -27,6 +27,7 @@ REGISTRATIONS: dict[str, str] = {
     "polars": "lazyarray.integrations.polars",
     "pyarrow": "lazyarray.integrations.pyarrow",
     "torch": "lazyarray.integrations.torch",
+    "torch.utils.data": "lazyarray.integrations.torch",
 }
 
 _waiting: dict[str, list[Callable[[ModuleType], object]]] = {}

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as _np
 
-from lazyarray import convert, devices, wrap
+from lazyarray import convert, devices, sharing, wrap
 from lazyarray.dispatch import RUN
 from lazyarray.errors import NotOnDevice
 from lazyarray.host import on_host
 from lazyarray.making_functions import MAKING
 from lazyarray.making_series import SERIES, check_device
+from lazyarray.options import current as current_options
 
 _HANDLERS = {**SERIES, **MAKING}
 
@@ -27,6 +28,8 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     NumPy has the last word on what the device's version refuses: its result, or its error.
     """
+    if not current_options().lazy:
+        return func(*args, **kwargs)
     try:
         return _HANDLERS[func](RUN, *args, **kwargs)
     except devices.current().faults:
@@ -39,6 +42,8 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def lazy(result: Any) -> Any:
     """`result` with lazy arrays in place of the ndarrays in it, which nobody else holds; subclasses stay."""
+    if not current_options().lazy:
+        return result
     if type(result) is _np.ndarray:
         x = wrap.host_result(result)
         if not result.flags.writeable:
@@ -148,10 +153,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     check_device(device)
     shared = x.view() if wrap.is_array(x) else None
     if shared is None:
-        found = devices.current().from_foreign(x)
+        found = sharing.from_foreign(devices.current(), x)
         shared = None if found is None else wrap.share(devices.current(), found)
     if shared is not None:
-        return shared.copy(order="K") if copy else shared
+        shared = shared.copy(order="K") if copy else shared
+        return shared if current_options().lazy else _np.asarray(shared)
     if copy is not None and not copy:
         raise BufferError("the memory is on the host, and is copied to the device")
     return convert.asarray(_np.from_dlpack(x))

@@ -1,0 +1,270 @@
+"""Torch: tensors and lazy arrays on one memory, and torch functions that take lazy arrays.
+
+`register` runs when torch is imported. From then on `lazyarray.asarray` knows a tensor, torch's functions take lazy
+arrays through `__torch_function__`, and a DataLoader knows how to make a batch of them. ``torch.as_tensor(x)`` and
+``torch.from_dlpack(x)`` need none of it: they ask for ``__cuda_array_interface__`` and ``__dlpack__``.
+
+Without a GPU, torch computes on the simulated device's memory where a lazy array is handed to a torch function; a CPU
+tensor of the user's own is host memory there as anywhere.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices, protocols, sharing, wrap
+from ..array import LazyNdarray
+from ..callees import TENSOR, who_asks
+from ..containers import replace
+from ..scalar import LazyScalar
+from ..storage import Storage
+from ..writable import writeable
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+#: What a tensor may have that no array has: (question, error, what is said). The first that applies is raised.
+REFUSALS: tuple[tuple[Callable[[Any], bool], type[Exception], str], ...] = (
+    (lambda t: t.requires_grad, RuntimeError,
+     "it requires grad, and an array has no gradient; pass tensor.detach(), which shares its memory"),
+    (lambda t: t.device.type == "meta", TypeError, "it is on the meta device and has no values"),
+    (lambda t: t.is_nested, TypeError, "it is nested; pass torch.nested.to_padded_tensor(tensor, padding)"),
+    (lambda t: t.is_quantized, TypeError, "it is quantized; pass tensor.dequantize()"),
+    (lambda t: t.layout != _torch().strided, TypeError, "its layout is {t.layout}; pass tensor.to_dense()"),
+    (lambda t: t.dtype not in dtypes(), TypeError, "NumPy has no {t.dtype}; pass tensor.float() or another dtype"),
+    (lambda t: t.is_conj(), RuntimeError, "its conjugate bit is set; pass tensor.resolve_conj()"),
+    (lambda t: t.is_neg(), RuntimeError, "its negative bit is set; pass tensor.resolve_neg()"),
+)
+
+_NAMES = ("bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128").split()
+
+
+@cache
+def _torch() -> ModuleType:
+    import torch
+
+    return torch
+
+
+@cache
+def dtypes() -> dict[Any, np.dtype]:
+    """The dtypes that torch and the device both have."""
+    return {getattr(_torch(), name): np.dtype(name) for name in _NAMES if hasattr(_torch(), name)}
+
+
+def register(library: ModuleType) -> None:
+    """Make lazy arrays known to torch or its DataLoader, and tensors to `lazyarray.asarray`."""
+    if library.__name__ == "torch":
+        for kind in (LazyNdarray, LazyScalar):
+            kind.__torch_function__ = property(_torch_function_of)
+        if (library.Tensor, from_tensor) not in sharing.adopters:
+            sharing.adopters.append((library.Tensor, from_tensor))
+    else:
+        from torch.utils.data._utils.collate import default_collate_fn_map
+
+        default_collate_fn_map.update({LazyNdarray: collate_arrays, LazyScalar: collate_scalars})
+
+
+# -- one memory --------------------------------------------------------------------------------
+
+def refusal(tensor: Any) -> Exception | None:
+    """Why a tensor can't be an array as it is, if it can't."""
+    for question, error, text in REFUSALS:
+        if question(tensor):
+            return error(f"a lazy array can't share this tensor: {text.format(t=tensor)}")
+    return None
+
+
+def from_tensor(device: Device, tensor: Any) -> Any | None:
+    """The device array on the memory of a CUDA tensor; None for a tensor in host memory. Entered in `sharing.adopters`.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor requires grad, or its conjugate or negative bit is set.
+    TypeError
+        It is sparse, nested, quantized, without values, or of a dtype that NumPy lacks.
+    """
+    error = refusal(tensor)
+    if error is not None:
+        raise error
+    return device.from_torch(tensor) if tensor.is_cuda and device.name == "cuda" else None
+
+
+def as_tensor(x: LazyNdarray) -> Any:
+    """The tensor on the device memory of a lazy array: what the tensor is written, the array is, and the reverse.
+
+    What torch has no view for (negative strides, strides between elements) is copied on the device first.
+
+    Parameters
+    ----------
+    x : LazyNdarray
+
+    Returns
+    -------
+    torch.Tensor
+        On the GPU that has `x`. On the simulated device, a CPU tensor on the memory of that device.
+
+    Raises
+    ------
+    TypeError
+        If the device, or torch, has no such dtype.
+    """
+    storage, outline = x._self_storage, wrap.outline_of(x)
+    if type(storage) is not Storage or outline.dtype not in dtypes().values():
+        raise TypeError(f"torch has no {outline.dtype}; use x.astype(...) before")
+    if _is_odd(outline):
+        array = wrap.device_of(x).copy()
+    else:
+        array = protocols.lend(x, "torch")
+    with storage.place():
+        return _torch().from_dlpack(storage.device.to_torch(array))
+
+
+def _is_odd(outline: np.ndarray) -> bool:
+    return any(s < 0 or s % outline.itemsize for s in outline.strides)
+
+
+# -- torch functions on lazy arrays --------------------------------------------------------------
+
+def _torch_function_of(x: Any) -> Callable[..., Any]:
+    """`__torch_function__`, which the tensor types do not find: torch takes an object that has it for a storage there
+    (seen in 2.11 and 2.13; they take an ndarray)."""
+    if who_asks(sys._getframe(1)) == TENSOR:
+        raise AttributeError("__torch_function__")
+    return torch_function
+
+
+def torch_function(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                   kwargs: dict[str, Any] | None = None) -> Any:
+    """Run a function of torch's on tensors that share the memory of the lazy arrays among its arguments.
+
+    Beside tensors the result is what torch returns. A function that got lazy arrays alone returns lazy ones.
+    """
+    return call(func, args, kwargs or {})
+
+
+def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of tensors on lazy arrays; see `torch_function`."""
+    given = Given()
+    tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
+    check_written(func, args, kwargs)
+    if given.tensors:
+        return replace(func(*tensor_args, **tensor_kwargs), given.back)
+    return given.run(partial(func, *tensor_args, **tensor_kwargs))
+
+
+class Given:
+    """The arguments of one call, and what comes back."""
+
+    def __init__(self) -> None:
+        self.tensors = False                            # the caller knows tensors
+        self.sources: list[LazyNdarray] = []
+        self.known: dict[int, tuple[Any, Any]] = {}     # id of a tensor -> (it, the lazy array that it was made of)
+        self.new: list[tuple[Any, Any]] = []            # (memory of a result, its storage)
+
+    def tensor(self, obj: Any) -> Any:
+        if not wrap.is_lazy(obj):
+            self.tensors = self.tensors or isinstance(obj, _torch().Tensor)
+            return obj
+        if wrap.is_scalar(obj):
+            return wrap.value_of(obj, "a number for torch")
+        tensor = as_tensor(obj)
+        self.sources.append(obj)
+        self.known[id(tensor)] = tensor, obj
+        return tensor
+
+    def back(self, obj: Any) -> Any:
+        found = self.known.get(id(obj))
+        return obj if found is None else found[1]
+
+    def run(self, call: Callable[[], Any]) -> Any:
+        """What a call returns, with lazy arrays in place of the tensors in it that can be arrays."""
+        result = call()
+        made = replace(result, self.lazy)
+        del result
+        for memory, storage in self.new:
+            if _uses(memory) != _uses_alone(memory.device):
+                # Somebody else has the tensor, or a view of it, and may write into it.
+                storage.foreign = True
+                sharing.register(storage)
+        return made
+
+    def lazy(self, obj: Any) -> Any:
+        """The lazy array on the memory of a tensor that a function returned; anything else as it is."""
+        found = self.known.get(id(obj))
+        if found is not None:
+            return found[1]
+        if not isinstance(obj, _torch().Tensor) or refusal(obj) is not None:
+            return obj
+        device = devices.current()
+        memory = obj.detach()       # another tensor: what holds the memory must not hold `obj`
+        array = device.from_torch(memory)
+        if array is None:
+            return wrap.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)
+        if array.ndim == 0:
+            array = array.copy()    # a scalar is a snapshot
+        made = wrap.wrap(device, array, self.sources)
+        storage = made._self_storage
+        if storage.root is array:
+            self.new.append((memory, storage))
+        return made
+
+
+def _uses(memory: Any) -> int:
+    """How many tensors there are on the memory of this one, plus what looking costs."""
+    return _torch()._C._storage_Use_Count(memory.untyped_storage()._cdata)
+
+
+@cache
+def _uses_alone(place: Any) -> int:
+    """The `_uses` of a result that nobody else has."""
+    torch = _torch()
+    tensor = torch.ones(1, device=place)
+    memory = tensor.detach()
+    array = devices.current().from_torch(memory)
+    del tensor
+    uses = _uses(memory)
+    del array
+    return uses
+
+
+def check_written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse what NumPy would refuse to write into, and what torch would be given a copy of."""
+    out = kwargs.get("out")
+    written = list(out) if isinstance(out, (list, tuple)) else [out]
+    name = getattr(func, "__name__", "")
+    if name.endswith("_") and not name.endswith("__"):
+        written += args[:1]
+    for x in written:
+        if wrap.is_scalar(x):
+            raise TypeError(f"{name} can't write into a NumPy scalar")
+        if wrap.is_array(x):
+            outline = wrap.outline_of(x)
+            if not writeable(outline):
+                raise ValueError("output array is read-only")
+            if _is_odd(outline):
+                raise ValueError("torch has no tensor with these strides to write into; pass a copy (x.copy())")
+
+
+# -- DataLoader --------------------------------------------------------------------------------
+
+def collate_arrays(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """A batch of lazy arrays, for ``default_collate``: a tensor where they are; on the host in a worker process."""
+    torch = _torch()
+    if torch.utils.data.get_worker_info() is None:
+        tensors = [as_tensor(x) if wrap.is_array(x) else torch.as_tensor(x) for x in batch]
+    else:
+        # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.
+        tensors = [torch.from_numpy(np.array(wrap.host_of(x, "DataLoader") if wrap.is_array(x) else x)) for x in batch]
+    return torch.utils.data.default_collate(tensors)
+
+
+def collate_scalars(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """A batch of lazy scalars, for ``default_collate``: the tensor that NumPy's scalars give."""
+    return _torch().as_tensor([wrap.value_of(s, "DataLoader") if wrap.is_scalar(s) else s for s in batch])
