@@ -26,13 +26,13 @@ THUMBNAIL = 64      # most pixels of a side
 MOST_BYTES = 2 * (2 * EDGE) ** 2 * 16 + 4 * THUMBNAIL**2
 """Two planes of corners of the widest numbers, and a thumbnail of four bytes a pixel."""
 
-WHERE = {"device": "on the device ({device})", "host": "on the host", "both": "on the device ({device}) and on the host",
-         "pending": "not computed yet"}
+WHERE = {"device": "on the device ({device})", "host": "on the host",
+         "both": "on the device ({device}) and on the host", "pending": "not computed yet"}
 
 _PIXELS = frozenset("?BHefd")       # dtypes of colour pictures
 _SMALLEST, _LONGEST = 8, 16         # sides of what is taken for an image: at least, and how many times the other
 _LOOKED_AT = 8                      # rows and columns averaged in a pixel of the thumbnail, at most
-_TEXT = 40                          # characters of a cell
+_TEXT, _LINE = 40, 100              # characters of a cell of values, and of one about the array
 MORE = "\u2026"
 
 
@@ -43,7 +43,7 @@ def html(x: LazyNdarray) -> str:
     where = looking.place(storage, outline) if type(storage) is Storage else "host"
     facts = [("shape", str(outline.shape)), ("dtype", str(outline.dtype)), ("bytes", _bytes(outline.nbytes)),
              ("where", _where(x, where))]
-    looks = [table([(cell(name, head=True), cell(clipped(text, 80))) for name, text in facts])]
+    looks = [table([(cell(name, head=True), cell(text, most=_LINE)) for name, text in facts])]
     below = ""
     if where == "pending":
         below = _note("it is computed when a value is needed")
@@ -78,7 +78,7 @@ def _bytes(nbytes: int) -> str:
 
 
 def _side(x: LazyNdarray) -> tuple[Any, Any]:
-    """The functions to look at `x` with, and its array: the host's if it is current there, so that nothing is copied."""
+    """The functions to look at `x` with, and its array: the host's if it is current there, where it costs no copy."""
     storage, outline = x._self_storage, wrap.outline_of(x)
     if type(storage) is not Storage:
         return np, outline
@@ -199,16 +199,16 @@ def _image(x: LazyNdarray, xp: Any, array: Any, kind: str) -> str:
     height, width = pixels.shape[:2]
     zoom = max(1, 128 // max(height, width))
     rows, columns = array.shape[:2]
-    return image(data_uri(pixels), f"thumbnail of {rows} x {columns} pixels", f"image-rendering:pixelated;border:{LINE};"
-                 f"width:{width * zoom}px;height:{height * zoom}px;max-width:none;flex:none")
+    return image(data_uri(pixels), f"thumbnail of {rows} x {columns} pixels",
+                 f"image-rendering:pixelated;border:{LINE};width:{width * zoom}px;height:{height * zoom}px;max-width:none;flex:none")
 
 
 def thumbnail(xp: Any, array: Any, colour: bool) -> Any:
     """An image as RGBA pixels, uint8, of at most 64 x 64, by the functions of `xp`, where it is.
 
     A pixel is the mean of at most 8 x 8 of the image's, evenly spaced. Booleans, uint8 and colours are taken as they
-    are meant (floats from 0 to 1), other numbers stretched from black, the least, to white. Magnitudes stand for complex
-    numbers. What is not finite is transparent.
+    are meant (floats from 0 to 1), other numbers stretched from black, the least, to white. Of complex numbers
+    magnitudes are shown. What is not finite is transparent.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ at all where a notebook isn't trusted; there are no ids that could meet another 
 """
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape
 
 __all__ = ["cell", "clipped", "element", "escape", "image", "table"]
 
@@ -18,6 +18,13 @@ MONOSPACE = "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monosp
 _TABLE = f"border-collapse:collapse;margin:0;border:{LINE};font-size:90%;line-height:1.35"
 _CELL = f"padding:.15em .55em;border:{LINE};vertical-align:top;white-space:pre"
 _HEAD = f"{_CELL};background:{GROUND};font-weight:600"
+
+
+def escape(text: str) -> str:
+    """Plain text as markup; what can't be seen, or may not stand in a page at all, as Python writes it."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return html.escape(text)
 
 
 def element(tag: str, content: str, style: str = "", **attributes: str) -> str:
