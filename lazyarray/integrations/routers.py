@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,11 @@ def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         args, kwargs = twin.bounded(known.signature, args, kwargs)
         function = twin.function
     except NotOnDevice as error:
-        return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=host, reason=str(error))
+        with routed.unrouted():     # wholly on the host: its own calls too, whatever the size of their arrays
+            return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=host, reason=str(error))
+    if twin.adapter:
+        module, _, name = twin.adapter.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)(twin, function, host, args, kwargs)
 
     def on_device(*args: Any, **kwargs: Any) -> Any:
         with routed.unrouted():

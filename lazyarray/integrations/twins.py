@@ -66,6 +66,11 @@ class Twin:
         Parameters in which the twin takes no lists of numbers, where the host does: they are made arrays.
     kind : str
         "function", or "ufunc" where NumPy's protocol for ufuncs brings the calls.
+    adapter : str
+        "module:function" in this package: what runs a call where the plain way is wrong. It is given the twin, the
+        device's function, the host's, and the arguments as the caller gave them.
+    reason : str
+        Why it is no twin at all. Such a function runs on the host, which costs its own arrays and nothing else.
     """
 
     host: str
@@ -78,6 +83,8 @@ class Twin:
     ignored: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
     kind: str = "function"
+    adapter: str = ""
+    reason: str = ""
 
     @property
     def module(self) -> str:
@@ -101,6 +108,8 @@ class Twin:
     def bounded(self, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
                 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments for the device's function; NotOnDevice if the call is not for the twin."""
+        if self.reason:
+            raise NotOnDevice(self.reason)
         for dtype in dtypes_of((args, kwargs)):
             if dtype.char not in self.dtypes:
                 raise NotOnDevice(f"the device's {self.name} takes {dtype} otherwise")
