@@ -223,28 +223,49 @@ def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> An
         raise NotOnDevice("out= has another dtype than the result")
     if func is np.dot and not out.flags.c_contiguous:
         raise NotOnDevice("np.dot takes a C-contiguous out= only")
-    assign(device, out, result)
+    write(device, out, result)
     return out[()] if func is np.dot and not result.ndim else out
 
 
-def assign(device: Device, out: Any, result: Any) -> None:
-    """Copy a device array into an output of the same shape, lazy, on the device, or on the host."""
+def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
+    """Write a result where ``out=`` and ``where=`` say: into a lazy array, one of the device, or one of the host.
+
+    The result is new memory, so overlap is harmless.
+    """
     if wrap.is_array(out):
         outline = wrap.outline_of(out)
         if not may_write(outline):
             raise ValueError("output array is read-only")
         if type(out._self_storage) is not Storage:
             raise NotOnDevice("out= is of a dtype that lives on the host")
-        with out._self_storage.write_device(outline, out._self_array, overwrite=True) as target:
-            target[...] = result
+        whole = where is True
+        with out._self_storage.write_device(outline, out._self_array, overwrite=whole) as target:
+            if whole:
+                device.assign(target, result)
+            else:
+                mask = mask_of(device, where)
+                device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
     elif isinstance(out, device.array_type):
-        out[...] = result
+        device.xp.copyto(out, result.astype(out.dtype, copy=False), where=mask_of(device, where))
     elif isinstance(out, np.ndarray):
-        if not out.flags.writeable:
+        if not may_write(out):
             raise ValueError("output array is read-only")
-        out[...] = transfer.to_host(device, result, "out= is a host array").view(result.dtype)
+        values = transfer.to_host(device, result, "out= is a host array")
+        mask = wrap.host_of(where, "where=") if wrap.is_lazy(where) else where
+        np.copyto(out, values, where=mask, casting="unsafe")
     else:
         raise NotOnDevice("out= is not an array")
+
+
+def mask_of(device: Device, where: Any) -> Any:
+    """``where=`` on the device."""
+    if wrap.is_lazy(where):
+        return wrap.device_of(where)
+    if isinstance(where, (bool, np.bool_)):
+        return bool(where)
+    if isinstance(where, device.array_type):
+        return where
+    return upload_operand(device, np.asarray(where, dtype=bool))
 
 
 class Run:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, transfer, views, wrap
+from . import devices, dispatch, functions, views, wrap
 from .errors import NotOnDevice
-from .storage import Storage
 from .writable import may_write
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
                     result = device.xp.broadcast_to(result, shape).copy()
                 wrapped.append(wrap.wrap(device, result, fresh=True))
             else:
-                write(device, out, result, where, kwargs.get("casting", "same_kind"))
+                dispatch.write(device, out, result, where)
                 wrapped.append(out)
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
@@ -260,41 +259,3 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     device = devices.current()
     shape = np.broadcast_shapes(*map(shape_of, operands))
     return wrap.wrap(device, device.xp.full(shape, bool(answer[0])), fresh=True)
-
-
-def write(device: Device, out: Any, result: Any, where: Any, casting: str) -> None:
-    """Write a result where `out=` and `where=` say. The result is new memory, so overlap is harmless."""
-    if wrap.is_array(out):
-        outline = wrap.outline_of(out)
-        if not may_write(outline):
-            raise ValueError("output array is read-only")
-        if type(out._self_storage) is not Storage:
-            raise NotOnDevice("out= lives on the host")
-        whole = where is True
-        with out._self_storage.write_device(outline, out._self_array, overwrite=whole) as target:
-            if whole:
-                device.assign(target, result)
-            else:
-                mask = mask_of(device, where)
-                device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
-    elif isinstance(out, device.array_type):
-        device.xp.copyto(out, result.astype(out.dtype, copy=False), where=mask_of(device, where))
-    elif isinstance(out, np.ndarray):
-        if not may_write(out):
-            raise ValueError("output array is read-only")
-        values = transfer.to_host(device, result, "out= is a host array")
-        mask = wrap.host_of(where, "where=") if wrap.is_lazy(where) else where
-        np.copyto(out, values, where=mask, casting="unsafe")
-    else:
-        raise TypeError("return arrays must be of ArrayType")
-
-
-def mask_of(device: Device, where: Any) -> Any:
-    if wrap.is_lazy(where):
-        return wrap.device_of(where)
-    if isinstance(where, (bool, np.bool_)):
-        return bool(where)
-    if isinstance(where, device.array_type):
-        return where
-    return dispatch.upload_operand(device, np.asarray(where, dtype=bool))
-

@@ -108,7 +108,7 @@ def _finish(result: Any, kwargs: dict[str, Any], scalar: bool = True) -> Any:
         return wrap.wrap(device, result, scalar=scalar, fresh=True)
     if ufunc_call.shape_of(out) != result.shape or ufunc_call.dtype_of(out) != result.dtype:
         raise NotOnDevice("out= has another shape or dtype than the result")
-    ufunc_call.write(device, out, result, True, "same_kind")
+    dispatch.write(device, out, result)
     return out
 
 
@@ -134,7 +134,7 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             fill = initial
         if fill is None:
             raise NotOnDevice("where= without an identity")
-        mask = ufunc_call.mask_of(device, where)
+        mask = dispatch.mask_of(device, where)
         array = device.xp.where(mask, array, np.asarray(fill).astype(array.dtype)[()]) if mask is not True else array
     count = 1
     for axis in axes:

@@ -166,7 +166,7 @@ def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any
 
 def _as_new(xp: Any, result: Any, arr: Any) -> Any:
     """`result` in the memory order that NumPy's delete and insert choose after the array that they are given."""
-    return xp.array(result, order="F" if arr.flags.fnc else "C", copy=False)
+    return (xp.asfortranarray if arr.flags.fnc else xp.ascontiguousarray)(result)
 
 
 # -- changing what is there ----------------------------------------------------------------------

@@ -54,33 +54,29 @@ def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, 
     return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable"))
 
 
-def _check_kth(kth: Any, n: int) -> None:
+def _to_part(xp: Any, a: Any, kth: Any, axis: int | None, kind: str, order: Any) -> Any:
+    """`a` as a device array, if it and the rest are what a partition takes."""
+    a = array(xp, a)
+    if order is not None or kind != "introselect":
+        raise NotOnDevice("order= or kind=")
+    if a.ndim == 0 and axis is not None:
+        raise NotOnDevice("NumPy says what sorting a 0-d array is")
+    n = a.size if axis is None else a.shape[axis_index(axis, a.ndim)]
     kth = np.asarray(fetch(kth, "kth"))
     if kth.dtype.kind not in "iu":
         raise NotOnDevice("kth is not of integers")
     if kth.size and (kth.min() < -n or kth.max() >= n):
         raise NotOnDevice("NumPy says what kth out of bounds is")
+    return a
 
 
 def partition(xp: Any, /, a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    a = array(xp, a)
-    if order is not None or kind != "introselect":
-        raise NotOnDevice("order= or kind=")
-    if a.ndim == 0 and axis is not None:
-        raise NotOnDevice("NumPy says what sorting a 0-d array is")
-    _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
-    return sort(xp, a, axis)
+    return sort(xp, _to_part(xp, a, kth, axis, kind, order), axis)
 
 
 def argpartition(xp: Any, /, a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect",
                  order: Any = None) -> Any:
-    a = array(xp, a)
-    if order is not None or kind != "introselect":
-        raise NotOnDevice("order= or kind=")
-    if a.ndim == 0 and axis is not None:
-        raise NotOnDevice("NumPy says what sorting a 0-d array is")
-    _check_kth(kth, a.size if axis is None else a.shape[axis_index(axis, a.ndim)])
-    return argsort(xp, a, axis)
+    return argsort(xp, _to_part(xp, a, kth, axis, kind, order), axis)
 
 
 def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:

@@ -352,24 +352,18 @@ def _nan_variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: A
     return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False)), result
 
 
-def nanvar(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
-           keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
-    a = array(xp, a)
-    if a.dtype.kind not in "fc":
-        return var(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    spread, result = _nan_variance(xp, a, axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims), where,
-                                   mean)
-    return spread.astype(result, copy=False)
+def _nan_spread(name: str, plain: Any) -> Any:
+    def adapter(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
+                correction=_none):
+        a = array(xp, a)
+        if a.dtype.kind not in "fc":
+            return plain(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+        spread, result = _nan_variance(xp, a, axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims), where,
+                                       mean)
+        return (xp.sqrt(spread) if name == "std" else spread).astype(result, copy=False)
 
-
-def nanstd(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
-           keepdims: Any = _none, *, where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
-    a = array(xp, a)
-    if a.dtype.kind not in "fc":
-        return std(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    spread, result = _nan_variance(xp, a, axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims), where,
-                                   mean)
-    return xp.sqrt(spread).astype(result, copy=False)
+    adapter.__name__ = f"nan{name}"
+    return adapter
 
 
 ADAPTED: dict[Any, Any] = {
@@ -384,5 +378,5 @@ ADAPTED: dict[Any, Any] = {
     np.nanargmax: _position("argmax", nan=True), np.nanargmin: _position("argmin", nan=True),
     np.count_nonzero: count_nonzero, np.ptp: ptp,
     np.mean: mean, np.var: var, np.std: std, np.average: average,
-    np.nanmean: nanmean, np.nanvar: nanvar, np.nanstd: nanstd,
+    np.nanmean: nanmean, np.nanvar: _nan_spread("var", var), np.nanstd: _nan_spread("std", std),
 }

@@ -8,6 +8,7 @@ array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as _np
@@ -15,8 +16,13 @@ import numpy as _np
 from .creation import made
 
 
-def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """`numpy.fft.fftfreq`, computed on the device, with the `dtype` of the array API standard.
+def _frequencies(function: Callable[..., Any], shape: str) -> Callable[..., Any]:
+    def frequencies(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+        x = made(function, n, d, device)
+        return x if dtype is None else x.astype(dtype, copy=False)
+
+    frequencies.__name__ = frequencies.__qualname__ = name = function.__name__
+    frequencies.__doc__ = f"""`numpy.fft.{name}`, computed on the device, with the `dtype` of the array API standard.
 
     Parameters
     ----------
@@ -24,7 +30,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
         Length of the transform.
     d : float, optional
         Time between two samples; the frequencies are in cycles per unit of it.
-    device : {None, "cpu"}
+    device : {{None, "cpu"}}
         What NumPy takes.
     dtype : data-type, optional
         A real one; float64 by default.
@@ -32,36 +38,13 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     Returns
     -------
     LazyNdarray
-        Shape (n,).
+        Shape ({shape},).
     """
-    return _typed(made(_np.fft.fftfreq, n, d, device), dtype)
+    return frequencies
 
 
-def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """`numpy.fft.rfftfreq`, computed on the device, with the `dtype` of the array API standard.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float, optional
-        Time between two samples; the frequencies are in cycles per unit of it.
-    device : {None, "cpu"}
-        What NumPy takes.
-    dtype : data-type, optional
-        A real one; float64 by default.
-
-    Returns
-    -------
-    LazyNdarray
-        Shape (n // 2 + 1,).
-    """
-    return _typed(made(_np.fft.rfftfreq, n, d, device), dtype)
-
-
-def _typed(x: Any, dtype: Any) -> Any:
-    return x if dtype is None else x.astype(dtype, copy=False)
-
+fftfreq = _frequencies(_np.fft.fftfreq, "n")
+rfftfreq = _frequencies(_np.fft.rfftfreq, "n // 2 + 1")
 
 __all__ = list(_np.fft.__all__)
 
