@@ -1,20 +1,45 @@
-"""pandas: Series, Index, DataFrame and whatever else takes arrays take lazy ones.
+"""pandas: Series, Index, DataFrame and whatever else takes arrays and numbers take lazy ones.
 
-pandas knows its own classes by an attribute ``_typ``. What says ``"npy_extension"`` there is asked for its ndarray, by
-``to_numpy``, wherever pandas accepts arrays, before any compiled code sees it.
+Arrays: pandas knows its own classes by an attribute ``_typ``. What says ``"npy_extension"`` there is asked for its
+ndarray, by ``to_numpy``, wherever pandas accepts arrays, before any compiled code sees it.
+
+Scalars: compiled code asks whether an object is a number, and of one that has no NumPy struct it says no, without a
+word: a column of means would become one of objects. There is nothing to register such a number with, so the few
+functions through which pandas asks are given NumPy's scalar instead.
 """
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from lazyarray import wrap
 from lazyarray.array import LazyNdarray
+from lazyarray.scalar import LazyScalar
+
+#: Module of pandas -> its functions that judge one value, whichever argument that is.
+_JUDGES = {
+    "pandas._libs.lib": ("is_scalar", "is_integer", "is_float", "is_bool", "is_complex"),
+    "pandas._libs.missing": ("checknull",),
+    "pandas.core.dtypes.cast": ("infer_dtype_from_scalar", "np_can_hold_element"),
+    "pandas.core.indexes.base": ("Index._maybe_cast_indexer",),
+}
+#: Functions through which what an operation with a lazy operand gave gets into a DataFrame.
+_MAKERS = {
+    "pandas.core.internals.blocks": ("maybe_coerce_values",),
+    "pandas.core.ops.array_ops": ("maybe_prepare_scalar_for_op",),
+}
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+#: Functions that look for numbers among many objects.
+_SEEKERS = {"pandas._libs.lib": ("maybe_convert_objects", "infer_dtype")}
 
 
 def register(pandas: ModuleType) -> None:
-    """Have pandas ask lazy arrays for the ndarray."""
+    """Have pandas ask lazy arrays for the ndarray, and see numbers in lazy scalars."""
 
     def to_numpy(self: LazyNdarray, dtype: Any = None, copy: bool = False, na_value: Any = None) -> np.ndarray:
         """The array on the host, for pandas."""
@@ -22,3 +47,67 @@ def register(pandas: ModuleType) -> None:
 
     LazyNdarray._typ = "npy_extension"
     LazyNdarray.to_numpy = to_numpy
+    for table, kind in ((_JUDGES, _judging), (_SEEKERS, _seeking), (_MAKERS, _making)):
+        for module, names in table.items():
+            for name in names:
+                _replace(module, name, kind)
+
+
+def _replace(module: str, path: str, kind: Callable[[Any], Any]) -> None:
+    """Put a function of ours in the place of one of pandas, in every module of pandas that has it by then."""
+    owner, _, name = path.rpartition(".")
+    home = getattr(sys.modules[module], owner) if owner else sys.modules[module]
+    function = vars(home)[name]
+    ours = functools.wraps(function)(kind(function))
+    for place in (home, *(m for key, m in list(sys.modules.items()) if key.partition(".")[0] == "pandas")):
+        if vars(place).get(name) is function:
+            setattr(place, name, ours)
+
+
+def _judging(function: Callable[..., Any]) -> Callable[..., Any]:
+    def judge(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if type(value) is LazyScalar:
+                args = tuple(map(_opened, args))
+                break
+        return function(*args, **kwargs)
+
+    return judge
+
+
+def _seeking(function: Callable[..., Any]) -> Callable[..., Any]:
+    def seek(values: Any, *args: Any, **kwargs: Any) -> Any:
+        found = function(values, *args, **kwargs)
+        if (type(values) is np.ndarray and values.dtype == object
+                and (isinstance(found, str) and found.startswith("mixed") or getattr(found, "dtype", None) == object)
+                and _has_lazy(values)):
+            values = values.copy()
+            values.flat = [_opened(value) for value in values.flat]
+            return function(values, *args, **kwargs)
+        return found
+
+    return seek
+
+
+def _has_lazy(values: np.ndarray) -> bool:
+    """Whether a lazy scalar is the first value that is not a number of Python's or NumPy's, if not a missing one.
+
+    pandas takes the values for objects at the first of another kind, and so need not be asked about those behind it.
+    """
+    for value in values.flat:
+        if type(value) is LazyScalar:
+            return True
+        if not (value is None or isinstance(value, _NUMBERS)):
+            return False
+    return False
+
+
+def _making(function: Callable[..., Any]) -> Callable[..., Any]:
+    def make(value: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(np.asarray(value) if type(value) is LazyNdarray else _opened(value), *args, **kwargs)
+
+    return make
+
+
+def _opened(value: Any) -> Any:
+    return wrap.value_of(value, "pandas") if type(value) is LazyScalar else value
