@@ -24,6 +24,7 @@ from . import (
     ufuncs,
     wrap,
 )
+from .callees import assigns_an_item
 from .flags import LazyFlags
 from .scalar import LazyScalar
 
@@ -148,6 +149,8 @@ class LazyNdarray(_Proxy):
 
     @property
     def data(self) -> memoryview:
+        if assigns_an_item(sys._getframe(1)):
+            raise AttributeError("data")
         return wrap.alias_of(self, "ndarray.data").data
 
     @property

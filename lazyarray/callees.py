@@ -45,6 +45,15 @@ def who_asks(frame: FrameType) -> int:
     return answer if type(answer) is int else _known(_follow(_local(frame, answer[0]), answer[1:]))
 
 
+def assigns_an_item(frame: FrameType) -> bool:
+    """Whether `frame` is at ``a[index] = x``: then it is not itself that asks `x` for an attribute, but `a` does.
+
+    netCDF4's variables take what has a memoryview for its ``data`` to be an ndarray, and then refuse one that is not;
+    of all else they make one. (Where Python code asks, that is a frame of its own.)
+    """
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("STORE_SUBSCR", "STORE_SLICE"))
+
+
 def _look(frame: FrameType) -> int | tuple[str, ...]:
     if frame.f_code is np.lib.stride_tricks.as_strided.__code__:
         return STRIDES

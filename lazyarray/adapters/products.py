@@ -117,7 +117,10 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     if kwargs or order not in ("K", "C", "F"):
         raise NotOnDevice("NumPy says what einsum with other keywords is")
     if any(a.dtype.kind == "b" for a in arrays):
-        raise NotOnDevice("NumPy says what a product of bool is")
+        common = np.result_type(*(a.dtype for a in arrays)) if dtype is None else np.dtype(dtype)
+        if common.kind == "b":
+            raise NotOnDevice("NumPy says what a product of bool is")
+        operands = [o.astype(common) if is_device(xp, o) and o.dtype.kind == "b" else o for o in operands]
     if dtype is not None:
         dtype = np.dtype(dtype)
         if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
