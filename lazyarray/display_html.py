@@ -200,7 +200,8 @@ def _image(x: LazyNdarray, xp: Any, array: Any, kind: str) -> str:
     zoom = max(1, 128 // max(height, width))
     rows, columns = array.shape[:2]
     return image(data_uri(pixels), f"thumbnail of {rows} x {columns} pixels",
-                 f"image-rendering:pixelated;border:{LINE};width:{width * zoom}px;height:{height * zoom}px;max-width:none;flex:none")
+                 f"image-rendering:pixelated;border:{LINE};"
+                 f"width:{width * zoom}px;height:{height * zoom}px;max-width:none;flex:none")
 
 
 def thumbnail(xp: Any, array: Any, colour: bool) -> Any:

@@ -47,8 +47,8 @@ class Options:
     lazy : bool
         False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
         `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no host arrays are routed to the device, so
-        that a program can be compared with and without. Lazy arrays that exist stay lazy, and so does what NumPy makes of
-        them.
+        that a program can be compared with and without. Lazy arrays that exist stay lazy, and so does what NumPy makes
+        of them.
     """
 
     check_indices: bool = True
