@@ -183,8 +183,7 @@ REDUCTIONS: dict[Callable, str] = {
         "'ij,jk->ik', x, k, out=out((3, 3))\nx, [0, 1], k, [1, 2], [0, 2]\nx, [0, 1]\n"
         "'ij,kj', x, hy\n'ij', v\n'ij,jk', x, y\n'i,i', v, w\n'ij,jk', x, k, order='F'\n'ij,j', lx, row\n"
         "'i->', s\n'...ij,...j->...i', t, row\n'ii->i', m, out=orow\n"
-        "'ij,jk->ik', x, k, optimize=['einsum_path', (0, 1)]\n'i$', v\n'ij,ij->i', x == x, x\n"
-        "'ij,ij->i', x == x, x, dtype=float"
+        "'ij,jk->ik', x, k, optimize=['einsum_path', (0, 1)]\n'i$', v\n'ij,ij->i', x == x, x"
     ),
     np.einsum_path: (
         "'ij,jk', x, k\n'ij,jk,kl', x, k, x\n'ij,jk', x, k, optimize='optimal'\n"
