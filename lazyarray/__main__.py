@@ -1,13 +1,23 @@
-"""``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do about what is missing."""
+"""``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do about what is missing.
+
+``python -m lazyarray run program.py arguments`` runs a program, unedited, with calls of SciPy and scikit-image sent to
+the device.
+"""
 from __future__ import annotations
 
+import argparse
+import os
 import platform
+import runpy
+import sys
+from collections.abc import Sequence
 from importlib import metadata
 
 import numpy as np
 
 import lazyarray
 from lazyarray import devices, tracking
+from lazyarray.integrations import routing
 from lazyarray.reports import align
 
 # Large enough that the rate is the copy's own, small enough for any device
@@ -62,7 +72,42 @@ def rates() -> list[tuple[str, str]]:
     ]
 
 
-def main() -> None:
+def run(libraries: str, module: bool, program: str, arguments: Sequence[str]) -> None:
+    """Run a file, or a module as ``python -m`` does, with libraries enabled.
+
+    Parameters
+    ----------
+    libraries : str
+        As in ``LAZYARRAY_ENABLE``, which processes that the program starts inherit.
+    """
+    os.environ["LAZYARRAY_ENABLE"] = libraries
+    lazyarray.disable()
+    routing.from_environment()
+    sys.argv[:] = [program, *arguments]
+    if module:
+        sys.path[0] = os.getcwd()
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(program))
+        runpy.run_path(program, run_name="__main__")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """What the command does."""
+    parser = argparse.ArgumentParser(prog="python -m lazyarray", description=(
+        "Without a command: which device was found, what it can do, how fast it copies."))
+    commands = parser.add_subparsers(dest="command")
+    runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device")
+    runs.add_argument("--enable", metavar="NAMES", default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
+                      help="libraries, with commas between; with numpy among them, large host arrays go to the device "
+                           "too (default: LAZYARRAY_ENABLE, else %(default)s)")
+    runs.add_argument("-m", dest="module", action="store_true", help="the program is a module, as for python -m")
+    runs.add_argument("program")
+    runs.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "run":
+        run(chosen.enable, chosen.module, chosen.program, chosen.arguments)
+        return
     for section in (versions, device, write_tracking, rates):
         print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
 

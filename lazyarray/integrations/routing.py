@@ -15,7 +15,8 @@ import sys
 import threading
 import types
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,9 @@ _UNTOUCHED = frozenset({"lazyarray", "cupy", "cupyx", "cupy_backends", "cucim"})
 UFUNCS = " ufuncs"
 """What the name of a module ends with that stands for its ufuncs: they are replaced only where host arrays go too."""
 
+_KNOWN = (*twins.TABLES, *twins.WHOLE)
+_WHOLE = dict(twins.WHOLE.values())
+
 _lock = threading.RLock()
 _users: Counter[str] = Counter()
 _awaited: set[str] = set()
@@ -49,14 +53,17 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
     """
     wanted = list(names)
     if not wanted or any(not isinstance(name, str) for name in wanted):
-        raise ValueError(f"name the libraries: {', '.join(map(repr, twins.TABLES))}")
+        raise ValueError(f"name the libraries: {', '.join(map(repr, _KNOWN))}")
     found: set[str] = set()
     for name in wanted:
+        if name in twins.WHOLE:
+            found.add(twins.WHOLE[name][0])
+            continue
         library = name.partition(".")[0]
         known = {twin.module for twin in twins.table(library).values()} if library in twins.TABLES else set()
         matching = {module for module in known if name == library or module == name or module.startswith(name + ".")}
         if not matching:
-            there_are = sorted(known) or sorted(twins.TABLES)
+            there_are = sorted(known) or sorted(_KNOWN)
             raise ValueError(f"no twins are known for {name!r}; there are some for {', '.join(there_are)}")
         found |= matching
     return frozenset(found)
@@ -71,7 +78,7 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     Parameters
     ----------
     *libraries : str
-        "scipy" or "skimage", or a module of theirs such as "scipy.ndimage".
+        "scipy" or "skimage", or a module of theirs such as "scipy.ndimage"; "monai".
     numpy : bool
         Calls with host arrays run on the device too, from ``options(min_bytes=...)`` on (1 MiB if that is not set), and
         give lazy arrays.
@@ -93,12 +100,7 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     >>> lazyarray.disable("scipy.ndimage")
     """
     modules = modules_of(libraries)
-    with _lock:
-        before = routed.default()
-        after = before.with_(modules, numpy)
-        _hold(_keys(after))
-        routed.set_default(after)
-        _release(_keys(before))
+    _choose(lambda before: before.with_(modules, numpy))
 
 
 def disable(*libraries: str) -> None:
@@ -123,12 +125,7 @@ def disable(*libraries: str) -> None:
     >>> lazyarray.disable()
     """
     modules = modules_of(libraries) if libraries else None
-    with _lock:
-        before = routed.default()
-        after = before.without(modules)
-        routed.set_default(after)
-        _hold(_keys(after))
-        _release(_keys(before))
+    _choose(lambda before: before.without(modules))
 
 
 class enabled(Scope):
@@ -196,17 +193,30 @@ def from_environment() -> None:
 
 # -- routers in their places ------------------------------------------------------------------------
 
+def _choose(change: Callable[[routed.Choice], routed.Choice]) -> None:
+    with _lock:
+        before = routed.default()
+        after = change(before)
+        routed.set_default(after)
+    _hold(_keys(after))
+    _release(_keys(before))
+
+
 def _keys(choice: routed.Choice) -> list[str]:
     modules = choice.modules
     return [*modules, *(module + UFUNCS for module, numpy in modules.items() if numpy)]
 
 
 def _hold(keys: list[str]) -> None:
+    ready = _found_now(keys)
     with _lock:
         new = {key for key in keys if not _users[key]}
         _users.update(keys)
         if new:
-            _install(new)
+            _install({key: routers for key, routers in ready.items() if key in new})
+    for key in new - ready.keys():
+        if _is_there(module := sys.modules.get(key.removesuffix(UFUNCS))):
+            _imported(module)   # by another thread, after we had looked
 
 
 def _release(keys: list[str]) -> None:
@@ -216,19 +226,46 @@ def _release(keys: list[str]) -> None:
             _remove()
 
 
-def _install(keys: set[str]) -> None:
-    """Put routers wherever a module has one of the functions in its namespace, and ufuncs into the core's table."""
-    found: dict[int, Router] = {}
+def _found_now(keys: list[str]) -> dict[str, dict[int, Router]]:
+    """The routers of the modules that are imported, by key; the others are awaited.
+
+    Looking at a module may import parts of it. So no lock of ours is held: another thread may wait for it while it
+    imports, and keeps us from importing meanwhile.
+    """
+    ready: dict[str, dict[int, Router]] = {}
     for key in keys:
         name = key.removesuffix(UFUNCS)
         module = sys.modules.get(name)
-        if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
-            found |= _routers(module, key)
-            if not key.endswith(UFUNCS):
-                functions.FOREIGN_UFUNCS.update(_ufuncs(module))
+        if _is_there(module):
+            ready[key] = _routers(module, key)
         elif name not in _awaited:
             _awaited.add(name)
             on_import(name, _imported)
+    return ready
+
+
+def _is_there(module: types.ModuleType | None) -> bool:
+    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def _imported(module: types.ModuleType) -> None:
+    """A module that was awaited is there."""
+    name = module.__name__
+    ready = {key: _routers(module, key) for key in (name, name + UFUNCS)}
+    with _lock:
+        _awaited.discard(name)
+        _install({key: routers for key, routers in ready.items() if _users[key]})
+
+
+def _install(ready: dict[str, dict[int, Router]]) -> None:
+    """Put routers wherever a module has one of the functions in its namespace, and ufuncs into the core's table."""
+    found: dict[int, Router] = {}
+    for key, routers in ready.items():
+        if key in _WHOLE:
+            _whole(key).install()
+        elif key.removesuffix(UFUNCS) not in _WHOLE and not key.endswith(UFUNCS):
+            functions.FOREIGN_UFUNCS.update(_ufuncs(sys.modules[key]))
+        found |= routers
     if found:
         for namespace in _namespaces():
             for name, value in list(namespace.items()):
@@ -237,32 +274,27 @@ def _install(keys: set[str]) -> None:
                     namespace[name] = router
 
 
-def _imported(module: types.ModuleType) -> None:
-    name = module.__name__
-    with _lock:
-        _awaited.discard(name)
-        keys = {key for key in (name, name + UFUNCS) if _users[key]}
-        if keys:
-            _install(keys)
-
-
 def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
     """The routers of a module's functions, by the identity of the function."""
     found: dict[int, Router] = {}
+    if module.__name__ in _WHOLE:
+        _whole(module.__name__)     # imported now, while no lock is held
+        return found
     for twin in twins.table(module.__name__.partition(".")[0]).values():
         if twin.module != module.__name__:
             continue
-        function = getattr(module, twin.name, None)
-        is_ufunc = isinstance(function, np.ufunc)
-        if function is None or is_router(function) or is_ufunc != key.endswith(UFUNCS):
-            continue
-        if is_ufunc:
-            found[id(function)] = Router(function, twin)
+        function = unrouted(getattr(module, twin.name, None))
+        if function is None or isinstance(function, np.ufunc) != key.endswith(UFUNCS):
             continue
         # Under SCIPY_ARRAY_API=1 the public function is a wrapper of the one that private modules call.
         for layer in _layers(function):
             found[id(layer)] = Router(layer, twin)
     return found
+
+
+def _whole(name: str) -> types.ModuleType:
+    """Ours for a library that is enabled otherwise than function by function, by the name that it is waited for."""
+    return import_module(f"{__package__}.{_WHOLE[name]}")
 
 
 def _ufuncs(module: types.ModuleType) -> dict[np.ufunc, DeviceUfunc]:
@@ -286,6 +318,9 @@ def _remove() -> None:
     for ufunc, gives in list(functions.FOREIGN_UFUNCS.items()):
         if not _users[gives.twin.module]:
             del functions.FOREIGN_UFUNCS[ufunc]
+    for name, ours in _WHOLE.items():
+        if not _users[name] and f"{__package__}.{ours}" in sys.modules:
+            _whole(name).remove()
     for namespace in _namespaces():
         for name, value in list(namespace.items()):
             if is_router(value) and not _users[value._self_key]:
