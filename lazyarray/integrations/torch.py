@@ -72,6 +72,30 @@ def register(library: ModuleType) -> None:
 
 # -- one memory --------------------------------------------------------------------------------
 
+def is_tensor(obj: Any) -> bool:
+    """Whether something is a tensor, of a subclass too."""
+    return isinstance(obj, _torch().Tensor)
+
+
+def plain(tensor: Any) -> Any:
+    """A tensor without what a subclass adds to it."""
+    return tensor if type(tensor) is _torch().Tensor else tensor.as_subclass(_torch().Tensor)
+
+
+def is_on_device(tensor: Any) -> bool:
+    """Whether a tensor within a call of ours lies on the device.
+
+    On the simulated device every tensor is a CPU tensor; those of a few numbers are taken for what would be on the host
+    on CUDA too (shapes, matrices of coordinates).
+    """
+    return tensor.is_cuda or devices.current().name != "cuda" and tensor.device.type == "cpu" and tensor.numel() > 64
+
+
+def torch_dtype(dtype: np.dtype) -> Any:
+    """Torch's name for a dtype."""
+    return getattr(_torch(), dtype.name)
+
+
 def refusal(tensor: Any) -> Exception | None:
     """Why a tensor can't be an array as it is, if it can't."""
     for question, error, text in REFUSALS:
@@ -170,7 +194,7 @@ class Given:
 
     def tensor(self, obj: Any) -> Any:
         if not wrap.is_lazy(obj):
-            self.tensors = self.tensors or isinstance(obj, _torch().Tensor)
+            self.tensors = self.tensors or is_tensor(obj)
             return obj
         if wrap.is_scalar(obj):
             return wrap.value_of(obj, "a number for torch")
@@ -200,10 +224,10 @@ class Given:
         found = self.known.get(id(obj))
         if found is not None:
             return found[1]
-        if not isinstance(obj, _torch().Tensor) or refusal(obj) is not None:
+        if not is_tensor(obj) or refusal(obj) is not None:
             return obj
         device = devices.current()
-        memory = obj.detach()       # another tensor: what holds the memory must not hold `obj`
+        memory = plain(obj.detach())    # another tensor: what holds the memory must not hold `obj`
         array = device.from_torch(memory)
         if array is None:
             return wrap.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)

@@ -189,6 +189,10 @@ def twins(module: str, device: str, names: str, **bounds: Any) -> dict[str, Twin
 TABLES = {"scipy": "scipy_twins", "skimage": "skimage_twins"}
 """Host library -> the module of ours that has its table, ``TWINS``: a dict from `Twin.host` to `Twin`."""
 
+WHOLE = {"monai": ("monai.transforms", "monai")}
+"""Library that is enabled otherwise than function by function -> the module that is waited for, and the one of ours that
+has ``install()`` and ``remove()`` for it."""
+
 
 def table(library: str) -> dict[str, Twin]:
     """The twins of a host library; its table is read by those who ask for it."""

@@ -1,0 +1,292 @@
+"""MONAI: transforms take lazy arrays and return them, for as long as somebody has enabled "monai".
+
+MONAI computes with tensors, with CuPy arrays (`CuCIM`) and with NumPy, and has a function for each way between them.
+While it is enabled those functions hand on the device's memory, and the outermost transform that is called with a lazy
+array, `Compose` among them, gives lazy arrays back. In between everything is as MONAI made it: its tensors keep their
+metadata from one transform to the next, so that the values are those of the same call with NumPy arrays.
+
+What goes in as a tensor comes out as one, and `ToTensor` gives tensors, since that is what it is for.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import partial, wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from .. import convert, devices, routed, sharing, wrap
+from ..containers import replace
+from ..options import current as current_options
+from . import torch as lazytorch
+from .routers import LARGE
+
+#: What `routed.Choice` knows MONAI's transforms by.
+MODULE = "monai.transforms"
+
+#: Transforms whose functions work on device arrays and on nothing else.
+ON_DEVICE_ARRAYS = ("CuCIM", "RandCuCIM")
+
+#: Transforms that are called for a tensor, and the name of the last one in a chain that decides for the chain.
+GIVE_TENSORS = ("ToTensor", "ToTensord")
+
+_calls: ContextVar[_Call | None] = ContextVar("lazyarray.monai", default=None)
+_patched: list[tuple[type, Callable[..., Any]]] = []
+_functions: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+_attributes: list[tuple[ModuleType, str, Any]] = []
+
+
+# -- in place and out of it ----------------------------------------------------------------------
+
+def install() -> None:
+    """Put our own `__call__` on MONAI's transforms, and our own ways in the place of its conversions."""
+    from monai.utils import type_conversion
+
+    if _patched:
+        return
+    for name, function in CONVERSIONS.items():
+        original = getattr(type_conversion, name)
+        _functions[name] = original, wraps(original)(partial(_converted, function, original))
+    _exchange({id(original): ours for original, ours in _functions.values()})
+    _give_device_arrays(type_conversion)
+    for kind in _transforms():
+        original = vars(kind)["__call__"]
+        _patched.append((kind, original))
+        kind.__call__ = _called(original, kind.__name__ in ON_DEVICE_ARRAYS)
+
+
+def remove() -> None:
+    """Put everything back as it was."""
+    for kind, original in _patched:
+        kind.__call__ = original
+    _patched.clear()
+    _exchange({id(ours): original for original, ours in _functions.values()})
+    _functions.clear()
+    for module, name, value in _attributes:
+        setattr(module, name, value)
+    _attributes.clear()
+
+
+def _transforms() -> Iterator[type]:
+    """MONAI's own transforms that have a `__call__` of their own."""
+    from monai.transforms import Transform
+
+    waiting, seen = [Transform], set()
+    while waiting:
+        kind = waiting.pop()
+        for sub in kind.__subclasses__():
+            if sub not in seen:
+                seen.add(sub)
+                waiting.append(sub)
+        call = vars(kind).get("__call__")
+        if kind.__module__.startswith("monai.") and call is not None and not getattr(
+                call, "__isabstractmethod__", False):
+            yield kind
+
+
+def _exchange(functions: dict[int, Callable[..., Any]]) -> None:
+    """Replace functions, by their identity, in the namespaces of MONAI's modules."""
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and name.partition(".")[0] == "monai":
+            for key, value in list(vars(module).items()):
+                if id(value) in functions:
+                    setattr(module, key, functions[id(value)])
+
+
+def _give_device_arrays(type_conversion: ModuleType) -> None:
+    """Where there is no CuPy, `ToCupy` and its like work with the simulated device's arrays."""
+    device = devices.current()
+    if not type_conversion.has_cp:
+        for name, value in (("cp", _Namespace(device)), ("cp_ndarray", device.array_type), ("has_cp", True)):
+            _attributes.append((type_conversion, name, getattr(type_conversion, name)))
+            setattr(type_conversion, name, value)
+
+
+class _Namespace:
+    """The device's functions, and the class of its arrays, under the names that CuPy has."""
+
+    def __init__(self, device: Any) -> None:
+        self.ndarray = device.array_type
+        self._xp = device.xp
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._xp, name)
+
+
+# -- a call from outside -------------------------------------------------------------------------
+
+def _called(original: Callable[..., Any], on_device_arrays: bool) -> Callable[..., Any]:
+    """The `__call__` of a transform."""
+    @wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner = _calls.get()
+        if inner is not None:
+            return inner.on_device_arrays(original, self, args, kwargs) if on_device_arrays else original(
+                self, *args, **kwargs)
+        numpy = routed.current().modules.get(MODULE)
+        if numpy is None:
+            return original(self, *args, **kwargs)
+        call = _Call(numpy)
+        args, kwargs = replace(args, call.look), replace(kwargs, call.look)
+        if not call.lazy:
+            return original(self, *args, **kwargs)
+        token = _calls.set(call)
+        try:
+            if on_device_arrays:
+                return call.given.run(partial(call.on_device_arrays, original, self, args, kwargs))
+            if _gives_tensors(self):
+                return original(self, *args, **kwargs)
+            return call.given.run(partial(call.as_given, original, self, args, kwargs))
+        finally:
+            _calls.reset(token)
+    return __call__
+
+
+def _gives_tensors(transform: Any) -> bool:
+    last = transform
+    while getattr(last, "transforms", None):
+        last = last.transforms[-1]
+    return type(last).__name__ in GIVE_TENSORS
+
+
+class _Call:
+    """The outermost call of a transform: what its arguments were made of, and what becomes of its result."""
+
+    def __init__(self, numpy: bool) -> None:
+        self.limit = (current_options().min_bytes or LARGE) if numpy else None
+        self.lazy = False
+        self.given = _Given()
+
+    def look(self, obj: Any) -> Any:
+        if wrap.is_array(obj):
+            self.lazy = True
+        elif type(obj) is np.ndarray and self.limit is not None and obj.nbytes >= self.limit:
+            self.lazy = True
+            return convert.asarray(obj)
+        else:
+            self.given.untouched[id(obj)] = obj
+        return obj
+
+    def tensor(self, x: Any) -> Any:
+        """The tensor of a lazy array; of the dtype that MONAI gives those that torch has little use for."""
+        from monai.utils.type_conversion import UNSUPPORTED_TYPES
+
+        if not wrap.is_array(x):
+            return x
+        if x.dtype in UNSUPPORTED_TYPES:
+            x = x.astype(UNSUPPORTED_TYPES[x.dtype])
+        tensor = lazytorch.as_tensor(x)
+        self.given.sources.append(x)
+        return tensor
+
+    def array(self, tensor: Any) -> Any:
+        """The lazy array of a tensor that is on the device; anything else as it is."""
+        found = self.device_array(tensor)
+        return tensor if found is tensor else wrap.share(devices.current(), found)
+
+    def device_array(self, obj: Any) -> Any:
+        """The device array of a lazy array or of a tensor on the device; anything else as it is."""
+        if wrap.is_array(obj):
+            self.given.sources.append(obj)
+            return convert.asdevice(obj)
+        if not lazytorch.is_tensor(obj) or not lazytorch.is_on_device(obj):
+            return obj
+        plain = lazytorch.plain(obj.detach())
+        if lazytorch.refusal(plain) is not None:
+            return obj
+        found = devices.current().from_torch(plain)
+        return obj if found is None else found
+
+    def on_device_arrays(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
+                         kwargs: dict[str, Any]) -> Any:
+        """Call a transform that works on device arrays with those of lazy arrays and of tensors.
+
+        Its result is of the kind of its first argument: within a chain the next transform finds what it would find
+        after any other.
+        """
+        from monai.utils import convert_to_dst_type
+
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        result = original(transform, *replace(args, self.device_array), **replace(kwargs, self.device_array))
+        if not lazytorch.is_tensor(first):
+            return result
+        lazy = self.given.lazy(result)
+        return convert_to_dst_type(lazy, first, dtype=lazytorch.torch_dtype(lazy.dtype))[0]
+
+    def as_given(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> Any:
+        """The result of a call; of a dictionary, what belongs to a tensor of the caller's is noted to stay one."""
+        result = original(transform, *args, **kwargs)
+        first = args[0] if args else None
+        if isinstance(first, Mapping) and isinstance(result, Mapping):
+            for key, value in result.items():
+                if lazytorch.is_tensor(first.get(key)):
+                    self.given.untouched[id(value)] = value
+        return result
+
+
+class _Given(lazytorch.Given):
+    """`torch.Given`, where host arrays become lazy too, and what the caller passed stays what it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.untouched: dict[int, Any] = {}
+
+    def lazy(self, obj: Any) -> Any:
+        if id(obj) in self.untouched or getattr(obj, "has_pending_operations", False):
+            return obj      # to be computed later, by MONAI, which keeps what is to be done in the tensor
+        device = devices.current()
+        if isinstance(obj, device.array_type):
+            return wrap.wrap(device, obj, self.sources)
+        if type(obj) is np.ndarray:
+            return wrap.from_host(obj, "made on the host by a transform", eager=False)
+        return super().lazy(obj)
+
+
+# -- MONAI's conversions -------------------------------------------------------------------------
+
+def _converted(function: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    call = _calls.get()
+    return original(*args, **kwargs) if call is None else function(call, original, *args, **kwargs)
+
+
+def _to_tensor(call: _Call, original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
+    return original(replace(data, call.tensor), *args, **kwargs)
+
+
+def _to_numpy(call: _Call, original: Callable[..., Any], data: Any, dtype: Any = None, *args: Any,
+              **kwargs: Any) -> Any:
+    """A lazy array is the NumPy array of what is on the device."""
+    found = call.array(data)
+    if not wrap.is_array(found):
+        return original(data, dtype, *args, **kwargs)
+    if kwargs.get("safe") or len(args) > 1 and args[1]:
+        from monai.utils.type_conversion import get_dtype_bound_value
+
+        found = np.clip(found, *get_dtype_bound_value(found.dtype if dtype is None else dtype))
+    if dtype is not None and np.dtype(dtype) != found.dtype:
+        found = found.astype(dtype, order="C")
+    return found if found.flags.c_contiguous else found.copy()
+
+
+def _to_cupy(call: _Call, original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
+    return original(replace(data, call.device_array), *args, **kwargs)
+
+
+def _data_type(call: _Call, original: Callable[..., Any], data: Any, output_type: Any = None, *args: Any,
+               **kwargs: Any) -> Any:
+    if isinstance(output_type, type) and issubclass(output_type, wrap._array_type):
+        output_type = np.ndarray
+    return original(data, output_type, *args, **kwargs)
+
+
+#: Functions of `monai.utils.type_conversion`, and what they do with lazy arrays within a call.
+CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "convert_to_tensor": _to_tensor,
+    "convert_to_numpy": _to_numpy,
+    "convert_to_cupy": _to_cupy,
+    "convert_data_type": _data_type,
+}
