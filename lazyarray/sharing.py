@@ -36,6 +36,18 @@ def from_foreign(device: Device, obj: Any) -> Any | None:
     return device.from_foreign(obj)
 
 
+class Held:
+    """Memory that somebody brought: as a weak reference to a loan's token, it is called, and None means nobody."""
+
+    __slots__ = ("device", "token")
+
+    def __init__(self, device: Device, token: Any) -> None:
+        self.device, self.token = device, token
+
+    def __call__(self) -> Held | None:
+        return self if self.device.held_elsewhere(self.token) else None
+
+
 def register(storage: Storage) -> None:
     """Make a storage known by the device addresses of its block."""
     block = storage.block

@@ -140,21 +140,26 @@ def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool =
         if not fresh and (_home(device, array, sources) is not None):
             array = array.copy()
         return new_scalar(Storage(device, array), None, array)
-    if not fresh:
-        for x in sources:
-            if array is x._self_array and is_array(x):
-                return x        # the function gave back its argument
-        home = _home(device, array, sources)
-        if home is not None:
-            storage, offset, source = home
-            outline = views.outline(array.shape, array.dtype, array.strides, offset)
-            if source is None:
-                return new_array(storage, outline, array)
-            if not writeable(outline_of(source)):
-                outline.flags.writeable = False
-            base = source._self_base
-            return new_array(storage, outline, array, source if base is None else base)
-    return new_array(Storage(device, array), None, array)
+    found = None if fresh else inside(device, array, sources)
+    return new_array(Storage(device, array), None, array) if found is None else found
+
+
+def inside(device: Device, array: Any, sources: Sequence[Any]) -> LazyNdarray | None:
+    """The view that a device array is, of an argument or of memory that others hold; None if its memory is new."""
+    for x in sources:
+        if array is x._self_array and is_array(x):
+            return x        # the function gave back its argument
+    home = _home(device, array, sources)
+    if home is None:
+        return None
+    storage, offset, source = home
+    outline = views.outline(array.shape, array.dtype, array.strides, offset)
+    if source is None:
+        return new_array(storage, outline, array)
+    if not writeable(outline_of(source)):
+        outline.flags.writeable = False
+    base = source._self_base
+    return new_array(storage, outline, array, source if base is None else base)
 
 
 def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, int, Any] | None:
@@ -178,12 +183,15 @@ def share(device: Device, array: Any) -> LazyNdarray:
     if found is not None:
         storage, offset = found
         return new_array(storage, views.outline(array.shape, array.dtype, array.strides, offset), array)
-    storage = Storage(device, array)
-    storage.foreign = True
-    x = new_array(storage, storage.root_outline(), array)
-    if array.size:
-        sharing.register(storage)
-    return x
+    if not array.size:
+        return new_array(Storage(device, array), None, array)
+    # A loan of it to ourselves, as it were: all views of the storage hold the loan, so that whatever else holds the
+    # memory is somebody else's. When nothing does, nobody writes it behind our back any more.
+    own, token = device.lend(array)
+    storage = Storage(device, own)
+    storage.loans = (sharing.Held(device, token),)
+    sharing.register(storage)
+    return new_array(storage, storage.root_outline(), own)
 
 
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> LazyNdarray:

@@ -540,6 +540,37 @@ def test_a_device_array_made_elsewhere_is_shared_and_not_trusted(n, precise):
     assert made[2].get() == 8
 
 
+@pytest.mark.parametrize("keep", [lambda d: d, lambda d: d[1:], lambda d: d.T.reshape(-1)[::2], lambda d: [d.view()],
+                                  lambda d: lazyarray.asdevice(lazyarray.asarray(d)), lambda d: {"d": d}.values],
+                         ids=["itself", "view", "view of views", "list", "loan", "method"])
+def test_a_device_array_made_elsewhere_is_trusted_when_only_we_hold_it(n, keep):
+    made = lazyarray.device().xp.arange(float(n))
+    x = lazyarray.asarray(made)
+    y = x[2:]
+    kept = keep(made)
+    del made
+    for _ in range(2):      # as long as it is kept, it may have been written
+        with assert_copies(uploads=0, materialisations=1):
+            np.asarray(x)
+    del kept
+    gc.collect()
+    np.asarray(x)
+    with assert_copies(uploads=0, materialisations=0):
+        assert np.asarray(x)[1] == 1 and np.asarray(y)[0] == 2
+    x += 1
+    np.asarray(y)[0] = 7
+    assert (x + 0).tolist() == [*range(1, 3), 7, *range(4, n + 1)]
+
+
+def test_of_a_device_array_written_last_before_it_was_let_go_everything_is_seen(n):
+    made = lazyarray.device().xp.arange(float(n))
+    x = lazyarray.asarray(made)
+    np.asarray(x)
+    made *= 2
+    del made
+    assert np.asarray(x).tolist() == (2 * np.arange(n)).tolist()
+
+
 def test_copy_false_refuses_what_is_on_the_host_only(n):
     with pytest.raises(ValueError):
         lazyarray.asarray(np.arange(n), copy=False)

@@ -157,6 +157,14 @@ class Device(ABC):
         """Number of the device on which `d` lies."""
 
     @abstractmethod
+    def number(self) -> int:
+        """Number of this thread's current device."""
+
+    @abstractmethod
+    def total_memory(self) -> int:
+        """Bytes of memory that the current device has, or is limited to."""
+
+    @abstractmethod
     def on_current(self, *arrays: Any) -> bool:
         """Whether all these arrays lie on this thread's current device."""
 
@@ -170,6 +178,17 @@ class Device(ABC):
 
         The token dies with the last array or capsule that was derived from the lent array.  The memory lives at
         least as long.
+        """
+
+    @abstractmethod
+    def held_elsewhere(self, token: Any) -> bool:
+        """Whether anything but the loan with this token holds the memory lent; True where that can't be known."""
+
+    @abstractmethod
+    def holdings(self, d: Any) -> list[tuple[int, Any]]:
+        """What keeps the memory of `d` alive: pairs of a holder's identity (`d` is one) and of what it holds.
+
+        The last object is the memory, which all arrays in one allocation of this device's have in common.
         """
 
     @abstractmethod
@@ -200,6 +219,10 @@ class Device(ABC):
         NotOnDevice
             If there is no such module, or the package that has it is not installed; says which one to install.
         """
+
+    def computes_with(self, kind: type) -> bool:
+        """Whether instances of `kind` are operands that take this device's arrays and know no lazy ones."""
+        return False
 
     @abstractmethod
     def usable(self) -> str | None:

@@ -12,6 +12,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import sys
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -70,6 +71,11 @@ class _Token:
         self.memory = memory
 
 
+def _count(token: _Token) -> int:
+    """References to a memory: every array over it, and every capsule of one, has its own."""
+    return sys.getrefcount(token.memory)
+
+
 class CudaDevice(Device):
     """The GPUs of this process, through CuPy."""
 
@@ -94,6 +100,7 @@ class CudaDevice(Device):
         self._per_thread = cupy.cuda.runtime.streamPerThread
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = Copies(cupy)
+        self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
 
@@ -156,6 +163,12 @@ class CudaDevice(Device):
 
     def device_of(self, d: Any) -> int:
         return d.data.device_id
+
+    def number(self) -> int:
+        return self._runtime.getDevice()
+
+    def total_memory(self) -> int:
+        return self.xp.get_default_memory_pool().get_limit() or self._runtime.memGetInfo()[1]
 
     def on_current(self, *arrays: Any) -> bool:
         if self.count == 1:
@@ -238,6 +251,21 @@ class CudaDevice(Device):
         pointer = self._pointer(lent, data.ptr - memory.ptr)
         return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
 
+    def held_elsewhere(self, token: _Token) -> bool:
+        if isinstance(token.memory, self._unowned):
+            return True     # another library's: who else holds it, it alone knows
+        if self._alone is None:
+            self._alone = _count(self.lend(self.empty((1,), np.dtype(np.uint8)))[1])
+        return _count(token) > self._alone
+
+    def holdings(self, d: Any) -> list[tuple[int, Any]]:
+        data = d.data
+        found = []
+        while d.base is not None:
+            found += [(id(d), d.base), (id(d.base), d.base.data), (id(d.base.data), d.base.data.mem), (id(d), d.data)]
+            d = d.base
+        return [*found, (id(d), d.data), (id(data), data.mem)]
+
     def from_foreign(self, obj: Any) -> Any | None:
         if isinstance(obj, self._ndarray):
             return obj
@@ -268,6 +296,9 @@ class CudaDevice(Device):
         except ImportError as error:
             package = LIBRARIES.get(path.partition(".")[0], path)
             raise NotOnDevice(f"{path} does not import ({error}): install {package}") from None
+
+    def computes_with(self, kind: type) -> bool:
+        return kind.__module__.startswith("cupyx.scipy.sparse")
 
     def usable(self) -> str | None:
         if _forked_in_use:

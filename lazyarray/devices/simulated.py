@@ -11,6 +11,7 @@ Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_L
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
@@ -170,6 +171,12 @@ class SimulatedDevice(Device):
     def device_of(self, d: SimulatedArray) -> int:
         return d._memory.device
 
+    def number(self) -> int:
+        return hardware.current_device()
+
+    def total_memory(self) -> int:
+        return hardware.limit or 1 << 34
+
     def on_current(self, *arrays: SimulatedArray) -> bool:
         current = hardware.current_device()
         return all(d._memory.device == current for d in arrays)
@@ -182,6 +189,16 @@ class SimulatedDevice(Device):
     def lend(self, d: SimulatedArray) -> tuple[SimulatedArray, Any]:
         token = _Token(d._memory)
         return make(d._view, d._memory.lend(token)), token
+
+    def held_elsewhere(self, token: _Token) -> bool:
+        memory = token.memory
+        if memory.lender is not None or not memory.root.flags.owndata:
+            return True     # another library's
+        alone = self.lend(self.empty((1,), np.dtype(np.uint8)))
+        return sys.getrefcount(token.memory) - 1 > sys.getrefcount(alone[1].memory)     # 1: the name `memory`
+
+    def holdings(self, d: SimulatedArray) -> list[tuple[int, Any]]:
+        return [(id(d), d._memory)]
 
     def from_foreign(self, obj: Any) -> SimulatedArray | None:
         if exports(obj):
