@@ -51,6 +51,14 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     return _wrap_host(result, opened.sources, opened.lent)
 
 
+def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
+    """Call what knows only ndarrays, with aliases; an alias that it returns comes back as the lazy array it is of."""
+    opened = _Arguments(why, True)
+    result = func(*map(opened.host, args), **{k: opened.host(v) for k, v in kwargs.items()})
+    opened.hand_on()
+    return _given_back(result, opened.lent)
+
+
 class _Arguments:
     """The host arrays of one call's arguments.
 

@@ -79,7 +79,7 @@ def _seeking(function: Callable[..., Any]) -> Callable[..., Any]:
     def seek(values: Any, *args: Any, **kwargs: Any) -> Any:
         found = function(values, *args, **kwargs)
         if (type(values) is np.ndarray and values.dtype == object
-                and (isinstance(found, str) and found.startswith("mixed") or getattr(found, "dtype", None) == object)
+                and (found.startswith("mixed") if isinstance(found, str) else found.dtype.kind == "O")
                 and _has_lazy(values)):
             values = values.copy()
             values.flat = [_opened(value) for value in values.flat]
