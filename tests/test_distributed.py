@@ -1,7 +1,12 @@
 """Dask's `distributed`: what travels between processes, what is spilled, and a cluster on this machine."""
 from __future__ import annotations
 
+import os
 import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,3 +141,33 @@ def test_what_lies_on_both_sides_is_spilled_sooner(tmp_path):
         np.asarray(x)
         buffer[f"key-{i}"] = x
     assert len(buffer.memory) == 1
+
+
+# -- a cluster ---------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "dask_stack.py"
+
+
+def run_example(folder, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parent.parent)}
+    return subprocess.run([sys.executable, str(EXAMPLE), *arguments], cwd=folder, env=environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, check=False)
+
+
+def test_a_stack_on_a_cluster_that_loses_a_worker(tmp_path):
+    skimage_io = pytest.importorskip("skimage.io")
+    found = run_example(tmp_path, "--frames", "9", "--workers", "2", "--kill")
+    assert found.returncode == 0, found.stdout + found.stderr
+    text = found.stdout
+    assert re.search(r"worker \d+ killed after 3 of 9 frames", text), text
+    assert "the same as in one process: True" in text and "what came back is lazy: True" in text, text
+    # Each frame is uploaded once, where it is examined, and nothing else is.
+    uploads = re.findall(r"^ *(\d+) x upload +(\d+) bytes", text, re.MULTILINE)
+    assert uploads == [("9", str(9 * 192 * 192 * 4))], text
+    assert "x fallback" not in text
+    assert skimage_io.imread(tmp_path / "dask_stack.png").std() > 10
+
+
+def test_the_example_has_help(tmp_path):
+    pytest.importorskip("skimage")
+    assert "--kill" in run_example(tmp_path, "--help").stdout

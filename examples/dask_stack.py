@@ -1,0 +1,134 @@
+"""A stack of photographs through a pipeline of scikit-image's functions, on a cluster of processes of this machine.
+
+The pipeline is written for NumPy and one image. Dask runs it over the stack: each frame goes to a worker, is uploaded
+there once, and stays on its device until the regions are measured on the host; the frame that comes out stays lazy,
+and so does what Dask computes of all frames together. With --kill one worker is killed in the middle: its frames are
+computed anew elsewhere, and the results are the same.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster, as_completed
+from skimage import color, data, filters, io, measure, transform, util
+
+import lazyarray
+
+SIDE = 192          # of a frame
+SMALL = 96          # of what comes out
+
+
+def pipeline(image: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """The image sharpened, as its outlines and at another size, and the sizes of the objects in it."""
+    smooth = filters.gaussian(image, sigma=1)
+    sharp = filters.unsharp_mask(smooth, radius=3, amount=2)
+    edges = filters.sobel(sharp)
+    objects = measure.label(sharp > filters.threshold_otsu(sharp))
+    areas = [int(region.area) for region in measure.regionprops(objects)]
+    return transform.resize(sharp + 2 * edges, (SMALL, SMALL)), areas
+
+
+def photographs(count: int) -> np.ndarray:
+    """Frames of the sky, of shape (count, SIDE, SIDE), as a telescope sees it that moves on by a part of a frame."""
+    sky = color.rgb2gray(data.hubble_deep_field()).astype(np.float32)
+    rows = int(np.ceil(np.sqrt(count)))
+    down = np.linspace(0, sky.shape[0] - SIDE, rows).astype(int)
+    right = np.linspace(0, sky.shape[1] - SIDE, -(-count // rows)).astype(int)
+    places = [(top, left) for top in down for left in right][:count]
+    return np.stack([sky[top:top + SIDE, left:left + SIDE] for top, left in places])
+
+
+def examine(frame: np.ndarray) -> tuple[np.ndarray, list[int], list[tuple[str, str, int]]]:
+    """What a worker does with a frame: the pipeline, on its device. With it comes what was copied, and where."""
+    with lazyarray.enabled("skimage"), lazyarray.trace() as record:
+        outlines, areas = pipeline(lazyarray.asarray(frame))
+    return outlines, areas, [(event.kind, event.code, event.nbytes) for event in record.events]
+
+
+def summary(stack: da.Array) -> list[da.Array]:
+    """What is asked of all frames together: the brightest that each place was, and how much the frames differ."""
+    return [stack.max(axis=0), stack.std(axis=0), stack.mean()]
+
+
+def bar(done: int, total: int, begun: float) -> None:
+    """One line that grows, where somebody watches."""
+    if sys.stderr.isatty():
+        line = f"\r|{'#' * (40 * done // total):40}| {done}/{total} frames, {time.perf_counter() - begun:.1f} s"
+        print(line, end="\n" if done == total else "", file=sys.stderr)
+
+
+def run_on_cluster(client: Client, frames: np.ndarray, kill: bool) -> tuple[list, list]:
+    """(What `examine` gives for each frame, what `summary` gives for the stack)."""
+    begun = time.perf_counter()
+    futures = client.map(examine, list(frames), pure=False)
+    for done, _ in enumerate(as_completed(futures), 1):
+        bar(done, len(futures), begun)
+        if kill and done == max(len(futures) // 3, 1):
+            victim = min(client.run(os.getpid).values())
+            os.kill(victim, signal.SIGKILL)
+            print(f"worker {victim} killed after {done} of {len(futures)} frames")
+    outlines = [client.submit(lambda result: result[0], future) for future in futures]
+    stack = da.stack([da.from_delayed(one, (SMALL, SMALL), meta=np.empty((0, 0), np.float32)) for one in outlines])
+    whole = client.gather(client.compute(summary(stack)))
+    return client.gather(futures), whole
+
+
+def run_here(frames: np.ndarray) -> tuple[list, list]:
+    """The same in this process."""
+    results = [examine(frame) for frame in frames]
+    stack = da.stack([da.from_array(outlines, chunks=-1) for outlines, _, _ in results])
+    return results, list(dask.compute(*summary(stack), scheduler="synchronous"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--frames", type=int, default=12, help="how many photographs (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="how many processes (%(default)s)")
+    parser.add_argument("--kill", action="store_true", help="kill a worker when a third of the frames are done")
+    parser.add_argument("--output", type=Path, default=Path("dask_stack.png"), help="PNG file to write (%(default)s)")
+    arguments = parser.parse_args()
+
+    frames = photographs(arguments.frames)
+    settings = {"n_workers": arguments.workers, "threads_per_worker": 1, "host": "127.0.0.1",
+                "dashboard_address": None, "silence_logs": "ERROR"}
+    with LocalCluster(**settings) as cluster, Client(cluster) as client:
+        begun = time.perf_counter()
+        results, whole = run_on_cluster(client, frames, arguments.kill)
+        print(f"{len(frames)} frames of {SIDE} x {SIDE} in {time.perf_counter() - begun:.1f} s on {arguments.workers} "
+              f"processes, each with a {lazyarray.device().name} device")
+
+    print("what was copied on the workers, by line:")
+    times, nbytes = Counter(), Counter()
+    for kind, code, size in (event for _, _, record in results for event in record):
+        times[kind, code] += 1
+        nbytes[kind, code] += size
+    for (kind, code), number in times.items():
+        print(f"{number:6} x {kind:12} {nbytes[kind, code]:10} bytes  {code}")
+    arrays = [outlines for outlines, _, _ in results] + whole[:2]
+    print(f"what came back is lazy: {all(map(lazyarray.is_lazy, arrays))}")
+    sizes = [area for _, areas, _ in results for area in areas]
+    print(f"{len(sizes)} objects, the largest of {max(sizes)} pixels; mean brightness {float(whole[2]):.4f}")
+
+    here, whole_here = run_here(frames)
+    same = all(np.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(results, here)) and all(
+        np.allclose(a, b, rtol=1e-6) for a, b in zip(whole, whole_here))
+    print(f"the same as in one process: {same}")
+
+    brightest = np.asarray(whole[0])
+    pictures = [np.asarray(outlines) for outlines, _, _ in results] + [brightest]
+    picture = np.clip(util.montage(pictures, padding_width=2), 0, 1)
+    io.imsave(arguments.output, (picture * 255).astype(np.uint8), check_contrast=False)
+    print(f"{arguments.output}: the frames, and the brightest that each place was")
+
+
+if __name__ == "__main__":
+    main()
