@@ -22,16 +22,13 @@ import numpy as np
 from ..errors import LazyArrayError, NotOnDevice
 from .base import HOLDABLE, Device, Diagnosis
 from .cuda_copies import Copies, Region
+from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 
-PACKAGES = "cupy-cuda12x or cupy-cuda13x (pip install 'lazy-ndarray[cuda12]' or 'lazy-ndarray[cuda13]')"
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
 """What to install for the libraries of device functions."""
 
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
-
-# cudaError_t values that tell why there is no device.
-_INSUFFICIENT_DRIVER, _NO_DEVICE = 35, 100
 
 _HERE: AbstractContextManager[Any] = nullcontext()
 _forked_in_use = False
@@ -315,29 +312,29 @@ def _note_fork(copies: Copies) -> None:
 def find() -> CudaDevice | Diagnosis:
     """The CUDA device, or what is in its way."""
     if not _installed():
-        return _missing("missing", "CuPy is not installed", f"To use a GPU, install {PACKAGES}.")
+        return missing("missing", "CuPy is not installed", f"To use a GPU, install {PACKAGES}.")
     try:
         import cupy
     except Exception as error:  # noqa: BLE001 - a broken installation fails with whatever its parts raise, not only ImportError.
-        return _missing(
+        return missing(
             "broken",
-            f"CuPy is installed but does not import ({type(error).__name__}: {_first_line(error)})",
+            f"CuPy is installed but does not import ({type(error).__name__}: {first_line(error)})",
             f"Uninstall every package whose name begins with cupy, then install one of {PACKAGES}.",
         )
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # noqa: BLE001 - any failure here means that there is no device to use.
-        return _no_device(cupy, error)
+        return no_device(cupy, error)
     if not count:
-        return _missing("no gpu", "CuPy works but sees no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
+        return missing("no gpu", "CuPy works but sees no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
     try:
         sum_of_four = int((cupy.arange(3) + 1)[:2].sum() + 1)
         healthy = sum_of_four == 4
         message = f"1 + 2 + 1 came out as {sum_of_four}"
     except Exception as error:  # noqa: BLE001 - a missing compiler, library or header shows only in use, in many classes.
-        healthy, message = False, f"{type(error).__name__}: {_first_line(error)}"
+        healthy, message = False, f"{type(error).__name__}: {first_line(error)}"
     if not healthy:
-        return _missing(
+        return missing(
             "broken",
             f"CuPy sees {count} GPU(s) but can't compute ({message})",
             "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
@@ -364,39 +361,5 @@ def describe() -> str:
     name = runtime.getDeviceProperties(0)["name"].decode()
     return (
         f"{name}, {runtime.getDeviceCount()} device(s), CuPy {cupy.__version__}, "
-        f"CUDA {_version(runtime.runtimeGetVersion())}, driver for CUDA {_version(runtime.driverGetVersion())}"
+        f"CUDA {version(runtime.runtimeGetVersion())}, driver for CUDA {version(runtime.driverGetVersion())}"
     )
-
-
-def _no_device(cupy: Any, error: Exception) -> Diagnosis:
-    status = getattr(error, "status", None)
-    if status == _NO_DEVICE:
-        return _missing("no gpu", "the driver finds no GPU", "Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
-    if status == _INSUFFICIENT_DRIVER:
-        # CUDA says this both without any driver and with one that is too old for the runtime that CuPy brings.
-        driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
-        if not driver:
-            reason = "CuPy is installed but there is no NVIDIA driver"
-            return _missing("no driver", reason, "Install the NVIDIA driver.")
-        return _missing(
-            "wrong driver",
-            f"the NVIDIA driver is for CUDA {_version(driver)}, CuPy for CUDA {_version(runtime)}",
-            f"Update the driver, or install the CuPy that fits it: {PACKAGES}.",
-        )
-    return _missing(
-        "broken",
-        f"CuPy is installed but CUDA does not start ({type(error).__name__}: {_first_line(error)})",
-        "Check nvidia-smi; a driver that was updated under a running system needs a restart.",
-    )
-
-
-def _missing(state: str, reason: str, advice: str) -> Diagnosis:
-    return Diagnosis("simulated", state, reason, advice)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), "no message")
-
-
-def _version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
