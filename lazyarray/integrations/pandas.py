@@ -9,16 +9,14 @@ functions through which pandas asks are given NumPy's scalar instead.
 """
 from __future__ import annotations
 
-import functools
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from lazyarray import wrap
 from lazyarray.array import LazyNdarray
+from lazyarray.integrations.scalars import opened, put_in_place
 from lazyarray.scalar import LazyScalar
 
 #: Module of pandas -> its functions that judge one value, whichever argument that is.
@@ -48,27 +46,14 @@ def register(pandas: ModuleType) -> None:
     LazyNdarray._typ = "npy_extension"
     LazyNdarray.to_numpy = to_numpy
     for table, kind in ((_JUDGES, _judging), (_SEEKERS, _seeking), (_MAKERS, _making)):
-        for module, names in table.items():
-            for name in names:
-                _replace(module, name, kind)
-
-
-def _replace(module: str, path: str, kind: Callable[[Any], Any]) -> None:
-    """Put a function of ours in the place of one of pandas, in every module of pandas that has it by then."""
-    owner, _, name = path.rpartition(".")
-    home = getattr(sys.modules[module], owner) if owner else sys.modules[module]
-    function = vars(home)[name]
-    ours = functools.wraps(function)(kind(function))
-    for place in (home, *(m for key, m in list(sys.modules.items()) if key.partition(".")[0] == "pandas")):
-        if vars(place).get(name) is function:
-            setattr(place, name, ours)
+        put_in_place("pandas", table, kind)
 
 
 def _judging(function: Callable[..., Any]) -> Callable[..., Any]:
     def judge(*args: Any, **kwargs: Any) -> Any:
         for value in args:
             if type(value) is LazyScalar:
-                args = tuple(map(_opened, args))
+                args = tuple(map(opened, args))
                 break
         return function(*args, **kwargs)
 
@@ -82,7 +67,7 @@ def _seeking(function: Callable[..., Any]) -> Callable[..., Any]:
                 and (found.startswith("mixed") if isinstance(found, str) else found.dtype.kind == "O")
                 and _has_lazy(values)):
             values = values.copy()
-            values.flat = [_opened(value) for value in values.flat]
+            values.flat = [opened(value) for value in values.flat]
             return function(values, *args, **kwargs)
         return found
 
@@ -104,10 +89,6 @@ def _has_lazy(values: np.ndarray) -> bool:
 
 def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def make(value: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(np.asarray(value) if type(value) is LazyNdarray else _opened(value), *args, **kwargs)
+        return function(np.asarray(value) if type(value) is LazyNdarray else opened(value), *args, **kwargs)
 
     return make
-
-
-def _opened(value: Any) -> Any:
-    return wrap.value_of(value, "pandas") if type(value) is LazyScalar else value

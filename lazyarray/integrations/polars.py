@@ -1,8 +1,11 @@
-"""polars: its constructors take lazy arrays.
+"""polars: its constructors and expressions take lazy arrays and scalars.
 
 Before it looks whether an object is an instance of `numpy.ndarray`, polars looks for the word ``numpy.`` in the names
 of its class and of that class's bases. NumPy has a base for classes such as ours, which brings nothing that is not
 defined here already, and that name.
+
+Of numbers it remembers by their class how to read them, from the first that it sees: lazy integers after a lazy float
+would become floats. So it gets NumPy's scalars.
 """
 from __future__ import annotations
 
@@ -11,8 +14,18 @@ from types import ModuleType
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from lazyarray.array import LazyNdarray
+from lazyarray.integrations.scalars import opening, put_in_place
+
+#: Module of polars -> the functions through which values get into it.
+_DOORS = {
+    "polars._utils.construction.series": ("sequence_to_pyseries",),
+    "polars._utils.construction.dataframe": ("dict_to_pydf", "sequence_to_pydf"),
+    "polars.convert.general": ("from_dicts",),
+    "polars.functions.lit": ("lit",),
+}
 
 
 def register(polars: ModuleType) -> None:
-    """Have polars ask lazy arrays whether they are NumPy's."""
+    """Have polars ask lazy arrays whether they are NumPy's, and see numbers in lazy scalars."""
     LazyNdarray.__bases__ += (NDArrayOperatorsMixin,)
+    put_in_place("polars", _DOORS, opening)

@@ -48,6 +48,12 @@ def _text(value: Any) -> Any:
     return type(value).__name__, repr(value)
 
 
+def _polars(value: Any) -> Any:
+    if hasattr(value, "schema"):
+        return "DataFrame", str(value.schema), value.to_dict(as_series=False)
+    return "Series", str(value.dtype), value.to_list()
+
+
 def _tensor(value: Any) -> Any:
     return "tensor", str(value.dtype), comparable(value.detach().cpu().numpy())
 
@@ -55,8 +61,7 @@ def _tensor(value: Any) -> Any:
 #: Top-level package of a result's class -> how it becomes plain.
 _OF_LIBRARY = {
     "pandas": _frame,
-    "polars": lambda value: (type(value).__name__, str(getattr(value, "schema", value.dtype)), value.to_dict(
-        as_series=False) if hasattr(value, "to_dict") else value.to_list()),
+    "polars": _polars,
     "pyarrow": lambda value: (type(value).__name__, str(value.type if hasattr(value, "type") else value.schema),
                               value.to_numpy().tolist() if type(value).__name__ == "Tensor" else value.to_pylist()),
     "scipy": _sparse,

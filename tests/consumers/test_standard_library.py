@@ -34,7 +34,7 @@ def test_hashlib(x):
 
 @python("``struct.pack``, ``struct.unpack`` of elements", copies="each once")
 def test_struct(x, i):
-    return struct.pack("<dq", x[0], i[0]), struct.pack("2d", *x[:2])
+    return struct.pack("<dq", x[0], i[0]), struct.pack("100d", *x)
 
 
 @python("``struct.unpack(format, x)``", copies="each once", before_buffers=NO_BUFFER)
