@@ -2,7 +2,8 @@
 
 An operator is its ufunc, after NumPy's own rule of who gets the first turn: another type with
 ``__array_ufunc__ = None`` or a higher ``__array_priority__`` does, and a real subclass of ndarray
-that overrides the reflected operator.
+that overrides the reflected operator. What takes device arrays only, the device's sparse matrices,
+is given ours.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dispatch, ufunc_call, ufuncs, wrap
+from . import devices, dispatch, ufunc_call, ufuncs, wrap
 from .storage import Storage
 
 _numbers = frozenset({int, float, complex, bool})
@@ -21,8 +22,10 @@ _numbers = frozenset({int, float, complex, bool})
 
 @functools.cache
 def _turn(kind: type, reflected: str) -> str:
-    """Who handles an operand of another type: "us", "ufunc" (through NumPy's dispatch) or "other"."""
+    """Who handles an operand of another type: "us", "ufunc" (through NumPy's dispatch), "other" or "partner"."""
     who = dispatch.kind_of(kind)
+    if who == "foreign" and devices.current().computes_with(kind):
+        return "partner"
     if kind in _numbers or who in ("lazy", "array", "device"):
         return "us"
     if who == "subclass":
@@ -40,6 +43,16 @@ def _apply(x: Any, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, A
     return ufunc(*inputs, **(kwargs or {})) if result is NotImplemented else result
 
 
+def _partnered(x: Any, other: Any, method: str) -> Any:
+    """An operator by the other operand's own method, on our device array; a device array that it returns is lazy."""
+    device = devices.current()
+    function = getattr(other, method, None)
+    if function is None or type(x._self_storage) is not Storage:
+        return NotImplemented       # Python says so
+    result = function(wrap.device_of(x))
+    return wrap.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
+
+
 def _priority_of_instance(other: Any) -> bool:
     """An instance may carry the priority that its type does not."""
     return getattr(other, "__array_ufunc__", 0) is None
@@ -51,6 +64,8 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
         turn = _turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other))
+        if turn == "partner":
+            return _partnered(self, other, reflected)
         if turn == "other" or _priority_of_instance(other):
             return NotImplemented
         return ufunc(self, other)
@@ -60,8 +75,11 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
 def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     """``y + x`` where `y` had its turn: as NumPy, it gets no second one, whatever its priority."""
     def method(self: Any, other: Any, /) -> Any:
-        if _turn(type(other), name) == "us":
+        turn = _turn(type(other), name)
+        if turn == "us":
             return _apply(self, ufunc, (other, self))
+        if turn == "partner":
+            return _partnered(self, other, name)
         return ufunc(other, self)
     return method
 
@@ -72,7 +90,7 @@ def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
         turn = _turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), {"out": (self,)})
-        if turn == "other" and not hasattr(type(other), "__array_ufunc__"):
+        if turn in ("other", "partner") and not hasattr(type(other), "__array_ufunc__"):
             return NotImplemented       # by its priority; a type that knows ufuncs can't take the place of `x`
         return ufunc(self, other, out=(self,))
     return method
@@ -84,7 +102,7 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
 
     def method(self: Any, other: Any, /) -> Any:
         turn = _turn(type(other), reflected)
-        if turn == "other" or _priority_of_instance(other):
+        if turn in ("other", "partner") or _priority_of_instance(other):
             return NotImplemented
         try:
             return _apply(self, ufunc, (self, other)) if turn == "us" else ufunc(self, other)

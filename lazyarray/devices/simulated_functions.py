@@ -213,7 +213,7 @@ def _asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, b
 
 
 def _get_array_module(*args: Any) -> Any:
-    return namespace if any(exports(arg) for arg in args) else np
+    return namespace if any(isinstance(arg, SimulatedArray) for arg in args) else np
 
 
 def _from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> Any:

@@ -1,0 +1,91 @@
+"""The table of the first paper on CuPy, today: ``arange(n).reshape(1000, -1).T * 2`` by NumPy, CuPy and lazy arrays.
+
+``python -m benchmarks.table1`` measures all three in one run, in turn and waiting for the device, and prints medians
+and ratios. On a GPU the figures are kept in ``benchmarks/results``; on the simulated device they say nothing of speed,
+and only the smaller sizes are run.
+"""
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import lazyarray
+import lazyarray.numpy as lazy
+
+from . import timing
+
+SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
+LARGEST_SIMULATED = 10**6
+SECONDS = 2.0       # of measuring, for each size and library
+ROUNDS = (7, 1000)  # at least and at most
+
+
+def work(xp: Any, size: int) -> Any:
+    """What the paper measures."""
+    return xp.arange(size).reshape(1000, -1).T * 2
+
+
+def candidates() -> dict[str, Callable[[int], Any]]:
+    """The libraries by name, and the work done with each."""
+    device = lazyarray.device()
+    name = {"cuda": "CuPy"}.get(device.name, device.name)
+    return {"NumPy": lambda n: work(np, n), name: lambda n: work(device.xp, n), "lazyarray": lambda n: work(lazy, n)}
+
+
+def milliseconds(size: int, seconds: float = SECONDS) -> dict[str, float]:
+    """Median milliseconds of each library at one size; they take turns."""
+    calls, wait = candidates(), lazyarray.device().synchronize
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():     # the first one compiles, and fills the memory pools
+        call(size)
+    wait()
+    end = time.perf_counter() + seconds * len(calls)
+    while len(found["NumPy"]) < ROUNDS[0] or len(found["NumPy"]) < ROUNDS[1] and time.perf_counter() < end:
+        for name, call in calls.items():
+            start = time.perf_counter()
+            result = call(size)
+            wait()
+            found[name].append(time.perf_counter() - start)
+            del result      # not while the next one is timed
+    return {name: 1e3 * statistics.median(values) for name, values in found.items()}
+
+
+def figures(sizes: tuple[int, ...], seconds: float = SECONDS) -> list[dict[str, Any]]:
+    """A figure for each size and library, and the ratios of the last library to the others."""
+    made = []
+    for size in sizes:
+        found = milliseconds(size, seconds)
+        (numpy, host), (name, device), (ours, lazy_) = found.items()
+        print(f"{size:>11,}  " + "  ".join(f"{value:10.4f}" for value in found.values())
+              + f"  {host / lazy_:9.1f}  {device / lazy_:9.2f}")
+        made += [{"what": f"{library}, n = {size:.0e}", "value": round(value, 5), "unit": "ms", "target": None}
+                 for library, value in found.items()]
+        made += [{"what": f"{library} / {ours}, n = {size:.0e}", "value": round(value / lazy_, 3), "unit": "times",
+                  "target": None} for library, value in ((numpy, host), (name, device))]
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table1", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=float, help="leave out sizes above this one (default: none on a GPU)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of measuring, for each size and library"
+                        " (%(default)s)")
+    arguments = parser.parse_args()
+    on_gpu = lazyarray.device().name == "cuda"
+    largest = arguments.largest or (SIZES[-1] if on_gpu else LARGEST_SIMULATED)
+    names = [*candidates()]
+    print(f"{'n':>11}  " + "  ".join(f"{name + ' ms':>10}" for name in names)
+          + f"  {names[0] + '/lazy':>9}  {names[1] + '/lazy':>9}")
+    found = figures(tuple(size for size in SIZES if size <= largest), arguments.seconds)
+    if on_gpu:
+        print(f"kept in {timing.keep('table1', found)}")
+
+
+if __name__ == "__main__":
+    main()
