@@ -453,8 +453,12 @@ class TestFromOutside:
         assert child("", str(program)) == ["ndarray"]
 
     def test_a_module_that_is_not_edited(self, program):
-        code = f"import os, runpy, sys; os.chdir({str(program.parent)!r});" + (
-            "sys.argv = ['lazyarray', 'run', '-m', 'unedited', '-x']; runpy.run_module('lazyarray', run_name='__main__')")
+        code = f"""
+            import os, runpy, sys
+            os.chdir({str(program.parent)!r})
+            sys.argv = ["lazyarray", "run", "-m", "unedited", "-x"]
+            runpy.run_module("lazyarray", run_name="__main__")
+        """
         assert child(code) == ["LazyNdarray", "-x"]
 
 

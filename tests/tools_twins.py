@@ -9,6 +9,8 @@ fails for it. `tools_twins_table.py` holds the records against the tables of twi
 
 ``LAZYARRAY_TWINS``
     The modules of the host library whose functions are looked at, with commas between.
+``LAZYARRAY_TWINS_BOUNDED``
+    ``1``: only the functions of the tables, within the bounds that are set there, by their adapters where they have one.
 ``LAZYARRAY_TWINS_REPORT``
     Records are written to files whose names begin so, one for each process of pytest-xdist.
 """
@@ -37,6 +39,7 @@ import wrapt
 
 import lazyarray
 from lazyarray.errors import NotOnDevice
+from lazyarray.integrations import twins
 
 DEVICE_PACKAGES = {"scipy": "cupyx.scipy", "skimage": "cucim.skimage"}
 REPEATS = 5
@@ -76,6 +79,8 @@ class Records:
         self.report = report
         self.test = ""
         self.next_save = time.monotonic() + 20
+        self.tables = {name: twin for path in paths for name, twin in twins.table(path.partition(".")[0]).items()
+                       } if os.environ.get("LAZYARRAY_TWINS_BOUNDED") == "1" else None
         self.rows: dict[str, dict[str, Any]] = {}
         self.seen: Counter[tuple[str, str]] = Counter()
         self.known: dict[int, tuple[Any, Any]] = {}
@@ -108,9 +113,10 @@ class Records:
     def both(self, path: str, kind: str, host: Any, device: Any, args: Any, kwargs: Any) -> Any:
         """Run both, note what they gave, and give the host's."""
         try:
-            theirs = upload((args, kwargs), {})
+            twin_args, twin_kwargs = (args, kwargs) if self.tables is None else self.bounded(path, host, args, kwargs)
+            theirs = upload((twin_args, twin_kwargs), {})
         except NotOnDevice as error:
-            self.note(path, kind, f"not holdable: {error}", {})
+            self.note(path, kind, f"out of bounds: {error}"[:160], {})
             return host(*args, **kwargs)
         try:
             result, error = host(*args, **kwargs), None
@@ -135,11 +141,24 @@ class Records:
                 self.note(path, kind, f"only the host raises: {type(error).__name__}: {error}"[:160], {})
             else:
                 found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}}
-                verdict = compare(result, twin, found) or compare((args, kwargs), after, found, "argument ")
+                verdict = compare(result, twin, found) or compare(
+                    (twin_args, twin_kwargs), after, found, "argument ")
                 self.note(path, kind, verdict or "same", found)
         if error is not None:
             raise error
         return result
+
+    def bounded(self, path: str, host: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments that the table would hand to the twin."""
+        assert self.tables is not None
+        twin = self.tables.get(path)
+        if twin is None or twin.adapter:
+            raise NotOnDevice("not listed" if twin is None else "it has an adapter")
+        try:
+            signature = inspect.signature(host)
+        except (TypeError, ValueError):
+            signature = None
+        return twin.bounded(signature, args, kwargs)
 
     def note(self, path: str, kind: str, verdict: str, found: dict[str, Any]) -> None:
         """Add one call to the records."""
