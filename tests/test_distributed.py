@@ -151,7 +151,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "dask_stack.py"
 def run_example(folder, *arguments):
     environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parent.parent)}
     return subprocess.run([sys.executable, str(EXAMPLE), *arguments], cwd=folder, env=environment, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, check=False)
+                          capture_output=True, timeout=300, check=False)
 
 
 def test_a_stack_on_a_cluster_that_loses_a_worker(tmp_path):
