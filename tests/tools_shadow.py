@@ -7,7 +7,8 @@ A pytest plugin; the tests of the library are the questions, its own answers are
 Each public function of the first library that the second one has too is called as the test asks, and once more with
 its arrays on the device. A test sees only the host's answer, so the tests pass as ever; what differs is counted, call
 by call, and written as JSON: type, shape and largest difference of results, errors that only one side raises,
-arguments that were written to. ``--shadow-device numpy`` compares the library with itself (to test this file).
+arguments that were written to. ``--shadow-device numpy`` compares the library with itself (to test this file),
+``--shadow-device lazy`` with what a user gets who enables the library and passes lazy arrays.
 ``python tests/tools_shadow.py FILE ...`` merges reports of several runs and prints them.
 """
 from __future__ import annotations
@@ -32,21 +33,32 @@ import pytest
 
 HOLDABLE = frozenset("?bhilqBHILQefdFD")
 EXAMPLES = 3
+OBJECTS = ("RegionProperties", "ArrayMap", "AffineTransform", "EuclideanTransform", "ProjectiveTransform",
+           "SimilarityTransform", "PolynomialTransform")
+"""Classes whose instances are compared by their public attributes."""
 
 
 class Device:
-    """What the comparison asks of CuPy; NumPy answers for it where there is none."""
+    """What the comparison asks of CuPy; NumPy answers for it where there is none, or lazyarray."""
 
     def __init__(self, name: str) -> None:
-        self.xp = importlib.import_module(name)
-        self.array_type = self.xp.ndarray
-        self.is_numpy = name == "numpy"
+        self.name = name
+        xp = importlib.import_module("numpy" if name == "lazy" else name)
+        self.array_type = xp.ndarray
+        self.put: Callable[[np.ndarray], Any] = xp.asarray
+        self.get: Callable[[Any], np.ndarray] = lambda array: array.get()
+        if name == "numpy":
+            self.put, self.get = np.copy, np.asarray
+        elif name == "lazy":
+            import lazyarray
 
-    def put(self, array: np.ndarray) -> Any:
-        return array.copy() if self.is_numpy else self.xp.asarray(array)
+            self.array_type = lazyarray.LazyNdarray
+            self.put = functools.partial(lazyarray.asarray, copy=True)
+            self.get = np.asarray
 
-    def get(self, array: Any) -> np.ndarray:
-        return array if self.is_numpy else array.get()
+    def is_array(self, value: Any) -> bool:
+        """Whether a result lies there; a lazy scalar passes for NumPy's own, and is compared as one."""
+        return type(value) is self.array_type if self.name == "lazy" else isinstance(value, self.array_type)
 
 
 class Record:
@@ -105,6 +117,9 @@ class Shadow:
 
     def pairs(self) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
         """(public path, host function, device function) of every function that both libraries have."""
+        if self.device.name == "lazy":
+            yield from self.routed()
+            return
         root = importlib.import_module(self.host)
         public = [""] + [i.name[len(self.host):] for i in pkgutil.walk_packages(root.__path__, self.host + ".",
                                                                               onerror=lambda name: None)
@@ -119,6 +134,14 @@ class Shadow:
                 function, twin = getattr(module, name, None), getattr(other, name, None)
                 if not name.startswith("_") and inspect.isroutine(function) and callable(twin):
                     yield f"{self.host}{suffix}.{name}", function, twin
+
+    def routed(self) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+        """The functions in the table of twins, and what a router makes of their calls."""
+        from lazyarray.integrations import routers, twins
+
+        for path, twin in twins.table(self.host).items():
+            function = getattr(importlib.import_module(twin.module), twin.name)
+            yield path, function, lambda *args, _pair=(twin, function), **kwargs: routers.run(*_pair, args, kwargs)
 
     # -- one call --------------------------------------------------------------------------------
 
@@ -183,8 +206,8 @@ class Shadow:
                 if isinstance(found, types.GeneratorType):
                     found = list(found)
                 for leaf in leaves(found):
-                    if isinstance(leaf, self.device.array_type):
-                        self.device.get(leaf.ravel()[:1])
+                    if self.device.is_array(leaf):
+                        self.device.get(leaf)
             except Exception as error:  # noqa: BLE001 it is what is compared
                 failed = error
         record.seconds[0] += middle - start
@@ -235,7 +258,7 @@ class Shadow:
         numeric = (np.ndarray, np.generic, bool, int, float, complex)
         if isinstance(host, (list, tuple)):
             if not isinstance(there, (list, tuple)):
-                if isinstance(there, self.device.array_type) and len(host) == len(there):
+                if self.device.is_array(there) and len(host) == len(there):
                     yield "structure", f"{at} {type(host).__name__} is a device array {there.shape} {there.dtype}"
                     return
                 yield "structure", f"{at} {type(host).__name__} is {type(there).__name__}"
@@ -253,12 +276,12 @@ class Shadow:
                 return
             for key in host:
                 yield from self.compare(record, host[key], there[key], f"{at}[{key!r}]")
-        elif isinstance(host, numeric) and isinstance(there, (*numeric, self.device.array_type)):
+        elif isinstance(host, numeric) and (isinstance(there, numeric) or self.device.is_array(there)):
             yield from self.compare_values(record, host, there, at)
         elif host is None or isinstance(host, (str, slice, np.dtype, type)):
             if host != there:
                 yield "value", f"{at} {host!r} is {there!r}"
-        elif type(host).__name__ == type(there).__name__ and hasattr(host, "__dict__"):
+        elif type(host).__name__ in OBJECTS:
             for name in [n for n in dir(host) if not n.startswith("_")]:
                 values = [attribute(obj, name) for obj in (host, there)]
                 if not any(isinstance(v, Exception) or callable(v) or inspect.ismodule(v) for v in values):
@@ -270,15 +293,15 @@ class Shadow:
 
     def compare_values(self, record: Record, host: Any, there: Any, at: str) -> Iterator[tuple[str, str]]:
         h = np.asarray(host)
-        lies_there = isinstance(there, self.device.array_type)
+        lies_there = self.device.is_array(there)
         d = self.device.get(there) if lies_there else np.asarray(there)
         if isinstance(host, np.ndarray) and not lies_there:
             yield "host array", f"{at} is {type(there).__name__}"
         if h.shape != d.shape:
             yield "shape", f"{at} {h.shape} is {d.shape}"
             return
-        python = not isinstance(host, (np.ndarray, np.generic)) or not isinstance(there, (np.ndarray, np.generic,
-                                                                                         self.device.array_type))
+        python = not isinstance(host, (np.ndarray, np.generic)) or not (lies_there or isinstance(
+            there, (np.ndarray, np.generic)))
         if h.dtype != d.dtype and not (python and h.dtype.kind == d.dtype.kind):
             yield "dtype", f"{at} {h.dtype} is {d.dtype}"
         if python and type(host) is not type(there):
@@ -377,7 +400,7 @@ _shadow: Shadow | None = None
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shadow", help="HOST:TWIN, such as skimage:cucim.skimage")
-    parser.addoption("--shadow-device", default="cupy", choices=("cupy", "numpy"))
+    parser.addoption("--shadow-device", default="cupy", choices=("cupy", "numpy", "lazy"))
     parser.addoption("--shadow-report", help="JSON file to write")
 
 

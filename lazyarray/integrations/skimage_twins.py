@@ -71,7 +71,48 @@ _UTIL = twins(
     writes=("out",),
 )
 
+
+# -- on the host, and no part of the way there on the device ----------------------------------------
+
+_MISSING = {
+    "feature": "corner_fast corner_moravec corner_orientations corner_subpix draw_haar_like_feature "
+               "draw_multiblock_lbp fisher_vector graycomatrix graycoprops haar_like_feature hog learn_gmm "
+               "local_binary_pattern multiblock_lbp",
+    "filters.rank": "otsu windowed_histogram",
+    "measure": "find_contours grid_points_in_poly marching_cubes mesh_surface_area points_in_poly",
+    "metrics": "hausdorff_distance hausdorff_pair",
+    "morphology": "area_closing area_opening diameter_closing diameter_opening flood flood_fill max_tree "
+                  "max_tree_local_maxima remove_objects_by_distance skeletonize",
+    "restoration": "cycle_spin denoise_bilateral denoise_nl_means denoise_tv_bregman denoise_wavelet estimate_sigma "
+                   "inpaint_biharmonic unwrap_phase",
+    "segmentation": "active_contour felzenszwalb flood flood_fill quickshift slic watershed",
+    "transform": "frt2 hough_circle hough_circle_peaks hough_ellipse hough_line hough_line_peaks ifrt2 iradon "
+                 "iradon_sart probabilistic_hough_line radon",
+    "util": "label_points unique_rows",
+}
+_OTHERWISE = {
+    "draws other random numbers": "restoration.unsupervised_wiener util.random_noise",
+    "returns a sparse matrix": "metrics.contingency_table",
+    "calls a function of the caller's": "filters.filter_forward filters.filter_inverse filters.wiener "
+                                        "restoration.calibrate_denoiser restoration.denoise_invariant",
+    "plots": "filters.try_all_threshold",
+    "is about a few points": "measure.approximate_polygon measure.subdivide_polygon transform.estimate_transform "
+                             "transform.matrix_transform",
+}
+_PLACES = {"feature.draw_haar_like_feature": (), "morphology.flood_fill": (), "segmentation.flood_fill": ()}
+
+HOST_ONLY: dict[str, Twin] = {}
+for _module, _names in _MISSING.items():
+    HOST_ONLY |= twins(f"skimage.{_module}", f"cucim.skimage.{_module}", _names, reason="cuCIM has no such function")
+for _reason, _names in _OTHERWISE.items():
+    for _name in _names.split():
+        HOST_ONLY[f"skimage.{_name}"] = Twin(f"skimage.{_name}", f"cucim.skimage.{_name}", reason=f"cuCIM's {_reason}")
+
+WITHOUT_ARRAYS: dict[str, str] = {
+    "skimage.color": "xyz_tristimulus_values",
+}
+
 TWINS: dict[str, Twin] = (
     _COLOR | _EXPOSURE | _FEATURE | _FILTERS | _MEASURE | _METRICS | _MORPHOLOGY | _REGISTRATION | _RESTORATION
-    | _SEGMENTATION | _TRANSFORM | _UTIL
+    | _SEGMENTATION | _TRANSFORM | _UTIL | HOST_ONLY
 )
