@@ -145,6 +145,31 @@ def test_what_lies_on_both_sides_is_spilled_sooner(tmp_path):
 
 # -- a cluster ---------------------------------------------------------------------------------------
 
+def test_workers_in_this_process_compute_scatter_and_persist():
+    da = pytest.importorskip("dask.array")
+    from distributed import Client, LocalCluster, wait
+    plain = PLAIN[:40, :30]
+    x = lazyarray.asarray(plain)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        with lazyarray.trace(process=True) as trace:
+            d = da.from_array(x, chunks=10)
+            got = ((d - d.mean(axis=0)) ** 2).sum(axis=1).compute()
+        assert lazyarray.is_lazy(got)
+        np.testing.assert_allclose(np.asarray(got), ((plain - plain.mean(axis=0)) ** 2).sum(axis=1))
+        # The graph takes the array along once, and each chunk goes to the device of the worker that works on it.
+        assert sum(event.nbytes for event in trace.materialisations) == plain.nbytes, trace
+        assert sum(event.nbytes for event in trace.uploads) == plain.nbytes, trace
+
+        future = client.submit(np.sort, client.scatter(x))
+        assert lazyarray.is_lazy(future.result())
+        np.testing.assert_array_equal(np.asarray(future.result()), np.sort(plain))
+        kept = (d * 2).persist()
+        wait(kept)
+        assert lazyarray.is_lazy(kept.blocks[0, 0].compute())
+        assert client.submit(lambda a: a.sum(), x).result() == pytest.approx(plain.sum())
+
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "dask_stack.py"
 
 
