@@ -2,19 +2,38 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+__all__ = ["PLAIN", "Copies", "is_container", "replace"]
 
 #: Types that hold no arrays; most arguments are of these.
 PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), slice, type, type(Ellipsis)})
 
+Leaf = Callable[[Any], Any]
 
-def replace(obj: Any, leaf: Callable[[Any], Any]) -> Any:
+
+def is_container(kind: type) -> bool:
+    """Whether instances of a type are looked into."""
+    return issubclass(kind, (list, tuple, dict)) or hasattr(kind, "__dataclass_fields__")
+
+
+def replace(obj: Any, leaf: Leaf, copies: Copies | None = None, back: Mapping[int, Any] | None = None) -> Any:
     """`obj` with each thing in it that is no container replaced by what `leaf` makes of it.
 
     Lists, tuples, dicts, named tuples and dataclass instances are looked into, subclasses included. One in which
-    nothing is replaced is returned as it is; otherwise it is copied, and the original is never changed. A container
-    that holds itself is replaced once.
+    nothing is replaced is returned as it is; otherwise it is copied, and the original is never changed. What a
+    container holds of itself stays.
+
+    Parameters
+    ----------
+    obj : object
+    leaf : callable
+        Gets each thing that is no container, and returns it or another.
+    copies : Copies, optional
+        Notes which container was copied.
+    back : mapping, optional
+        Identity of a container -> what stands for it, without a look into it.
 
     Examples
     --------
@@ -23,70 +42,131 @@ def replace(obj: Any, leaf: Callable[[Any], Any]) -> Any:
     {'a': [10, 20], 'b': 'c'}
     """
     kind = type(obj)
-    if kind in PLAIN:
-        return obj
-    if not is_container(kind):
+    if kind in PLAIN or not is_container(kind):
         return leaf(obj)
-    return _replace(obj, leaf, {})
+    return _Replacing(leaf, copies, back or {}).container(obj)
 
 
-def is_container(kind: type) -> bool:
-    """Whether instances of a type are looked into."""
-    return issubclass(kind, (list, tuple, dict)) or hasattr(kind, "__dataclass_fields__")
+class Copies:
+    """Which containers were copied, so that what a function does to a copy can be done to the original.
+
+    A function that is given a list with arrays in it may append to it, and one that is given a dict may fill it.
+    """
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Any, Any, Any]] = []     # original, copy, what was put into the copy
+        self.originals: dict[int, Any] = {}             # id of a copy -> the original
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def note(self, original: Any, made: Any) -> None:
+        """`made` was made of `original`."""
+        self._made.append((original, made, _items(made)))
+        self.originals[id(made)] = original
+
+    def hand_on(self, back: Leaf) -> None:
+        """Change the originals as their copies were changed, with ``back(item)`` in place of each new item."""
+        for original, made, put in self._made:
+            now = _items(made)
+            if now is None or len(now) == len(put) and all(
+                    a is c and b is d for (a, b), (c, d) in zip(now, put)):
+                continue
+            before = {id(b): item for (_, b), (_, item) in zip(put, _items(original))}
+            items = [(key, before[id(b)] if id(b) in before else back(b)) for key, b in now]
+            _assign(original, items)
 
 
-def _replace(obj: Any, leaf: Callable[[Any], Any], above: dict[int, Any]) -> Any:
+def _items(obj: Any) -> list[tuple[Any, Any]] | None:
+    """What a container that can be changed holds, by key; None of one that can't be."""
     kind = type(obj)
-    if kind in PLAIN:
-        return obj
-    if not is_container(kind):
-        return leaf(obj)
-    if id(obj) in above:
-        return obj
-    above[id(obj)] = obj
-    try:
-        if issubclass(kind, (list, tuple)):
-            return _sequence(kind, obj, leaf, above)
-        if issubclass(kind, dict):
-            items = {k: _replace(v, leaf, above) for k, v in obj.items()}
-            if all(items[k] is v for k, v in obj.items()):
-                return obj
-            if kind is dict:
-                return items
-            new = copy.copy(obj)        # a defaultdict has its factory, a Bunch its attributes
-            new.update(items)
-            return new
-        return _dataclass(obj, leaf, above)
-    finally:
-        del above[id(obj)]
-
-
-def _sequence(kind: type, obj: Any, leaf: Callable[[Any], Any], above: dict[int, Any]) -> Any:
-    items = [_replace(o, leaf, above) for o in obj]
-    if all(a is b for a, b in zip(items, obj)):
-        return obj
-    if kind is list:
-        return items
-    if kind is tuple:
-        return tuple(items)
+    if issubclass(kind, list):
+        return [(None, item) for item in obj]
+    if issubclass(kind, dict):
+        return list(obj.items())
     if issubclass(kind, tuple):
-        # A named tuple takes its fields; other subclasses (and the sequences that C code makes) what tuple takes.
-        return kind._make(items) if hasattr(kind, "_make") else kind(items)
-    new = copy.copy(obj)
-    new[:] = items
-    return new
+        return None
+    return [(name, getattr(obj, name)) for name in kind.__dataclass_fields__ if hasattr(obj, name)]
 
 
-def _dataclass(obj: Any, leaf: Callable[[Any], Any], above: dict[int, Any]) -> Any:
-    new = None
-    for name in type(obj).__dataclass_fields__:
+def _assign(obj: Any, items: list[tuple[Any, Any]]) -> None:
+    """Let a container hold just these items."""
+    kind = type(obj)
+    if issubclass(kind, list):
+        obj[:] = [item for _, item in items]
+    elif issubclass(kind, dict):
+        kept = dict(items)
+        for key in [key for key in obj if key not in kept]:
+            del obj[key]
+        obj.update(kept)
+    else:
+        for name, item in items:
+            if getattr(obj, name, None) is not item:
+                object.__setattr__(obj, name, item)
+
+
+class _Replacing:
+    """One call of `replace`."""
+
+    def __init__(self, leaf: Leaf, copies: Copies | None, back: Mapping[int, Any]) -> None:
+        self.leaf, self.copies, self.back = leaf, copies, back
+        self.above: set[int] = set()    # the containers that we are in
+
+    def any(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind in PLAIN or not is_container(kind):
+            return self.leaf(obj)
+        return self.container(obj)
+
+    def container(self, obj: Any) -> Any:
+        if id(obj) in self.above:
+            return obj
+        if id(obj) in self.back:
+            return self.back[id(obj)]
+        self.above.add(id(obj))
         try:
+            kind = type(obj)
+            made = (self.sequence(kind, obj) if issubclass(kind, (list, tuple)) else
+                    self.mapping(kind, obj) if issubclass(kind, dict) else self.fields(kind, obj))
+        finally:
+            self.above.discard(id(obj))
+        if made is not obj and self.copies is not None:
+            self.copies.note(obj, made)
+        return made
+
+    def sequence(self, kind: type, obj: Any) -> Any:
+        items = [self.any(item) for item in obj]
+        if all(a is b for a, b in zip(items, obj)):
+            return obj
+        if kind is list:
+            return items
+        if kind is tuple:
+            return tuple(items)
+        if issubclass(kind, tuple):
+            # A named tuple takes its fields; other subclasses, and the sequences that C code makes, what tuple takes.
+            return kind._make(items) if hasattr(kind, "_make") else kind(items)
+        made = copy.copy(obj)
+        made[:] = items
+        return made
+
+    def mapping(self, kind: type, obj: Any) -> Any:
+        items = {key: self.any(value) for key, value in obj.items()}
+        if all(items[key] is value for key, value in obj.items()):
+            return obj
+        if kind is dict:
+            return items
+        made = copy.copy(obj)       # a defaultdict has its factory, others their attributes
+        made.update(items)
+        return made
+
+    def fields(self, kind: type, obj: Any) -> Any:
+        made = None
+        for name in kind.__dataclass_fields__:
+            if not hasattr(obj, name):
+                continue
             old = getattr(obj, name)
-        except AttributeError:      # a field without a value
-            continue
-        value = _replace(old, leaf, above)
-        if value is not old:
-            if new is None:
-                new = copy.copy(obj)
-            object.__setattr__(new, name, value)    # a frozen one is still being made
-    return obj if new is None else new
+            new = self.any(old)
+            if new is not old:
+                made = copy.copy(obj) if made is None else made
+                object.__setattr__(made, name, new)     # a frozen one too: it is still being made
+        return obj if made is None else made

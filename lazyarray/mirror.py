@@ -102,6 +102,22 @@ class Mirror:
             raise LazyArrayError(f"write_tracking='pages' is not possible here: {reason}")
         return cls(nbytes, tracking)
 
+    @classmethod
+    def over(cls, memory: np.ndarray) -> Mirror:
+        """A mirror whose memory is somebody else's, all of it valid; he may write there at any time, unseen.
+
+        Parameters
+        ----------
+        memory : numpy.ndarray
+            Its bytes, 1-D of uint8; read-only ones are never filled.
+        """
+        self = cls(memory.nbytes, "none")
+        self._memory = memory
+        self._tracker = _NOTHING
+        self.valid = Ranges.span(0, memory.nbytes)
+        self.pin()
+        return self
+
     # -- memory --------------------------------------------------------------------------
 
     @property

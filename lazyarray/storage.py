@@ -220,11 +220,16 @@ class Storage:
         with self.lock:
             array = self.read_device(view, why=why)
             lent, token = self.device.lend(array)
-            self.loans += (weakref.ref(token),)
+            self.note_loan(weakref.ref(token))
+            return lent
+
+    def note_loan(self, token: weakref.ref[Any]) -> None:
+        """GPU code may write to the device memory for as long as a loan's token lives."""
+        with self.lock:
+            self.loans += (token,)
             if self.mirror is not None:
                 self.mirror.track_exactly()
             sharing.register(self)
-            return lent
 
     # -- how -------------------------------------------------------------------------------
 

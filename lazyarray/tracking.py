@@ -39,6 +39,7 @@ _SYSCALL = {"x86_64": 323, "aarch64": 282, "riscv64": 282, "loongarch64": 282}
 
 _USER_MODE_ONLY = 1
 _UFFDIO_API, _UFFDIO_REGISTER, _UFFDIO_WRITEPROTECT = 0xC018AA3F, 0xC020AA00, 0xC018AA06
+_UFFDIO_UNREGISTER = 0x8010AA01
 _WP_UNPOPULATED, _WP_ASYNC = 1 << 13, 1 << 15
 _REGISTER_MODE_WP = 1 << 1
 _PAGEMAP_SCAN = 0xC0606610
@@ -103,6 +104,10 @@ class Kernel:
         """Make anonymous memory fit for `protect`. Unmapping it undoes this."""
         self._ioctl(self._uffd, _UFFDIO_REGISTER,
                     bytearray(struct.pack("QQQQ", start, stop - start, _REGISTER_MODE_WP, 0)))
+
+    def unregister(self, start: int, stop: int) -> None:
+        """Undo `register`, while the memory is still there."""
+        self._ioctl(self._uffd, _UFFDIO_UNREGISTER, struct.pack("QQ", start, stop - start))
 
     def protect(self, start: int, stop: int, on: bool = True) -> None:
         """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""

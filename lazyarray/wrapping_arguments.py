@@ -1,0 +1,354 @@
+"""The arguments of one call of a GPU function, on their way to the device and, where it modified them, back."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from . import containers, devices, host, transfer, uploads, views, wrap
+from .errors import NotOnDevice
+from .storage import Storage
+from .wrapping_results import Copied
+from .writable import may_write
+
+if TYPE_CHECKING:
+    from .devices import Device
+
+#: What becomes of an argument. WRITTEN: the function is known to modify it; MAYBE: it may.
+READ, WRITTEN, MAYBE = 0, 1, 2
+
+#: Kinds of things among arguments.
+OTHER, LAZY, SCALAR, HOST, SUBCLASS, DEVICE, CONTAINER = range(7)
+
+
+@functools.cache
+def kind_of(kind: type) -> int:
+    """What instances of a type are to us."""
+    if kind in containers.PLAIN:
+        return OTHER
+    if issubclass(kind, wrap._array_type):
+        return LAZY
+    if issubclass(kind, wrap._scalar_type):
+        return SCALAR
+    if kind is np.ndarray or kind is np.memmap:
+        return HOST
+    if issubclass(kind, np.ndarray):
+        return SUBCLASS
+    if issubclass(kind, devices.current().array_type):
+        return DEVICE
+    if containers.is_container(kind):
+        return CONTAINER
+    if hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__cupy_get_ndarray__"):
+        return DEVICE
+    return OTHER
+
+
+class Arguments:
+    """The arrays among the arguments of one call.
+
+    Parameters
+    ----------
+    device : Device
+    name : str
+        The function's, for events and errors.
+    args, kwargs : tuple, dict
+    roles : callable
+        Position or name of an argument -> READ, WRITTEN or MAYBE.
+
+    Attributes
+    ----------
+    kinds : int
+        Which kinds there are: bit ``1 << kind`` is set.
+    found : dict
+        Identity -> [thing, kind, role], in the order of the arguments.
+    sources : list of lazy arrays
+        Those whose memory the function gets.
+    back : dict
+        Identity of what the function gets -> what the caller passed.
+    copied : list of Copied
+        What the function gets copies of.
+    copies : Copies or None
+        The containers among the arguments that had to be copied.
+    """
+
+    __slots__ = ("device", "name", "args", "kwargs", "roles", "kinds", "found", "given", "sources", "back", "copied",
+                 "copies", "_saved", "_writes", "_tokens")
+
+    def __init__(self, device: Device, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
+                 roles: Callable[[int | str], int]) -> None:
+        self.device, self.name, self.args, self.kwargs, self.roles = device, name, args, kwargs, roles
+        self.kinds = 0
+        self.found: dict[int, list[Any]] = {}
+        self._begin()
+        for i, obj in enumerate(args):
+            self._look(obj, i)
+        for key, obj in kwargs.items():
+            self._look(obj, key)
+
+    def _begin(self) -> None:
+        self.given: dict[int, Any] = {}             # identity of what the caller passed -> what the function gets
+        self.sources: list[Any] = []
+        self.back: dict[int, Any] = {}
+        self.copied: list[Copied] = []
+        self.copies: containers.Copies | None = None
+        self._saved: list[tuple[Any, Any]] = []     # device array, copy of it
+        self._writes: list[tuple[Storage, np.ndarray, Any]] = []    # what may be written: view of storage, array of it
+        self._tokens: list[tuple[Storage, weakref.ref[Any]]] = []
+
+    def _look(self, obj: Any, slot: int | str) -> None:
+        kind = kind_of(type(obj))
+        if kind == OTHER:
+            return
+        role = self.roles(slot)
+        if kind == CONTAINER:
+            self.kinds |= 1 << CONTAINER
+            containers.replace(obj, lambda item: self._note(item, kind_of(type(item)), role))
+        else:
+            self._note(obj, kind, role)
+
+    def _note(self, obj: Any, kind: int, role: int) -> Any:
+        if kind != OTHER:
+            self.kinds |= 1 << kind
+            known = self.found.get(id(obj))
+            if known is None:
+                self.found[id(obj)] = [obj, kind, role]
+            else:
+                known[2] |= role
+        return obj
+
+    def has(self, *kinds: int) -> bool:
+        """Whether there are arguments of one of these kinds."""
+        return any(self.kinds & 1 << kind for kind in kinds)
+
+    def of_kind(self, *kinds: int) -> Iterator[list[Any]]:
+        """[thing, kind, role] of each argument of these kinds."""
+        return (entry for entry in self.found.values() if entry[1] in kinds)
+
+    # -- to the device ---------------------------------------------------------------------
+
+    def convert(self, has_twin: bool) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is called with, while `opened` holds.
+
+        Raises NotOnDevice for what a host twin is better at.
+        """
+        try:
+            return self._convert(has_twin)
+        except MemoryError:
+            if not uploads.forget_all():
+                raise
+        self._begin()       # there is more room now
+        return self._convert(has_twin)
+
+    def _convert(self, has_twin: bool) -> tuple[list[Any], dict[str, Any]]:
+        lazies, hosts = [], []
+        for entry in self.found.values():
+            obj, kind, _ = entry
+            if kind == LAZY:
+                if type(obj._self_storage) is Storage:
+                    lazies.append(entry)
+                elif has_twin:
+                    raise NotOnDevice(f"the device holds no {obj.dtype}")
+                else:
+                    self._give(obj, obj._self_outline.view())
+            elif kind == SCALAR:
+                # What a NumPy program would give: a number, not an array without dimensions. A kernel that is given
+                # the one for the other takes an address for a value.
+                self.given[id(obj)] = wrap.value_of(obj, f"a number given to {self.name}")
+            elif kind == HOST and self.device.can_hold(obj.dtype):
+                hosts.append(entry)
+            elif kind in (HOST, SUBCLASS) and has_twin:
+                raise NotOnDevice("an ndarray subclass takes part" if kind == SUBCLASS else
+                                  f"the device holds no {obj.dtype}")
+        for obj, _, role in lazies:
+            self._take_lazy(obj, obj, role)
+        if hosts:
+            self._take_hosts(hosts, [entry[0] for entry in lazies])
+        if has_twin:
+            self._saved += [(array, array.copy()) for _, _, array in self._writes]
+            self._saved += [(obj, obj.copy()) for obj, _, role in self.of_kind(DEVICE)
+                            if role and isinstance(obj, self.device.array_type)]
+        given = self.given
+        if not given:
+            return list(self.args), dict(self.kwargs)
+        if not self.has(CONTAINER):
+            return [given.get(id(a), a) for a in self.args], {k: given.get(id(a), a) for k, a in self.kwargs.items()}
+        self.copies = containers.Copies()
+        device_args = [containers.replace(a, self._leaf, self.copies) for a in self.args]
+        device_kwargs = {k: containers.replace(a, self._leaf, self.copies) for k, a in self.kwargs.items()}
+        self.back.update(self.copies.originals)
+        return device_args, device_kwargs
+
+    def _leaf(self, obj: Any) -> Any:
+        return self.given.get(id(obj), obj)
+
+    def _give(self, obj: Any, substitute: Any) -> None:
+        self.given[id(obj)] = substitute
+        self.back[id(substitute)] = obj
+
+    def _take_lazy(self, obj: Any, x: Any, role: int) -> None:
+        """`obj` is the lazy array `x`, or an alias of it."""
+        array = wrap.device_of(x, f"operand of {self.name}")
+        outline = wrap.outline_of(x)
+        if role == READ or not x.size:
+            self.sources.append(x)
+        elif may_write(outline):
+            self.sources.append(x)
+            self._writes.append((x._self_storage, outline, array))
+            # Lent, so that it is known whether the function keeps it, to write to it later.
+            array, token = self.device.lend(array)
+            self._tokens.append((x._self_storage, weakref.ref(token)))
+        else:
+            array = self._copy(x, array)
+        self._give(obj, array)
+
+    def _copy(self, passed: Any, array: Any) -> Any:
+        """A copy of the device array of a read-only argument, which must be unchanged after the call."""
+        device = self.device
+        before, offset = device.block(array)
+        same_layout = before.nbytes <= 2 * array.nbytes
+        if not same_layout:     # mostly gaps
+            array = array.copy()
+            before, offset = device.block(array)
+        block = before.copy()
+        copy = device.view(block, array.shape, array.dtype, array.strides, offset)
+        self.copied.append(Copied(passed, copy, same_layout, block, before))
+        return copy
+
+    def _take_hosts(self, hosts: list[list[Any]], lazies: list[Any]) -> None:
+        device, why = self.device, f"operand of {self.name}"
+        modifying = any(role for _, _, role in self.found.values())
+        rest = []
+        for obj, _, role in hosts:
+            alias = host._home_on_host(obj, lazies) if modifying and lazies else None
+            if alias is not None:
+                self._take_lazy(obj, alias, role)
+            elif role == READ or not obj.flags.writeable or not obj.size:
+                array = uploads.remembered(device, obj, why)
+                if array is None:
+                    array = transfer.to_device(device, obj, why)
+                if role == READ:
+                    self.copied.append(Copied(obj, array, views.is_dense_array(obj)))
+                else:
+                    array = self._copy(obj, array)
+                self._give(obj, array)
+            else:
+                rest.append((*byte_bounds(obj), obj, role))
+        for group in _overlapping(rest):
+            self._take_group(group, why)
+
+    def _take_group(self, group: list[tuple[int, int, np.ndarray, int]], why: str) -> None:
+        """Host arrays that may be modified, and that may share memory."""
+        device = self.device
+        if len(group) == 1:
+            obj = group[0][2]
+            arrays = [transfer.to_device(device, obj, why)]
+            block, _ = device.block(arrays[0])
+        else:
+            low, high = min(entry[0] for entry in group), max(entry[1] for entry in group)
+            # All of it lies in what these arrays are views of, and they live as long as the call.
+            memory = np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8)
+            block = transfer.to_device(device, memory, why)
+            arrays = [device.view(block, obj.shape, obj.dtype, obj.strides, obj.__array_interface__["data"][0] - low)
+                      for _, _, obj, _ in group]
+        before = block.copy() if all(role == MAYBE for *_, role in group) else None
+        targets = [(obj, array) for (_, _, obj, _), array in zip(group, arrays)]
+        for obj, array in targets:
+            self.copied.append(Copied(obj, array, views.is_dense_array(obj), block, before, targets))
+            self._give(obj, array)
+            before, targets = None, []      # the first stands for all of them
+
+    # -- while the function runs -----------------------------------------------------------
+
+    @property
+    def writes(self) -> bool:
+        """Whether `opened` has anything to open."""
+        return bool(self._writes)
+
+    @contextlib.contextmanager
+    def opened(self, again: bool = False) -> Iterator[None]:
+        """A context in which the function may run; `again` if it has run in one before.
+
+        Before it, lazy arrays are brought up to date, and after it others see what was written to them.
+        """
+        with contextlib.ExitStack() as writing:
+            if again:
+                for x in self.sources:
+                    wrap.device_of(x, f"operand of {self.name}")
+            # In one order for all threads, so that none waits for what another holds.
+            for storage, outline, array in sorted(self._writes, key=lambda entry: id(entry[0])):
+                writing.enter_context(storage.write_device(outline, array))
+            yield
+
+    def place(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which the device of the first argument that lies on one is the current one."""
+        device = self.device
+        if device.count > 1:
+            for obj, kind, _ in self.of_kind(LAZY, DEVICE):
+                if kind == LAZY and type(obj._self_storage) is Storage and obj._self_storage.state != "host":
+                    return obj._self_storage.place()
+                if kind == DEVICE and isinstance(obj, device.array_type):
+                    return device.on(device.device_of(obj))
+        return contextlib.nullcontext()
+
+    # -- back ------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """The function has failed, and the host twin is to see what it saw."""
+        for array, copy in self._saved:
+            self.device.assign(array, copy)
+
+    def copy_back(self) -> None:
+        """Copy what the function modified to the host arrays that it was given as.
+
+        Raises ValueError if it modified what is read-only.
+        """
+        device = self.device
+        unsure = [copied for copied in self.copied if copied.before is not None]
+        changed = dict(zip(map(id, unsure), _differ(device, [(c.block, c.before) for c in unsure]))) if unsure else {}
+        for copied in self.copied:
+            if copied.before is not None and not changed[id(copied)]:
+                continue
+            if copied.before is not None and not copied.targets:
+                raise ValueError(f"assignment destination is read-only: {self.name} modifies an argument of shape"
+                                 f" {copied.passed.shape}")
+            for target, array in copied.targets:
+                target[...] = transfer.to_host(device, array, f"modified by {self.name}")
+            if copied.before is not None:
+                device.assign(copied.before, copied.block)      # a generator goes on
+
+    def let_go(self) -> None:
+        """The call is over. What the function still holds of its arguments is a loan: it may write there."""
+        self.given.clear()
+        for storage, token in self._tokens:
+            if token() is not None:
+                storage.note_loan(token)
+
+
+def _overlapping(spans: list[tuple[int, int, np.ndarray, int]]) -> list[list[tuple[int, int, np.ndarray, int]]]:
+    """Those of (start, stop, ...) that overlap, directly or through others, together."""
+    groups: list[list[Any]] = []
+    stop = 0
+    for span in sorted(spans, key=lambda span: span[:2]):
+        if not groups or span[0] >= stop:
+            groups.append([])
+            stop = 0
+        groups[-1].append(span)
+        stop = max(stop, span[1])
+    return groups
+
+
+def _differ(device: Device, pairs: list[tuple[Any, Any]]) -> list[bool]:
+    """Whether the bytes of each pair of blocks differ: one wait for the device."""
+    flags = []
+    for a, b in pairs:
+        if a.nbytes % 8 == 0:       # eight at a time
+            a, b = (device.view(d, (d.nbytes // 8,), np.dtype(np.uint64), None, 0) for d in (a, b))
+        flags.append((a != b).any())
+    found = flags[0] if len(flags) == 1 else device.xp.stack(flags)
+    return np.atleast_1d(transfer.to_host(device, found, "whether arguments were modified", "synchronise")).tolist()

@@ -1,0 +1,125 @@
+"""The host twin of a GPU function runs, on host arrays, and what it returns becomes lazy."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import containers, host, transfer, views, wrap
+from .fallbacks import warn_fallback
+from .trace import begin, end
+from .wrapping_arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Arguments
+from .wrapping_results import adopted
+
+
+def on_host(function: Callable[..., Any], arguments: Arguments, reason: str, to_device: bool) -> Any:
+    """Run the host twin of a GPU function, and tell so.
+
+    Parameters
+    ----------
+    function : callable
+    arguments : Arguments
+    reason : str
+        Why the device function does not run.
+    to_device : bool
+        The caller passed device arrays only: results become device arrays.
+    """
+    name = arguments.name
+    token = begin("fallback", 0, None, None, reason, name)
+    call = _HostCall(arguments, to_device)
+    args, kwargs = call.opened()
+    result = function(*args, **kwargs)
+    call.hand_on()
+    if token is not None:
+        end(token)
+    warn_fallback(name, reason)     # not before: what the host function refuses has not run there either
+    result = containers.replace(result, call.wrap, back=call.back)
+    if arguments.copies is not None:
+        arguments.copies.hand_on(lambda obj: containers.replace(obj, call.wrap, back=call.back))
+    return result
+
+
+class _HostCall:
+    """The host arrays of one call's arguments, and the way back of its results."""
+
+    def __init__(self, arguments: Arguments, to_device: bool) -> None:
+        self.arguments, self.to_device = arguments, to_device
+        self.why = f"{arguments.name} runs on the host"
+        self.given: dict[int, Any] = {}
+        self.back: dict[int, Any] = {}
+        self.lazies: list[Any] = []
+        self.hosts: list[np.ndarray] = []
+        self.written: list[Any] = []
+        self.downloaded: list[tuple[Any, np.ndarray, bytes | None]] = []
+
+    def opened(self) -> tuple[list[Any], dict[str, Any]]:
+        """What the host function is called with."""
+        arguments = self.arguments
+        array_type = arguments.device.array_type
+        for obj, kind, role in arguments.found.values():
+            if kind == LAZY:
+                self.lazies.append(obj)
+                if role == READ:
+                    self._give(obj, wrap.host_of(obj, self.why))
+                else:
+                    self._give(obj, wrap.alias_of(obj, self.why))
+                    self.written.append(obj)
+            elif kind == SCALAR:
+                self.given[id(obj)] = wrap.value_of(obj, self.why)
+            elif kind == HOST:
+                self.hosts.append(obj)
+                self.back[id(obj)] = obj
+            elif kind == DEVICE and isinstance(obj, array_type):
+                array = transfer.to_host(arguments.device, obj, self.why)
+                if role != READ:
+                    self.downloaded.append((obj, array, array.tobytes() if role == MAYBE else None))
+                self._give(obj, array)
+        copies = arguments.copies = containers.Copies()
+        args = [containers.replace(a, self._leaf, copies) for a in arguments.args]
+        kwargs = {k: containers.replace(a, self._leaf, copies) for k, a in arguments.kwargs.items()}
+        self.back.update(copies.originals)
+        return args, kwargs
+
+    def _leaf(self, obj: Any) -> Any:
+        return self.given.get(id(obj), obj)
+
+    def _give(self, obj: Any, substitute: Any) -> None:
+        self.given[id(obj)] = substitute
+        self.back[id(substitute)] = obj
+
+    def hand_on(self) -> None:
+        """Let the device see what was written here, where somebody may look without asking."""
+        device = self.arguments.device
+        for x in self.written:
+            if x._self_storage.loans or getattr(x._self_storage, "foreign", False):
+                wrap.device_of(x)
+        for target, array, before in self.downloaded:
+            if before is None or array.tobytes() != before:
+                device.assign(target, transfer.to_device(device, array, f"modified by {self.arguments.name}"))
+
+    def wrap(self, obj: Any) -> Any:
+        """A result as what the caller expects."""
+        known = self.back.get(id(obj))
+        if known is not None:
+            return known
+        device = self.arguments.device
+        if self.to_device:
+            if type(obj) is np.ndarray and device.can_hold(obj.dtype):
+                return transfer.to_device(device, obj, f"result of {self.arguments.name}")
+            return obj
+        if isinstance(obj, np.generic):
+            return wrap.scalar_of_value(obj)
+        if type(obj) is not np.ndarray:
+            return obj
+        home = host._home_on_host(obj, self.lazies)
+        if home is not None:
+            return home
+        for array in self.hosts:
+            if np.may_share_memory(array, obj):
+                if not views.is_dense_array(obj) or not device.can_hold(obj.dtype):
+                    return obj
+                outline = views.outline(obj.shape, obj.dtype, obj.strides)
+                outline.flags.writeable = obj.flags.writeable
+                return wrap.new_array(adopted(device, obj), outline)
+        return wrap.host_result(obj)

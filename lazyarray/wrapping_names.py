@@ -1,0 +1,78 @@
+"""What a function's parameters are called, which of them it modifies, and what it is called itself."""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .wrapping_arguments import MAYBE, READ, WRITTEN
+
+_Parameters = dict[str, inspect.Parameter]
+_known: WeakKeyDictionary[Any, _Parameters | None] = WeakKeyDictionary()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The dotted name of a function, as users write it."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "name", None) or getattr(
+        function, "__name__", None) or type(function).__qualname__
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module}.{name}"
+
+
+def parameters(function: Callable[..., Any]) -> _Parameters | None:
+    """The parameters of a function by name, the first one of a bound method left out; None where nobody says them."""
+    bound = getattr(function, "__self__", None) is not None
+    function = getattr(function, "__func__", function)
+    try:
+        found = _known[function]
+    except (KeyError, TypeError):
+        try:
+            found = dict(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            found = None
+        try:
+            _known[function] = found
+        except TypeError:       # can't be referred to weakly
+            pass
+    return dict(list(found.items())[1:]) if bound and found else found
+
+
+def roles_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None) -> Callable[[int | str], int]:
+    """Position or name of an argument -> what becomes of it; `writes` as in `wrapping.run`."""
+    if writes is None:
+        return _may_be_modified
+    if not writes:
+        return _is_read
+    return functools.partial(_role, writes, _positional(function))
+
+
+def _positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
+    """The names of the parameters by position; the last one may go on for ever."""
+    found = None if function is None else parameters(function)
+    if not found:
+        return ()
+    names = []
+    for name, parameter in found.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return (*names, name, "*")
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(name)
+    return tuple(names)
+
+
+def _is_read(slot: int | str) -> int:
+    return READ
+
+
+def _may_be_modified(slot: int | str) -> int:
+    return MAYBE
+
+
+def _role(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:
+    if isinstance(slot, int):
+        if slot >= len(names) - 1 and names[-1:] == ("*",):
+            slot = len(names) - 2
+        slot = names[slot] if slot < len(names) else ""
+    return WRITTEN if slot in writes else READ

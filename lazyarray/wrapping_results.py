@@ -1,0 +1,195 @@
+"""What a GPU function returns: device arrays become lazy ones, in the storage that they belong to.
+
+A result that nobody else holds gets a storage of its own. One that lies in an argument is a view of it: of a lazy
+array's storage, or of the caller's own NumPy array, whose memory then is the host side of a storage. One that somebody
+holds (a function that keeps what it returns, in a cache or on an object) shares its memory, as `lazyarray.asarray` of a
+device array does: it may be written behind our back, so its host copy is not trusted.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import containers, transfer, views, wrap
+from .mirror import Mirror
+from .options import current as current_options
+from .ranges import Ranges
+from .storage import Storage
+from .wrapping_held import Found, is_new
+
+if TYPE_CHECKING:
+    from .array import LazyNdarray
+    from .devices import Device
+
+
+def at_once(result: Any, arguments: Any) -> Any:
+    """A result, as `options` has it: where lazy arrays are switched off, NumPy's arrays and scalars in their place.
+
+    Lazy arrays among the arguments stay.
+    """
+    if current_options().lazy:
+        return result
+    given: dict[int, Any] = {}
+    containers.replace(arguments, lambda obj: given.setdefault(id(obj), obj))
+
+    def fetch(obj: Any) -> Any:
+        if not wrap.is_lazy(obj) or id(obj) in given:
+            return obj
+        return wrap.value_of(obj) if wrap.is_scalar(obj) else wrap.alias_of(obj, "options(lazy=False)")
+
+    return containers.replace(result, fetch)
+
+
+class Copied:
+    """An argument of which the function gets a copy on the device.
+
+    Attributes
+    ----------
+    passed : numpy.ndarray or LazyNdarray
+        What the caller passed.
+    array : device array
+        What the function gets for it.
+    same_layout : bool
+        Whether the elements of `array` lie as those of `passed` do, without gaps.
+    block, before : device array or None
+        The bytes that `array` lies in, and those that they were, where it has to be found out whether the function
+        modifies them.
+    targets : list of (numpy.ndarray, device array)
+        What to copy back if it does. Without any, it must not.
+    """
+
+    __slots__ = ("passed", "array", "same_layout", "block", "before", "targets", "_storage")
+
+    def __init__(self, passed: Any, array: Any, same_layout: bool, block: Any = None, before: Any = None,
+                 targets: list[tuple[np.ndarray, Any]] | None = None) -> None:
+        self.passed, self.array, self.same_layout = passed, array, same_layout
+        self.block, self.before, self.targets = block, before, targets or []
+        self._storage: Storage | None = None
+
+    def view(self, device: Device, array: Any) -> LazyNdarray | None:
+        """The view of what the caller passed that a device array within the copy stands for; None of any other."""
+        low, high = device.extent(self.array)
+        start, stop = device.extent(array)
+        if not low <= start < stop <= high:
+            return None
+        if not self.same_layout:
+            own = array.copy()
+            return wrap.new_array(Storage(device, own), None, own)
+        offset = device.first(array) - low
+        if wrap.is_lazy(self.passed):
+            whole = wrap.outline_of(self.passed)
+            outline = views.outline(array.shape, array.dtype, array.strides, views.extent(whole)[0] + offset)
+            outline.flags.writeable = False
+            return wrap.view_of(self.passed, outline)
+        if self._storage is None:
+            self._storage = adopted(device, self.passed, self.array)
+        outline = views.outline(array.shape, array.dtype, array.strides, offset)
+        outline.flags.writeable = self.passed.flags.writeable
+        return wrap.new_array(self._storage, outline, array)
+
+
+def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
+    """A storage whose mirror is the memory of a dense host array; its owner may write there at any time.
+
+    `array` is its copy on the device, in the same layout, if there is one.
+    """
+    storage = Storage(device, array)
+    storage._nbytes = host.nbytes
+    storage.quiet = False
+    storage.mirror = Mirror.over(transfer.flat_bytes(host))
+    if array is None:
+        storage.ahead = Ranges.span(0, host.nbytes)
+    return storage
+
+
+class Results:
+    """The way back of one call.
+
+    Parameters
+    ----------
+    device : Device
+    sources : sequence of lazy arrays
+        The lazy arguments.
+    back : dict
+        Identity of a thing that the function was given -> what the caller passed.
+    copied : sequence of Copied
+    """
+
+    __slots__ = ("device", "sources", "back", "copied", "found", "_made", "_new", "_roots")
+
+    def __init__(self, device: Device, sources: Sequence[Any], back: dict[int, Any], copied: Sequence[Copied]) -> None:
+        self.device, self.sources, self.back, self.copied = device, sources, back, copied
+        self.found: Found | None = None
+        self._new = False
+        self._made: dict[int, Any] = {}
+        self._roots: list[tuple[int, int, Storage]] = []
+
+    def look(self, box: list[Any]) -> None:
+        """Find out who holds the results: `box` holds what the function returned, and nothing else of ours does."""
+        kind = type(box[0])
+        if kind is self.device.array_type:
+            self._new = is_new(self.device, box)
+        elif kind in containers.PLAIN:
+            return
+        if not self._new:
+            self.found = Found(self.device, box)
+
+    def wrap(self, obj: Any) -> Any:
+        """`obj` with lazy arrays in place of device arrays, and what the caller passed in place of what was made of it.
+
+        What `look` has not seen is taken to be held by others.
+        """
+        if self._new:
+            if obj.ndim:
+                return wrap.new_array(Storage(self.device, obj), None, obj)
+            return wrap.new_scalar(Storage(self.device, obj), None, obj)
+        if id(obj) in self.back:
+            return self.back[id(obj)]
+        return containers.replace(obj, self._leaf, back=self.back)
+
+    def _leaf(self, obj: Any) -> Any:
+        known = self.back.get(id(obj))
+        if known is not None:
+            return known
+        if not isinstance(obj, self.device.array_type):
+            return obj
+        made = self._made.get(id(obj))
+        if made is None:        # one array that is there twice stays one
+            made = self._made[id(obj)] = self._array(obj)
+        return made
+
+    def _array(self, array: Any) -> Any:
+        """One device array as a lazy one; without dimensions it is a scalar, which is a snapshot."""
+        device = self.device
+        held = self.found is None or self.found.is_held(array)
+        if array.ndim == 0:
+            array = array.copy() if held or array.base is not None else array
+            return wrap.new_scalar(Storage(device, array), None, array)
+        if not held:
+            return self._of_its_own(array)      # what nobody else holds lies in no argument
+        lazy = wrap.inside(device, array, self.sources)
+        if lazy is not None:
+            if lazy._self_array is array:
+                lazy._self_array = None     # it may be made of a loan, which ends when nobody has such an array
+            return lazy
+        for copied in self.copied:
+            lazy = copied.view(device, array)
+            if lazy is not None:
+                return lazy
+        return wrap.share(device, array)
+
+    def _of_its_own(self, array: Any) -> Any:
+        """A result in new memory. Several in one piece of it are views of one storage."""
+        device = self.device
+        if len(self.found.arrays) == 1:
+            return wrap.new_array(Storage(device, array), None, array)
+        start, stop = device.extent(array)
+        within = next((root for root in self._roots if root[0] <= start and stop <= root[1]), None)
+        if within is None:
+            root = array if array.base is None else array.base
+            within = *device.extent(root), Storage(device, root)
+            self._roots.append(within)
+        outline = views.outline(array.shape, array.dtype, array.strides, device.first(array) - within[0])
+        return wrap.new_array(within[2], outline, array)
