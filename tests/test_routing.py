@@ -25,6 +25,7 @@ from lazyarray.integrations.routers import Router, is_router
 pytest.importorskip("scipy")
 
 import scipy.fft
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
@@ -330,6 +331,42 @@ class TestCalls:
             _, found = metrics.structural_similarity(lazy, lazy_other, data_range=1.0, full=True)
         assert lazyarray.is_lazy(found)
         np.testing.assert_allclose(np.asarray(found), expected)
+
+
+class TestInterpolators:
+    x = np.linspace(0, 1, 20)
+    y = np.sin(5 * x)
+
+    @pytest.mark.parametrize("make", [
+        lambda x, y: scipy.interpolate.make_interp_spline(x, y), scipy.interpolate.CubicSpline,
+        scipy.interpolate.PchipInterpolator, scipy.interpolate.Akima1DInterpolator,
+        lambda x, y: scipy.interpolate.BPoly.from_derivatives(x, y[:, None]),
+        lambda x, y: scipy.interpolate.RegularGridInterpolator((x,), y, bounds_error=False, fill_value=2.0),
+    ], ids=["BSpline", "CubicSpline", "Pchip", "Akima", "BPoly", "RegularGrid"])
+    def test_an_instance_is_called(self, make):
+        interpolator = make(self.x, self.y)
+        where = np.random.default_rng(0).random((50, 1) if "Grid" in type(interpolator).__name__ else 50) * 1.2
+        expected = interpolator(where)
+        x = lazyarray.asarray(where)
+        with lazyarray.enabled("scipy.interpolate"), lazyarray.no_transfers(materialisations="error"):
+            found = interpolator(x)
+        assert lazyarray.is_lazy(found) and found.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+    def test_changed_between_two_calls(self):
+        spline, x = scipy.interpolate.CubicSpline(self.x, self.y), lazyarray.asarray(self.x)
+        with lazyarray.enabled("scipy.interpolate"):
+            before = np.asarray(spline(x))
+            spline.c *= 2
+            np.testing.assert_allclose(np.asarray(spline(x)), 2 * before)
+
+    def test_classes_are_put_back(self):
+        owners = [next(kind for kind in cls.__mro__ if "__call__" in vars(kind)) for cls in (
+            scipy.interpolate.BSpline, scipy.interpolate.CubicSpline, scipy.interpolate.RegularGridInterpolator)]
+        before = [vars(owner)["__call__"] for owner in owners]
+        with lazyarray.enabled("scipy"):
+            assert all(is_router(vars(owner)["__call__"]) for owner in owners)
+        assert all(vars(owner)["__call__"] is function for owner, function in zip(owners, before))
 
 
 class TestHostArrays:

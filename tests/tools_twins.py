@@ -92,6 +92,29 @@ class Records:
                         break
                     host = inner
 
+        for path in paths:
+            for twin in twins.table(path.partition(".")[0]).values():
+                if twin.module == path and twin.kind == "class":
+                    self.watch_instances(twin)
+
+    def watch_instances(self, twin: Any) -> None:
+        """Look at the calls of a class's instances too: they have an adapter, which is given lazy arrays here."""
+        module, _, name = twin.adapter.partition(":")
+        adapter = getattr(importlib.import_module(f"lazyarray.integrations.{module}"), name)
+        owner = next(kind for kind in getattr(importlib.import_module(twin.module), twin.name).__mro__
+                     if "__call__" in vars(kind))
+        host = vars(owner)["__call__"]
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            raise NotOnDevice("the adapter went to the host")
+
+        def device(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with lazyarray.options(warn_fallbacks=False):
+                return adapter(twin, twin.function, refuse, (self, *map(lazyarray.asarray, args)), kwargs)
+
+        watched = self.watched(f"{twin.host}.__call__", host, device)
+        owner.__call__ = lambda self, *args, **kwargs: watched(self, *args, **kwargs)
+
     def watched(self, path: str, host: Any, device: Any) -> Any:
         """`host`, which also runs `device` and compares."""
 
@@ -151,8 +174,8 @@ class Records:
     def bounded(self, path: str, host: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments that the table would hand to the twin."""
         assert self.tables is not None
-        twin = self.tables.get(path)
-        if twin is None or twin.adapter:
+        twin = self.tables.get(path.removesuffix(".__call__"))
+        if twin is None or twin.adapter and twin.kind != "class":
             raise NotOnDevice("not listed" if twin is None else "it has an adapter")
         try:
             signature = inspect.signature(host)
@@ -242,7 +265,7 @@ def upload(value: Any, made: dict[int, Any]) -> Any:
 
 def download(value: Any) -> Any:
     """`value` with host arrays in place of device arrays."""
-    if isinstance(value, lazyarray.device().array_type):
+    if isinstance(value, lazyarray.device().array_type) or lazyarray.is_lazy(value):
         return lazyarray.asnumpy(value)
     if isinstance(value, (list, tuple)):
         items = [download(item) for item in value]

@@ -106,6 +106,8 @@ def _member(path: str, name: str) -> Any:
         return _get_array_module
     facts = names_of(path).get(name)
     host = getattr(host_module(path), name, None)
+    if isinstance(host, type) and name in CLASSES.get(path, "").split():
+        return SimulatedClass(host)
     if facts is None or host is None:
         return None
     host = inspect.unwrap(host, stop=lambda f: not hasattr(f, "__lazyarray_router__"))
@@ -161,9 +163,13 @@ def _call_of_host(
     """The arguments of the host's function for what the device's was given."""
     positional: list[Any] = []
     options: dict[str, Any] = {}
+    order = list(theirs or ())
     for key, value in given.items():
         parameter = mine.parameters[key]
-        if parameter.kind is parameter.VAR_POSITIONAL:
+        if not options and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty \
+                and order[len(positional) : len(positional) + 1] == [key]:
+            positional.append(value)  # some decorators of scikit-image look at positions only
+        elif parameter.kind is parameter.VAR_POSITIONAL:
             positional.extend(value)
         elif parameter.kind is parameter.VAR_KEYWORD:
             options.update(value)
@@ -186,11 +192,32 @@ def _has_array(value: Any) -> bool:
     return isinstance(value, SimulatedArrayBase) or exports(value)
 
 
+class SimulatedClass:
+    """A class of the device library; its instances compute with simulated memory."""
+
+    def __init__(self, host: type) -> None:
+        self._host = host
+        self.__name__ = host.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> SimulatedObject:
+        with unrouted():
+            return SimulatedObject(launch(self._host, args, kwargs, ()))
+
+    def construct_fast(self, *args: Any, **kwargs: Any) -> SimulatedObject:
+        """What SciPy's splines have to be made of arrays that need no checks."""
+        with unrouted():
+            return SimulatedObject(launch(self._host.construct_fast, args, kwargs, ()))  # type: ignore[attr-defined]
+
+
 class SimulatedObject:
     """A result that is no array but has arrays, such as the properties of a region: what it gives is on the device."""
 
     def __init__(self, host: Any) -> None:
         self._host = host
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with unrouted():
+            return _told(launch(self._host, args, kwargs, ()))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -41,6 +41,7 @@ _WHOLE = dict(twins.WHOLE.values())
 _lock = threading.RLock()
 _users: Counter[str] = Counter()
 _awaited: set[str] = set()
+_owners: set[type] = set()      # classes whose instances are called as functions are
 
 
 def modules_of(names: Iterable[str]) -> frozenset[str]:
@@ -272,6 +273,10 @@ def _install(ready: dict[str, dict[int, Router]]) -> None:
                 router = found.get(id(value))
                 if router is not None:
                     namespace[name] = router
+    for owner in _owners:
+        router = found.get(id(vars(owner)["__call__"]))
+        if router is not None:
+            owner.__call__ = router  # type: ignore[operator]
 
 
 def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
@@ -286,6 +291,10 @@ def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
         function = unrouted(getattr(module, twin.name, None))
         if function is None or isinstance(function, np.ufunc) != key.endswith(UFUNCS):
             continue
+        if isinstance(function, type):
+            owner = next(kind for kind in function.__mro__ if "__call__" in vars(kind))
+            _owners.add(owner)
+            function = unrouted(vars(owner)["__call__"])
         # Under SCIPY_ARRAY_API=1 the public function is a wrapper of the one that private modules call.
         for layer in _layers(function):
             found[id(layer)] = Router(layer, twin)
@@ -325,6 +334,10 @@ def _remove() -> None:
         for name, value in list(namespace.items()):
             if is_router(value) and not _users[value._self_key]:
                 namespace[name] = value.__wrapped__
+    for owner in _owners:
+        value = vars(owner)["__call__"]
+        if is_router(value) and not _users[value._self_key]:
+            owner.__call__ = value.__wrapped__  # type: ignore[operator]
 
 
 def _namespaces() -> Iterable[dict[str, Any]]:

@@ -28,4 +28,17 @@ SIGNAL = twins(
     "convolve convolve2d correlate correlate2d fftconvolve oaconvolve medfilt medfilt2d wiener hilbert savgol_filter "
     "lfilter filtfilt sosfilt detrend resample")
 
-TWINS: dict[str, Twin] = NDIMAGE | FFT | SPECIAL | SIGNAL
+INTERPOLATE = twins("scipy.interpolate", "cupyx.scipy.interpolate", "interpn krogh_interpolate pchip_interpolate") | {
+    twin.host: twin for twin in (
+        Twin("scipy.interpolate.PPoly", "cupyx.scipy.interpolate.PPoly", kind="class",
+             adapter="scipy_interpolators:piecewise"),
+        Twin("scipy.interpolate.BPoly", "cupyx.scipy.interpolate.BPoly", kind="class",
+             adapter="scipy_interpolators:piecewise"),
+        Twin("scipy.interpolate.BSpline", "cupyx.scipy.interpolate.BSpline", kind="class",
+             adapter="scipy_interpolators:spline"),
+        Twin("scipy.interpolate.RegularGridInterpolator", "cupyx.scipy.interpolate.RegularGridInterpolator",
+             kind="class", adapter="scipy_interpolators:grid"),
+    )
+}
+
+TWINS: dict[str, Twin] = NDIMAGE | FFT | SPECIAL | SIGNAL | INTERPOLATE

@@ -65,7 +65,7 @@ class Twin:
     arrays : tuple of str
         Parameters in which the twin takes no lists of numbers, where the host does: they are made arrays.
     kind : str
-        "function", or "ufunc" where NumPy's protocol for ufuncs brings the calls.
+        "function", "ufunc" where NumPy's protocol for ufuncs brings the calls, or "class": its instances are called.
     adapter : str
         "module:function" in this package: what runs a call where the plain way is wrong. It is given the twin, the
         device's function, the host's, and the arguments as the caller gave them.
@@ -190,8 +190,8 @@ TABLES = {"scipy": "scipy_twins", "skimage": "skimage_twins"}
 """Host library -> the module of ours that has its table, ``TWINS``: a dict from `Twin.host` to `Twin`."""
 
 WHOLE = {"monai": ("monai.transforms", "monai")}
-"""Library that is enabled otherwise than function by function -> the module that is waited for, and the one of ours that
-has ``install()`` and ``remove()`` for it."""
+"""Library that is enabled otherwise than function by function -> the module that is waited for, and the one of ours
+that has ``install()`` and ``remove()`` for it."""
 
 
 def table(library: str) -> dict[str, Twin]:
