@@ -203,10 +203,9 @@ class SimulatedClass:
         with unrouted():
             return SimulatedObject(launch(self._host, args, kwargs, ()))
 
-    def construct_fast(self, *args: Any, **kwargs: Any) -> SimulatedObject:
-        """What SciPy's splines have to be made of arrays that need no checks."""
-        with unrouted():
-            return SimulatedObject(launch(self._host.construct_fast, args, kwargs, ()))  # type: ignore[attr-defined]
+    # What splines are made by of arrays that need no checks. With them, since SciPy 1.18 makes a PPoly where
+    # BPoly.construct_fast is called.
+    construct_fast = __call__
 
 
 class SimulatedObject:
