@@ -19,6 +19,7 @@ from lazyarray.integrations.routing import from_environment as _enable_from_envi
 from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
+from lazyarray.wrapping import lazy
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "enable",
     "enabled",
     "is_lazy",
+    "lazy",
     "no_transfers",
     "options",
     "trace",

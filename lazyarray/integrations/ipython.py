@@ -136,7 +136,9 @@ def _compiled(shell: Any, source: str, error: type[Exception]) -> tuple[str, lis
     name = shell.compile.cache(source, number)
     nodes = shell.transform_ast(shell.compile.ast_parse(source, name)).body
     shown = {"all": len(nodes), "none": 0}.get(shell.ast_node_interactivity, 1)
-    if nodes and shown == 1 and shell.ast_node_interactivity != "last" and not isinstance(nodes[-1], ast.Expr):
+    silenced = shell.displayhook.semicolon_at_end_of_expression(source)
+    if nodes and shown == 1 and (silenced or shell.ast_node_interactivity != "last" and not isinstance(nodes[-1],
+                                                                                                      ast.Expr)):
         shown = 0
     quiet, loud = nodes[: len(nodes) - shown], nodes[len(nodes) - shown:]
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
