@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import views, wrap
+from . import sharing, views, wrap
 from .callees import BYTES, FORTRAN, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
@@ -146,10 +146,16 @@ def dlpack(x: LazyNdarray, *, stream: Any = None, max_version: tuple[int, int] |
     """`__dlpack__`: a capsule of the device memory for a consumer that names a stream or a CUDA device,
     else of an alias on the host (NumPy passes neither).
 
-    Raises BufferError for another device, and where a copy would be needed with ``copy=False``.
+    Raises BufferError for another device, for strides between elements, and where a copy would be needed with
+    ``copy=False``; ValueError if torch asks and a stride is negative.
     """
     outline = wrap.outline_of(x)
     storage = x._self_storage
+    if min(outline.strides, default=0) < 0 and sys._getframe(1).f_globals.get("__name__") == "torch.utils.dlpack":
+        # Torch would end the process (seen in 2.13).
+        raise ValueError("torch has no tensors with negative strides; pass a copy of the array, x.copy()")
+    if outline.itemsize and any(stride % outline.itemsize for stride in outline.strides):
+        raise BufferError("DLPack only supports strides which are a multiple of itemsize.")     # CuPy rounds them
     home = dlpack_device(x)
     if dl_device is not None:
         wanted = tuple(int(i) for i in dl_device)
@@ -162,6 +168,8 @@ def dlpack(x: LazyNdarray, *, stream: Any = None, max_version: tuple[int, int] |
         return lent.__dlpack__(stream=stream, max_version=max_version)
     if stream is not None:
         raise ValueError("a stream has no meaning on the host")
+    if sharing.host_is_device.get() and type(storage) is Storage and not copy:
+        return storage.device.to_torch(storage.lend_device(outline, "__dlpack__")).__dlpack__(max_version=max_version)
     if copy:
         host = np.array(wrap.host_of(x, "__dlpack__"))
     else:

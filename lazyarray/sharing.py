@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from . import devices
@@ -26,6 +27,10 @@ _known_lock = threading.Lock()
 #: (class, function) of libraries whose arrays need more than a look at their protocols: the function gets the device
 #: and such an array, and returns what `Device.from_foreign` does, or raises. Entered when the library is imported.
 adopters: list[tuple[type, Callable[[Device, Any], Any]]] = []
+
+
+#: Set while a library computes on the host in the simulated device's place: it is handed that device's memory.
+host_is_device: ContextVar[bool] = ContextVar("lazyarray.host_is_device", default=False)
 
 
 def from_foreign(device: Device, obj: Any) -> Any | None:

@@ -82,6 +82,23 @@ def test_a_view_gives_a_tensor_of_the_same_bytes(view):
         assert (np.asarray(x) == 99).sum() == 1
 
 
+@pytest.mark.parametrize("door", [torch.as_tensor, torch.asarray, torch.from_dlpack, torch.tensor])
+def test_negative_strides_are_refused_with_the_way_out(door, x):
+    with pytest.raises((ValueError, RuntimeError)):
+        door(x[::-1])
+    assert door(x[::-1].copy()).tolist() == PLAIN[::-1].tolist()
+    assert np.from_dlpack(x[::-1], device="cpu").tolist() == PLAIN[::-1].tolist()
+
+
+def test_bytes_between_elements_are_not_rounded():
+    x = np.lib.stride_tricks.as_strided(lazyarray.asarray(np.arange(8, dtype="f4")), (3,), (6,))
+    if lazyarray.is_lazy(x):
+        with pytest.raises(BufferError, match="multiple"):
+            torch.from_dlpack(x)
+    part = lazyarray.asarray(np.arange(12, dtype="u1")).view("f4").view("u1")[1:9].view("f4")
+    assert lazytorch.as_tensor(part).tolist() == np.arange(12, dtype="u1")[1:9].view("f4").tolist()
+
+
 def test_a_complex_part_is_a_view_too():
     x = lazyarray.asarray(np.array([1 + 2j, 3 - 4j]))
     lazytorch.as_tensor(x.imag)[0] = 9

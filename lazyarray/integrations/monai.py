@@ -21,14 +21,12 @@ import numpy as np
 from .. import convert, devices, routed, sharing, wrap
 from ..containers import replace
 from ..options import current as current_options
+from ..writable import writeable
 from . import torch as lazytorch
 from .routers import LARGE
 
 #: What `routed.Choice` knows MONAI's transforms by.
 MODULE = "monai.transforms"
-
-#: Transforms whose functions work on device arrays and on nothing else.
-ON_DEVICE_ARRAYS = ("CuCIM", "RandCuCIM")
 
 #: Transforms that are called for a tensor, and the name of the last one in a chain that decides for the chain.
 GIVE_TENSORS = ("ToTensor", "ToTensord")
@@ -55,7 +53,7 @@ def install() -> None:
     for kind in _transforms():
         original = vars(kind)["__call__"]
         _patched.append((kind, original))
-        kind.__call__ = _called(original, kind.__name__ in ON_DEVICE_ARRAYS)
+        kind.__call__ = _called(original, WITHIN.get(kind.__name__))
 
 
 def remove() -> None:
@@ -71,16 +69,17 @@ def remove() -> None:
 
 
 def _transforms() -> Iterator[type]:
-    """MONAI's own transforms that have a `__call__` of their own."""
-    from monai.transforms import Transform
+    """MONAI's own transforms that have a `__call__` of their own; one or two are no subclasses of `Transform`."""
+    from monai import transforms
 
-    waiting, seen = [Transform], set()
+    seen = {transforms.Transform, *(kind for kind in vars(transforms).values()
+                                    if isinstance(kind, type) and hasattr(kind, "backend"))}
+    waiting = list(seen)
     while waiting:
         kind = waiting.pop()
-        for sub in kind.__subclasses__():
-            if sub not in seen:
-                seen.add(sub)
-                waiting.append(sub)
+        new = set(kind.__subclasses__()) - seen
+        seen |= new
+        waiting += new
         call = vars(kind).get("__call__")
         if kind.__module__.startswith("monai.") and call is not None and not getattr(
                 call, "__isabstractmethod__", False):
@@ -118,14 +117,13 @@ class _Namespace:
 
 # -- a call from outside -------------------------------------------------------------------------
 
-def _called(original: Callable[..., Any], on_device_arrays: bool) -> Callable[..., Any]:
-    """The `__call__` of a transform."""
+def _called(original: Callable[..., Any], within: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The `__call__` of a transform; `within` runs it inside of another call, or of its own, if there is more to do."""
     @wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        inner = _calls.get()
-        if inner is not None:
-            return inner.on_device_arrays(original, self, args, kwargs) if on_device_arrays else original(
-                self, *args, **kwargs)
+        call = _calls.get()
+        if call is not None:
+            return original(self, *args, **kwargs) if within is None else within(call, original, self, args, kwargs)
         numpy = routed.current().modules.get(MODULE)
         if numpy is None:
             return original(self, *args, **kwargs)
@@ -133,15 +131,15 @@ def _called(original: Callable[..., Any], on_device_arrays: bool) -> Callable[..
         args, kwargs = replace(args, call.look), replace(kwargs, call.look)
         if not call.lazy:
             return original(self, *args, **kwargs)
-        token = _calls.set(call)
+        token, there = _calls.set(call), sharing.host_is_device.set(devices.current().name != "cuda")
         try:
-            if on_device_arrays:
-                return call.given.run(partial(call.on_device_arrays, original, self, args, kwargs))
             if _gives_tensors(self):
-                return original(self, *args, **kwargs)
-            return call.given.run(partial(call.as_given, original, self, args, kwargs))
+                return __call__(self, *args, **kwargs)
+            return call.given.run(partial(call.as_given, partial(__call__, self), args, kwargs))
         finally:
+            sharing.host_is_device.reset(there)
             _calls.reset(token)
+
     return __call__
 
 
@@ -158,6 +156,7 @@ class _Call:
     def __init__(self, numpy: bool) -> None:
         self.limit = (current_options().min_bytes or LARGE) if numpy else None
         self.lazy = False
+        self.insists = False    # on real NumPy arrays
         self.given = _Given()
 
     def look(self, obj: Any) -> Any:
@@ -171,13 +170,22 @@ class _Call:
         return obj
 
     def tensor(self, x: Any) -> Any:
-        """The tensor of a lazy array; of the dtype that MONAI gives those that torch has little use for."""
+        """The tensor of a lazy array or device array; anything else as it is.
+
+        It is what MONAI makes of a NumPy array: contiguous, so that it writes into the array itself or into a copy as
+        it would there, and of a wider dtype where torch has little use for the array's.
+        """
         from monai.utils.type_conversion import UNSUPPORTED_TYPES
 
+        device = devices.current()
+        if isinstance(x, device.array_type):
+            return lazytorch.of_device(device, x)
         if not wrap.is_array(x):
             return x
         if x.dtype in UNSUPPORTED_TYPES:
             x = x.astype(UNSUPPORTED_TYPES[x.dtype])
+        elif not (x.flags.c_contiguous and writeable(wrap.outline_of(x))):
+            x = x.copy()
         tensor = lazytorch.as_tensor(x)
         self.given.sources.append(x)
         return tensor
@@ -216,10 +224,18 @@ class _Call:
         lazy = self.given.lazy(result)
         return convert_to_dst_type(lazy, first, dtype=lazytorch.torch_dtype(lazy.dtype))[0]
 
-    def as_given(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
-                 kwargs: dict[str, Any]) -> Any:
+    def on_host(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
+                kwargs: dict[str, Any]) -> Any:
+        """Call a transform that hands NumPy arrays to compiled code which takes nothing else."""
+        before, self.insists = self.insists, True
+        try:
+            return original(transform, *args, **kwargs)
+        finally:
+            self.insists = before
+
+    def as_given(self, transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call; of a dictionary, what belongs to a tensor of the caller's is noted to stay one."""
-        result = original(transform, *args, **kwargs)
+        result = transform(*args, **kwargs)
         first = args[0] if args else None
         if isinstance(first, Mapping) and isinstance(result, Mapping):
             for key, value in result.items():
@@ -263,6 +279,8 @@ def _to_numpy(call: _Call, original: Callable[..., Any], data: Any, dtype: Any =
     found = call.array(data)
     if not wrap.is_array(found):
         return original(data, dtype, *args, **kwargs)
+    if call.insists:
+        return original(np.array(wrap.host_of(found, "a transform that works on the host")), dtype, *args, **kwargs)
     if kwargs.get("safe") or len(args) > 1 and args[1]:
         from monai.utils.type_conversion import get_dtype_bound_value
 
@@ -289,4 +307,12 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "convert_to_numpy": _to_numpy,
     "convert_to_cupy": _to_cupy,
     "convert_data_type": _data_type,
+}
+
+#: Transforms that need something else than tensors or lazy arrays, and how they are called. The others are called as
+#: they are.
+WITHIN: dict[str, Callable[..., Any]] = {
+    "CuCIM": _Call.on_device_arrays,
+    "RandCuCIM": _Call.on_device_arrays,
+    "RemoveSmallObjects": _Call.on_host,
 }

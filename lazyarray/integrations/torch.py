@@ -142,16 +142,20 @@ def as_tensor(x: LazyNdarray) -> Any:
     storage, outline = x._self_storage, wrap.outline_of(x)
     if type(storage) is not Storage or outline.dtype not in dtypes().values():
         raise TypeError(f"torch has no {outline.dtype}; use x.astype(...) before")
-    if _is_odd(outline):
-        array = wrap.device_of(x).copy()
-    else:
-        array = protocols.lend(x, "torch")
+    array = wrap.device_of(x) if _is_odd(outline) else protocols.lend(x, "torch")
     with storage.place():
-        return _torch().from_dlpack(storage.device.to_torch(array))
+        return of_device(storage.device, array)
 
 
-def _is_odd(outline: np.ndarray) -> bool:
-    return any(s < 0 or s % outline.itemsize for s in outline.strides)
+def of_device(device: Device, array: Any) -> Any:
+    """The tensor on the memory of a device array, or on that of a copy if torch can't have one there."""
+    if _is_odd(array):
+        array = array.copy()    # torch aborts where strides are negative, and CuPy rounds those that are no multiples
+    return _torch().from_dlpack(device.to_torch(array))
+
+
+def _is_odd(array: Any) -> bool:
+    return any(s < 0 or s % array.itemsize for s in array.strides)
 
 
 # -- torch functions on lazy arrays --------------------------------------------------------------
@@ -227,7 +231,7 @@ class Given:
         if not is_tensor(obj) or refusal(obj) is not None:
             return obj
         device = devices.current()
-        memory = plain(obj.detach())    # another tensor: what holds the memory must not hold `obj`
+        memory = _memory(obj)
         array = device.from_torch(memory)
         if array is None:
             return wrap.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)
@@ -240,6 +244,13 @@ class Given:
         return made
 
 
+def _memory(tensor: Any) -> Any:
+    """Another tensor on the same memory, which holds neither this one nor what it is a view of, as `detach` would."""
+    tensor = plain(tensor)
+    empty = _torch().empty(0, dtype=tensor.dtype, device=tensor.device)
+    return empty.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride())
+
+
 def _uses(memory: Any) -> int:
     """How many tensors there are on the memory of this one, plus what looking costs."""
     return _torch()._C._storage_Use_Count(memory.untyped_storage()._cdata)
@@ -249,10 +260,8 @@ def _uses(memory: Any) -> int:
 def _uses_alone(place: Any) -> int:
     """The `_uses` of a result that nobody else has."""
     torch = _torch()
-    tensor = torch.ones(1, device=place)
-    memory = tensor.detach()
+    memory = _memory(torch.ones(1, device=place))
     array = devices.current().from_torch(memory)
-    del tensor
     uses = _uses(memory)
     del array
     return uses
