@@ -27,9 +27,9 @@ HAS_BUFFER = sys.version_info >= (3, 12)
 Copies = Literal["none", "each once", "in between"]
 #: Bytes from device to host, single values aside: none; no more than the arrays have; also of what is made of them.
 COPIES: dict[Copies, str] = {
-    "none": "works, nothing is copied",
-    "each once": "works, each array is copied once",
-    "in between": "works, each array is copied once, and so is what the library makes of it by NumPy",
+    "none": "works, no copy",
+    "each once": "works, one copy",
+    "in between": "works, one copy, also of what it makes of them",
 }
 _SINGLE = 16    # bytes of a complex number
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,14 +34,18 @@ def table(records: Iterable[Record]) -> str:
     rows: dict[tuple[str, str], list[str]] = {}
     for record in records:
         rows.setdefault(row_of(record), []).append(record.call)
-    libraries = list(dict.fromkeys(library for library, _ in rows))
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 12 50 38", ""]
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 12 58 30", ""]
     previous = None
-    for library, text in [("Library", "What becomes of it"), *sorted(rows, key=lambda row: libraries.index(row[0]))]:
-        calls = ", ".join(rows.get((library, text), ["Calls"]))
-        lines += [f"   * - {library if library != previous else ''}".rstrip(), f"     - {calls}", f"     - {text}"]
+    for library, text in [("Library", "What becomes of it"), *sorted(rows, key=lambda row: row[0].casefold())]:
+        calls = "; ".join(rows.get((library, text), ["Calls"]))
+        for mark, cell in zip("*  ", (library if library != previous else "", calls, text)):
+            lines += _wrapped(f"   {mark} - {cell}".rstrip())
         previous = library
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, 118, subsequent_indent=" " * 7, break_long_words=False, break_on_hyphens=False)
 
 
 def _split() -> tuple[str, str, str]:

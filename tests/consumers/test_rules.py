@@ -18,7 +18,6 @@ import pytest
 
 import lazyarray
 
-scipy = pytest.importorskip("scipy")
 pytestmark = pytest.mark.filterwarnings("ignore")
 PLAIN = np.array([3.5, -1.25, 2.0, 0.5])
 NUMBERS = [np.float64(2.5), np.float32(1.5), np.int64(3), np.uint8(7), np.bool_(True), np.complex128(1 + 2j)]
