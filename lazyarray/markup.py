@@ -47,10 +47,12 @@ def clipped(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "\u2026"
 
 
-def cell(text: str, head: bool = False, right: bool = False, code: bool = False, most: int | None = None,
-         mark: str = "") -> str:
+def cell(text: str, head: bool = False, right: bool = False, code: bool = False, prose: bool = False,
+         most: int | None = None, mark: str = "") -> str:
     """A cell of a table, of plain text after the markup `mark`; of more than `most` characters, all are the tooltip."""
     style = _HEAD if head else _CELL
+    if prose:
+        style += ";white-space:normal;min-width:16em"
     style += f";text-align:{'right' if right else 'left'}" + (f";font-family:{MONOSPACE}" if code else "")
     whole = {"title": text} if most is not None and len(text) > most else {}
     return element("th" if head else "td", mark + escape(clipped(text, most) if most else text), style, **whole)

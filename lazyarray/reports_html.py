@@ -171,7 +171,7 @@ def _by_line(rows: Sequence[Sequence[str]]) -> str:
         where, kind, *rest, code, why = row
         mark = element("span", "\u25a0", f"color:{COLOURS[kind]}", **{"aria-hidden": "true"}) + " "
         drawn.append([cell(where, most=40), cell(kind, mark=mark), *(cell(text, right=True) for text in rest),
-                      cell(code, code=True, most=60), cell(why, most=80)])
+                      cell(code, code=True, most=48), cell(why, prose=True, most=160)])
     return table(drawn)
 
 

@@ -138,6 +138,10 @@ class TestPipeline:
         assert "1 upload (113.6 KiB" in text_of(cell_with(notebook, "coins = lazyarray.asarray(data.coins())"))
         assert "0 uploads, 0 materialisations" in text_of(cell_with(notebook, "with lazyarray.no_transfers()"))
 
+    def test_the_labels_are_fetched_once(self, executed):
+        text = text_of(cell_with(executed["pipeline"], "measure.regionprops("))
+        assert "0 uploads, 1 materialisation (454.5 KiB" in text
+
     def test_a_host_step_takes_its_own_input_and_output(self, executed):
         text = text_of(cell_with(executed["pipeline"], "segmentation.watershed(edges, markers)"))
         assert "2 materialisations" in text and "1 upload (" in text
