@@ -92,7 +92,7 @@ def kernels(x: np.ndarray) -> np.ndarray:
     if not hasattr(xp, "ElementwiseKernel"):
         raise NotHere("the simulated device compiles no CUDA")
     multiply_add = xp.ElementwiseKernel("T x, T y, T z", "T w", "w = x * y + z", "multiply_add")
-    norm = xp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+    norm = xp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "euclidean_norm")
     multiply_add, norm = (lazyarray.lazy(kernel, pure=True) for kernel in (multiply_add, norm))
     return np.append(multiply_add(x, x, np.ones_like(x)).ravel(), norm(x))
 
