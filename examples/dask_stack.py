@@ -1,8 +1,8 @@
 """A stack of photographs through a pipeline of scikit-image's functions, on a cluster of processes of this machine.
 
 The pipeline is written for NumPy and one image. Dask runs it over the stack: each frame goes to a worker, is uploaded
-there once, and stays on its device until the regions are measured on the host; the frame that comes out stays lazy,
-and so does what Dask computes of all frames together. With --kill one worker is killed in the middle: its frames are
+there once, and stays on its device; the labels of the objects are fetched, since they are measured one by one on the
+host. The frame that comes out stays lazy, and so does what Dask computes of all frames together. With --kill one worker is killed in the middle: its frames are
 computed anew elsewhere, and the results are the same.
 """
 from __future__ import annotations
@@ -33,7 +33,7 @@ def pipeline(image: np.ndarray) -> tuple[np.ndarray, list[int]]:
     sharp = filters.unsharp_mask(smooth, radius=3, amount=2)
     edges = filters.sobel(sharp)
     objects = measure.label(sharp > filters.threshold_otsu(sharp))
-    areas = [int(region.area) for region in measure.regionprops(objects)]
+    areas = [int(region.area) for region in measure.regionprops(np.asarray(objects))]
     return transform.resize(sharp + 2 * edges, (SMALL, SMALL)), areas
 
 
