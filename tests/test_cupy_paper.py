@@ -1,8 +1,10 @@
 """Sparse matrices beside lazy arrays, the memory pool, and the benchmark of Table 1."""
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -85,15 +87,14 @@ def test_a_view_that_it_returns_is_a_view_of_ours(partner, monkeypatch):
     assert x.tolist() == [0, 11, 12, 3]
 
 
-class TestOnCuda:
+class TestSparseOnTheDevice:
     @pytest.fixture
     def sparse(self):
-        if lazyarray.device().name != "cuda":
-            pytest.skip("the simulated device has no sparse matrices")
+        pytest.importorskip("scipy")
         return lazyarray.device().library("cupyx.scipy.sparse")
 
     @pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix", "coo_matrix", "csr_array"])
-    def test_the_devices_sparse_matrix_keeps_a_lazy_array_there(self, sparse, kind):
+    def test_a_lazy_array_stays_there(self, sparse, kind):
         matrix = getattr(sparse, kind)(lazyarray.asdevice(DENSE))
         vector, columns = RNG.random(40), RNG.random((40, 3))
         x, y, z = (lazyarray.asarray(a) for a in (vector, columns, DENSE))
@@ -105,6 +106,11 @@ class TestOnCuda:
         for ours, right in zip(found, expected):
             assert lazyarray.is_lazy(ours) and np.allclose(np.asarray(ours), right)
 
+    def test_host_arrays_are_refused_as_ever(self, sparse):
+        matrix = sparse.csr_matrix(lazyarray.asdevice(DENSE))
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            matrix @ np.ones(40)
+
     def test_a_linear_system(self, sparse):
         linalg = lazyarray.lazy_module(lazyarray.device().library("cupyx.scipy.sparse.linalg"))
         dense = DENSE @ DENSE.T + 30 * np.eye(30)
@@ -112,6 +118,8 @@ class TestOnCuda:
         x, info = linalg.cg(sparse.csr_matrix(lazyarray.asdevice(dense)), b)
         assert info == 0 and lazyarray.is_lazy(x) and np.allclose(dense @ np.asarray(x), 1, atol=1e-3)
 
+
+class TestPool:
     def test_cupys_memory_hook_and_our_trace_agree(self):
         cupy = lazyarray.device().xp
         if not hasattr(cupy.cuda, "MemoryHook"):
@@ -132,21 +140,60 @@ class TestOnCuda:
         assert uploaded == [event.nbytes for event in t.uploads] == [array.nbytes for array in arrays]
         assert asked == uploaded and [event.nbytes for event in t.materialisations] == uploaded
 
+    def test_it_holds_what_the_uploads_say(self):
+        """On any device: what an upload takes of the pool is its bytes, in units of 512; a fetch takes nothing."""
+        device = lazyarray.device()
+        pool = device.xp.get_default_memory_pool()
+        with device.limited(1 << 30) if device.name == "simulated" else lazyarray.trace():
+            before = pool.used_bytes()
+            with lazyarray.trace() as t:
+                lazies = [lazyarray.asarray(np.zeros(n)) for n in (1, 100, 5000)]
+            assert pool.used_bytes() - before == sum(-(-event.nbytes // 512) * 512 for event in t.uploads)
+            for x in lazies:
+                np.asarray(x)
+            assert pool.used_bytes() - before == sum(-(-event.nbytes // 512) * 512 for event in t.uploads)
+            del lazies, x
+            assert pool.used_bytes() == before
 
-def test_the_pool_holds_what_the_uploads_say():
-    """On any device: what an upload takes of the pool is its bytes, in units of 512; a fetch takes nothing."""
-    device = lazyarray.device()
-    pool = device.xp.get_default_memory_pool()
-    with device.limited(1 << 30) if device.name == "simulated" else lazyarray.trace():
-        before = pool.used_bytes()
-        with lazyarray.trace() as t:
-            lazies = [lazyarray.asarray(np.zeros(n)) for n in (1, 100, 5000)]
-        assert pool.used_bytes() - before == sum(-(-event.nbytes // 512) * 512 for event in t.uploads)
-        for x in lazies:
-            np.asarray(x)
-        assert pool.used_bytes() - before == sum(-(-event.nbytes // 512) * 512 for event in t.uploads)
-        del lazies, x
-        assert pool.used_bytes() == before
+
+# -- the example -----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the example prints, by the name of the step, and the picture that it saves."""
+    pytest.importorskip("skimage")
+    pytest.importorskip("scipy")
+    folder = tmp_path_factory.mktemp("paper")
+    command = [sys.executable, str(ROOT / "examples" / "cupy_paper.py"), "--output", "steps.svg"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    steps = found.stdout.partition("what moved")[0]
+    lines = [line for line in steps.splitlines() if "largest difference" in line or "left out" in line]
+    return {line[:30].strip(): line[31:] for line in lines}, found.stdout, (folder / "steps.svg").read_text()
+
+
+class TestExample:
+    def test_every_step_ran_or_says_why_not(self, printed):
+        steps, text, picture = printed
+        assert len(steps) == 9 and "what moved, by line:" in text
+        assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+        left_out = [name for name, said in steps.items() if "left out" in said]
+        on_gpu = lazyarray.device().name == "cuda"
+        assert left_out == ([] if on_gpu else ["kernels", "memory pool"])
+
+    def test_what_the_device_can_do_copies_no_picture(self, printed):
+        steps, _, _ = printed
+        for name in ("softplus, by get_array_module", "indexing", "linear algebra", "sorting"):
+            assert "MiB" not in steps[name] and "KiB" not in steps[name], name
+        assert "1 materialisation (2.0 MiB" in steps["SciPy's sparse matrix"]
+
+    def test_it_has_help(self, tmp_path):
+        pytest.importorskip("skimage")
+        command = [sys.executable, str(ROOT / "examples" / "cupy_paper.py"), "--help"]
+        found = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,
+                               text=True, check=True)
+        assert "--output" in found.stdout and not list(tmp_path.iterdir())
 
 
 # -- Table 1 ---------------------------------------------------------------------------------

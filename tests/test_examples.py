@@ -24,7 +24,7 @@ def run(path, folder, *arguments):
 
 
 # These have tests of their own, here or beside what they show.
-ELSEWHERE = {"demo", "dask_stack"}
+ELSEWHERE = {"cupy_paper", "demo", "dask_stack", "monai_transforms", "resize"}
 
 
 @pytest.mark.parametrize("path", [p for p in EXAMPLES if p.stem not in ELSEWHERE], ids=lambda path: path.stem)

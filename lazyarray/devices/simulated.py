@@ -42,6 +42,7 @@ from .simulated_memory import (
     byte_bounds,
     hardware,
 )
+from .simulated_sparse import SimulatedSparse
 
 _HERE: AbstractContextManager[Any] = nullcontext()
 
@@ -218,6 +219,9 @@ class SimulatedDevice(Device):
         from .simulated_libraries import library  # its tables are read by those who ask for libraries
 
         return library(path)
+
+    def computes_with(self, kind: type) -> bool:
+        return issubclass(kind, SimulatedSparse)
 
     def usable(self) -> str | None:
         if hardware.forked:

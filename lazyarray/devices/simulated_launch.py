@@ -33,6 +33,13 @@ class SimulatedArrayBase:
     _memory: Memory
 
 
+class Holder:
+    """An object of a host library's whose arrays stand for device memory."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+
+
 class Parts:
     """What launching work needs of the modules that are built on it; they enter it themselves."""
 
@@ -71,7 +78,7 @@ def unwrap(value: Any, memories: list[Memory]) -> Any:
         return unwrap(as_device(value), memories)
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {kind}")
-    return value
+    return value._host if isinstance(value, Holder) else value
 
 
 def exports(value: Any) -> bool:

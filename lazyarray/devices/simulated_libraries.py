@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import NotOnDevice
 from ..routed import unrouted
+from . import simulated_sparse as sparse
 from .simulated_launch import SimulatedArrayBase, exports, launch, wrap, wrap_new
 from .simulated_library_facts import CLASSES, FUNCTIONS, UFUNCS
 from .simulated_ufuncs import SimulatedUfunc
@@ -199,9 +200,10 @@ class SimulatedClass:
         self._host = host
         self.__name__ = host.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> SimulatedObject:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with unrouted():
-            return SimulatedObject(launch(self._host, args, kwargs, ()))
+            made = launch(self._host, args, kwargs, ())
+        return sparse.told(made) if sparse.is_sparse(made) else SimulatedObject(made)
 
     # What splines are made by of arrays that need no checks. With them, since SciPy 1.18 makes a PPoly where
     # BPoly.construct_fast is called.
@@ -246,4 +248,4 @@ OBJECTS = {"RegionProperties"}
 def _told(value: Any) -> Any:
     if isinstance(value, list):
         return [_told(item) for item in value]
-    return SimulatedObject(value) if type(value).__name__ in OBJECTS else value
+    return SimulatedObject(value) if type(value).__name__ in OBJECTS else sparse.told(value)
