@@ -26,6 +26,7 @@ REGISTRATIONS: dict[str, str] = {
     "pandas": "lazyarray.integrations.pandas",
     "polars": "lazyarray.integrations.polars",
     "pyarrow": "lazyarray.integrations.pyarrow",
+    "sympy": "lazyarray.integrations.sympy",
     "torch": "lazyarray.integrations.torch",
     "torch.utils.data": "lazyarray.integrations.torch",
 }

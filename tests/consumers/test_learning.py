@@ -18,6 +18,7 @@ from .records import Library
 sklearn = Library("scikit-learn", "sklearn")
 networkx = Library("networkx")
 scipy = Library("SciPy", "scipy")
+sympy = Library("SymPy", "sympy")
 
 
 @sklearn("``fit(X, y)``, ``predict(X)``, ``score`` of linear models, SVM, neighbours, naive Bayes", copies="in between")
@@ -129,6 +130,15 @@ def test_scipy_array_api(x, y, image, table):
                    ndimage.gaussian_filter(image, 1), signal.convolve(x, y[:5]), abs(fft.rfft(x)),
                    linalg.norm(table), cluster.vq.whiten(table), stats.skew(x), special.softmax(x)]
         """, x=x, y=y, image=image, table=table)
+
+
+@sympy("``Symbol(\"x\") + s`` of lazy scalars, ``Matrix(x)``, ``lambdify(...)(x)``", copies="each once")
+def test_sympy(i, x, matrix):
+    import sympy
+
+    symbol = sympy.Symbol("x")
+    return (str(symbol + i[0]), str(i[1] * symbol), str(sympy.sympify(x[0])), str(sympy.binomial(i[2], 2)),
+            sympy.Matrix(matrix).shape, sympy.lambdify(symbol, sympy.sin(symbol) ** 2)(x))
 
 
 _answers = {}
