@@ -186,7 +186,7 @@ class TestExample:
         steps, _, _ = printed
         for name in ("softplus, by get_array_module", "indexing", "linear algebra", "sorting"):
             assert "MiB" not in steps[name] and "KiB" not in steps[name], name
-        assert "1 materialisation (2.0 MiB" in steps["SciPy's sparse matrix"]
+        assert "1 materialisation (512.0 KiB" in steps["SciPy's sparse matrix"]
 
     def test_it_has_help(self, tmp_path):
         pytest.importorskip("skimage")
