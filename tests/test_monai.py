@@ -1,6 +1,8 @@
 """MONAI's transforms with lazy arrays: what they return, what it costs, and that nothing stays behind."""
 from __future__ import annotations
 
+import runpy
+import sys
 import threading
 from importlib.util import find_spec
 
@@ -444,3 +446,17 @@ def test_from_a_dataset_through_a_loader():
     assert [tuple(batch["image"].shape) for batch in batches] == [(2, 1, 8, 8)] * 2
     found = torch.cat([batch["image"] for batch in batches]).cpu()
     np.testing.assert_allclose(found.numpy(), torch.stack(expected).numpy(), **TOLERANCE)
+
+
+def test_the_example_copies_once_each_way(tmp_path, monkeypatch, capsys):
+    from test_examples import ROOT, run
+
+    pytest.importorskip("skimage")
+    text = run(ROOT / "examples" / "monai_transforms.py", tmp_path)
+    assert "\n1 upload (5.7 MiB" in text and ", 1 materialisation (1.2 MiB" in text and "fallback" not in text
+    assert "LazyNdarray of shape (3, 640, 640)" in text and (tmp_path / "monai.png").stat().st_size > 1e5
+    assert float(text.rsplit("average, ")[1].split()[0]) < (0.02 if ON_CUDA else 1e-5)
+    monkeypatch.setattr(sys, "argv", ["monai_transforms.py", "--help"])
+    with pytest.raises(SystemExit):     # in this process: a new one would import torch once more
+        runpy.run_path(str(ROOT / "examples" / "monai_transforms.py"), run_name="__main__")
+    assert "--seed" in capsys.readouterr().out

@@ -1,6 +1,9 @@
 """Torch: tensors and lazy arrays on one memory, torch functions on lazy arrays, DataLoader."""
 from __future__ import annotations
 
+import runpy
+import sys
+
 import numpy as np
 import pytest
 
@@ -427,3 +430,37 @@ def test_lazy_and_host_arrays_make_one_batch():
     assert torch.utils.data.default_collate(mixed).tolist() == [[1, 1], [0, 0]]
     with pytest.raises(RuntimeError, match="equal size"):
         torch.utils.data.default_collate([lazyarray.asarray(np.ones(2)), lazyarray.asarray(np.ones(3))])
+
+
+# The example.
+
+def test_resizing_two_ways_from_one_lazy_picture(tmp_path, monkeypatch, capsys):
+    from test_examples import ROOT, run
+
+    pytest.importorskip("skimage")
+    text = run(ROOT / "examples" / "resize.py", tmp_path, "--side", "128", "--rounds", "1", "--factors", "2")
+    assert "\n1 upload (" in text and ", 1 materialisation (" in text and "fallback" not in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("   2.0 ")]
+    assert [row[1] for row in rows] == ["nearest", "linear", "cubic"]
+    assert all(float(row[-1]) < 0.01 for row in rows)      # the two ways mean the same
+    assert all(row[4].strip(",") in ("interpolate", "zoom") for row in rows)
+    assert (tmp_path / "resize.png").stat().st_size > 1e4
+    monkeypatch.setattr(sys, "argv", ["resize.py", "--help"])
+    with pytest.raises(SystemExit):     # in this process: a new one would import torch once more
+        runpy.run_path(str(ROOT / "examples" / "resize.py"), run_name="__main__")
+    assert "--side" in capsys.readouterr().out
+
+
+def test_both_ways_of_resizing_move_nothing():
+    from test_examples import ROOT
+
+    pytest.importorskip("skimage")
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks.resize import example
+    finally:
+        sys.path.remove(str(ROOT))
+    picture = lazyarray.asarray(np.random.default_rng(0).random((32, 48), dtype=np.float32))
+    with assert_copies(uploads=0, fallbacks=0, materialisations=6):     # a mean of a few bytes for each row
+        rows = example().compare(picture, [0.5, 2.0], 1)
+    assert [row["result"] for row in rows[::3]] == [[16, 24], [64, 96]]

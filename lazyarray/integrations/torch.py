@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, protocols, sharing, wrap
+from .. import convert, devices, protocols, sharing, wrap
 from ..array import LazyNdarray
 from ..callees import TENSOR, who_asks
 from ..containers import replace
@@ -291,7 +291,7 @@ def collate_arrays(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = 
     """A batch of lazy arrays, for ``default_collate``: a tensor where they are; on the host in a worker process."""
     torch = _torch()
     if torch.utils.data.get_worker_info() is None:
-        tensors = [as_tensor(x) if wrap.is_array(x) else torch.as_tensor(x) for x in batch]
+        tensors = [as_tensor(x if wrap.is_array(x) else convert.asarray(x)) for x in batch]
     else:
         # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.
         tensors = [torch.from_numpy(np.array(wrap.host_of(x, "DataLoader") if wrap.is_array(x) else x)) for x in batch]
