@@ -180,7 +180,7 @@ class TestExample:
         assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
         left_out = [name for name, said in steps.items() if "left out" in said]
         on_gpu = lazyarray.device().name == "cuda"
-        assert left_out == ([] if on_gpu else ["kernels", "memory pool"])
+        assert left_out == ([] if on_gpu else ["kernels"])
 
     def test_what_the_device_can_do_copies_no_picture(self, printed):
         steps, _, _ = printed
