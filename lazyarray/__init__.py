@@ -20,6 +20,7 @@ from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
 from lazyarray.wrapping import lazy
+from lazyarray.wrapping_modules import lazy_module
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "enabled",
     "is_lazy",
     "lazy",
+    "lazy_module",
     "no_transfers",
     "options",
     "trace",

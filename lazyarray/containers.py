@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["PLAIN", "Copies", "is_container", "replace"]
@@ -18,7 +18,7 @@ def is_container(kind: type) -> bool:
     return issubclass(kind, (list, tuple, dict)) or hasattr(kind, "__dataclass_fields__")
 
 
-def replace(obj: Any, leaf: Leaf, copies: Copies | None = None, back: Mapping[int, Any] | None = None) -> Any:
+def replace(obj: Any, leaf: Leaf, copies: Copies | None = None, back: dict[int, Any] | None = None) -> Any:
     """`obj` with each thing in it that is no container replaced by what `leaf` makes of it.
 
     Lists, tuples, dicts, named tuples and dataclass instances are looked into, subclasses included. One in which
@@ -108,7 +108,7 @@ def _assign(obj: Any, items: list[tuple[Any, Any]]) -> None:
 class _Replacing:
     """One call of `replace`."""
 
-    def __init__(self, leaf: Leaf, copies: Copies | None, back: Mapping[int, Any]) -> None:
+    def __init__(self, leaf: Leaf, copies: Copies | None, back: dict[int, Any]) -> None:
         self.leaf, self.copies, self.back = leaf, copies, back
         self.above: set[int] = set()    # the containers that we are in
 

@@ -144,6 +144,13 @@ def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool =
     return new_array(Storage(device, array), None, array) if found is None else found
 
 
+def fresh(device: Device, array: Any) -> LazyNdarray | LazyScalar:
+    """The lazy array of a device array whose memory is new."""
+    if array.ndim:
+        return new_array(Storage(device, array), None, array)
+    return new_scalar(Storage(device, array), None, array)
+
+
 def inside(device: Device, array: Any, sources: Sequence[Any]) -> LazyNdarray | None:
     """The view that a device array is, of an argument or of memory that others hold; None if its memory is new."""
     for x in sources:

@@ -1,148 +1,51 @@
-"""GPU functions that take and return lazy arrays: `lazy` decorates one, `lazy_module` a module of them.
-
-`run` is one call. Its parts: `wrapping_arguments` (to the device, and back where it was modified), `wrapping_results`
-and `wrapping_held` (where a result belongs, and who holds it), `wrapping_host` (the host twin).
-"""
+"""GPU functions that take and return lazy arrays: `lazy` makes one of a function."""
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import wrapt
 
-from . import devices, wrapping_steps
-from .errors import NotOnDevice
-from .options import current as current_options
-from .wrapping_arguments import DEVICE, HOST, LAZY, SUBCLASS, Arguments
-from .wrapping_host import on_host
-from .wrapping_names import name_of, parameters, roles_of
-from .wrapping_results import Results, at_once
+from .wrapping_arguments import Rules
+from .wrapping_call import Writes, call, run
+from .wrapping_names import name_of, parameters, rules_of
 
-Writes = tuple[str, ...] | None
+__all__ = ["LazyFunction", "lazy", "run"]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
-        writes: Writes = (), host: Callable[..., Any] | None = None, signature: Callable[..., Any] | None = None,
-        reason: str = "there is no such device function") -> Any:
-    """One call of a function on device arrays, with lazy, host or device arrays.
-
-    Parameters
-    ----------
-    function : callable or None
-        The device function; None if there is none, so that `host` runs.
-    args, kwargs : tuple, dict
-        What it is called with.
-    name : str
-        How it is called in events, warnings and errors.
-    writes : tuple of str or None
-        The parameters that it modifies. None: it may modify any array that it is given.
-    host : callable, optional
-        The same function on NumPy arrays.
-    signature : callable, optional
-        Whose parameters `writes` names, if not those of `function`.
-    reason : str
-        Why there is no device function.
-
-    Returns
-    -------
-    Any
-        What the function returns, with lazy arrays in place of device arrays; as it is, if device arrays are
-        all the arrays that the caller passed.
-    """
-    return at_once(_run(function, args, kwargs, name, writes, host, signature, reason), (args, kwargs))
-
-
-def _run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
-         writes: Writes, host: Callable[..., Any] | None, signature: Callable[..., Any] | None, reason: str) -> Any:
-    device = devices.current()
-    arguments = Arguments(device, name, args, kwargs, roles_of(signature or function or host, writes))
-    only_device = arguments.has(DEVICE) and not arguments.has(LAZY, HOST, SUBCLASS)
-    if host is None:
-        if function is None:
-            raise NotImplementedError(f"{name}: {reason}")
-        return function(*args, **kwargs) if only_device else _on_device(function, arguments, False)
-    if small(arguments):
-        return host(*args, **kwargs)
-    try:
-        if function is None:
-            raise NotOnDevice(reason)
-        if (unusable := device.usable()) is not None:
-            raise NotOnDevice(unusable)
-        return _on_device(function, arguments, True, only_device)
-    except device.faults:
-        raise
-    except NotOnDevice as error:
-        reason = str(error)
-    except Exception as error:  # noqa: BLE001  whatever the device function refuses, the host's decides
-        reason = f"{type(error).__name__} on the device: {error}"
-    return on_host(host, arguments, reason, only_device)
-
-
-def small(arguments: Arguments) -> bool:
-    """Whether all arrays are on the host, and have fewer bytes than it takes to go to the device."""
-    limit = current_options().min_bytes
-    return bool(limit) and arguments.has(HOST) and not arguments.has(LAZY, DEVICE) and sum(
-        array.nbytes for array, _, _ in arguments.of_kind(HOST)) < limit
-
-
-def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: bool, only_device: bool = False) -> Any:
-    device = arguments.device
-    place = arguments.place() if device.count > 1 else contextlib.nullcontext()
-    going_on = False
-    try:
-        with place:
-            device_args, device_kwargs = arguments.convert(has_twin)
-            results = Results(device, arguments.sources, arguments.back, arguments.copied)
-            with arguments.opened() if arguments.writes else contextlib.nullcontext():
-                try:
-                    box = [function(*device_args, **device_kwargs)]
-                except Exception:
-                    arguments.restore()
-                    raise
-                if wrapping_steps.is_stepped(box[0]):
-                    going_on = True
-                    return wrapping_steps.drive(box[0], arguments)
-                results.look(box)
-            result = box[0] if only_device else results.wrap(box[0])
-            arguments.copy_back()
-            if arguments.copies is not None:
-                arguments.copies.hand_on(results.wrap)
-            return result
-    finally:
-        if not going_on:
-            device_args = device_kwargs = box = None
-            arguments.let_go()
-
-
-# -- the decorator ---------------------------------------------------------------------------
 
 class LazyFunction(wrapt.FunctionWrapper):
-    """A GPU function that takes and returns lazy arrays. `lazy` makes one."""
+    """A GPU function that takes lazy, host and device arrays, and returns lazy ones. `lazy` makes one.
+
+    Everything else about it is the function's own: name, signature, docstring, attributes.
+    """
 
     def __init__(self, function: Callable[..., Any], writes: Writes, host: Callable[..., Any] | None,
+                 rules: Callable[..., Rules] | None = None, name: str | None = None,
                  home: tuple[Any, str] | None = None) -> None:
-        super().__init__(function, functools.partial(_called, name_of(function), writes, host))
-        self._self_writes, self._self_host, self._self_home = writes, host, home
+        super().__init__(function, functools.partial(_called, name or name_of(function), writes, host, rules))
+        self._self_parts = writes, host, rules, name
+        self._self_home = home
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, configuration: Any) -> Any:
         """A kernel with its launch configuration, ``kernel[blocks, threads]``."""
-        configured = self.__wrapped__[item]
-        return LazyFunction(configured, self._self_writes, self._self_host) if callable(configured) else configured
+        configured = self.__wrapped__[configuration]
+        return LazyFunction(configured, *self._self_parts) if callable(configured) else configured
 
     def __reduce_ex__(self, protocol: int) -> Any:
-        """By name, as functions are, or as what it was made of."""
+        """By its name, as any function is pickled; one without a name of its own by what it was made of."""
         if self._self_home is not None:
             return getattr, self._self_home
         function = self.__wrapped__
-        module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-        if module is not None and _at(module, name) is self:
+        module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+        if module and name and _at(module, name) is self:
             return _at, (module, name)
-        return LazyFunction, (function, self._self_writes, self._self_host)
+        return LazyFunction, (function, *self._self_parts)
 
     def __copy__(self) -> LazyFunction:
         return self
@@ -152,32 +55,100 @@ class LazyFunction(wrapt.FunctionWrapper):
 
 
 def _at(module: str, name: str) -> Any:
-    """What is found at a dotted name in a module; None if nothing is."""
-    found = sys.modules.get(module) or importlib.import_module(module)
+    """What has a dotted name in a module; None if nothing has."""
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
 
 
-def _called(name: str, writes: Writes, host: Callable[..., Any] | None, function: Any, instance: Any,
-            args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return run(function, args, kwargs, name=name, writes=writes, host=host)
+def _called(name: str, writes: Writes, host: Callable[..., Any] | None, rules: Callable[..., Rules] | None,
+            function: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    how = rules_of(function, writes) if rules is None else rules(args, kwargs)
+    return call(function, args, kwargs, name, how, host)
 
 
-def lazy(function: Callable[..., Any] | None = None, *, writes: tuple[str, ...] | None = None, pure: bool = False,
+@overload
+def lazy(function: _Function, *, writes: tuple[str, ...] | None = ..., pure: bool = ...,
+         host: Callable[..., Any] | None = ...) -> _Function: ...
+@overload
+def lazy(function: None = ..., *, writes: tuple[str, ...] | None = ..., pure: bool = ...,
+         host: Callable[..., Any] | None = ...) -> Callable[[_Function], _Function]: ...
+
+
+def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: bool = False,
          host: Callable[..., Any] | None = None) -> Any:
-    """Let a function on device arrays take lazy, host and device arrays, and return lazy ones."""
+    """Let a function on device arrays take lazy, host and device arrays, and return lazy ones.
+
+    To be used as a decorator, with or without arguments, or called with a function, method or kernel. Arrays are found
+    in lists, tuples, dicts, named tuples and dataclasses too, among the arguments and in the result.
+
+    Parameters
+    ----------
+    function : callable
+        Takes and returns device arrays (`cupy.ndarray`). Methods, class and static methods, coroutines, generators and
+        kernels are callables like others; of a class the methods are decorated.
+    writes : tuple of str, optional
+        The parameters that it modifies, such as ``("out",)``. Without it, and without `pure`, it is taken to modify any
+        array that it is given.
+    pure : bool
+        It modifies none.
+    host : callable, optional
+        The same function on NumPy arrays, with the same parameters. It takes the calls that raise on the device, which
+        is told as any host fallback is, and, with ``options(min_bytes=...)``, those with little data. Lack of memory
+        and device faults are raised all the same.
+
+    Returns
+    -------
+    callable
+        With the name, signature and docstring of `function`. Device arrays in its result become lazy ones, unless
+        device arrays are all the arrays that it was given: then they stay.
+
+    Raises
+    ------
+    TypeError
+        `writes` names no parameter, or contradicts `pure`; `function` is a class; there is a host twin of a coroutine
+        or generator.
+
+    Notes
+    -----
+    Lazy arrays are not copied, numbers (`LazyScalar`) are fetched. A host array is uploaded at each call; the copy of a
+    read-only one is kept and used again for as long as nobody can have written to the array. What the function wrote to
+    a host array is copied back: at once if `writes` names it, and if it may modify any, after a comparison on the device
+    for which the host waits. An argument that is read-only is given as a copy to a function that may modify it, and
+    ValueError is raised if it does.
+
+    A result that lies in an argument's memory is a view of that argument. One that the function keeps, in a cache or on
+    an object, shares its memory: such an array is not trusted to be the same, and is fetched anew each time that it is
+    looked at on the host.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> @lazyarray.lazy(pure=True)
+    ... def norm(x):
+    ...     '''The root of the sum of squares.'''
+    ...     xp = lazyarray.device().xp          # cupy
+    ...     return xp.sqrt((x * x).sum(axis=-1))
+    >>> y = norm(np.array([[3.0, 4.0], [6.0, 8.0]]))
+    >>> lazyarray.is_lazy(y), y
+    (True, array([ 5., 10.]))
+    """
     if function is None:
         return functools.partial(lazy, writes=writes, pure=pure, host=host)
     if isinstance(writes, str):
         writes = (writes,)
     if pure and writes:
-        raise TypeError("a function that modifies something is not pure")
-    if inspect.isclass(function):
-        raise TypeError(f"{function.__qualname__} is a class: decorate its methods")
-    known = parameters(getattr(function, "__func__", function)) if writes else None
-    if known and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        raise TypeError(f"a function that modifies {writes[0]!r} is not pure")
+    plain = getattr(function, "__func__", function)     # of a static or class method
+    if inspect.isclass(plain):
+        raise TypeError(f"{plain.__qualname__} is a class: decorate its methods")
+    if host is not None and (inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain)
+                             or inspect.isasyncgenfunction(plain)):
+        raise TypeError(f"{name_of(plain)} runs in steps: when one fails, it is too late for a host twin")
+    known = parameters(plain) if writes else None
+    if known and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         unknown = [name for name in writes or () if name not in known]
         if unknown:
-            raise TypeError(f"{name_of(function)} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
+            raise TypeError(f"{name_of(plain)} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
     return LazyFunction(function, () if pure else writes and tuple(writes), host)

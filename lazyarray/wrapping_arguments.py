@@ -6,7 +6,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -49,6 +49,25 @@ def kind_of(kind: type) -> int:
     return OTHER
 
 
+class Rules(NamedTuple):
+    """How the arguments of a function are treated.
+
+    Attributes
+    ----------
+    role : callable
+        Position or name of an argument -> READ, WRITTEN or MAYBE.
+    hosts : bool
+        Host arrays go to the device. Otherwise the function gets them as they are.
+    numbers : bool
+        A `LazyScalar` becomes a number, as a NumPy program would give it: a kernel that is given an array without
+        dimensions for a number takes its address for the value. Otherwise it becomes such an array.
+    """
+
+    role: Callable[[int | str], int]
+    hosts: bool = True
+    numbers: bool = True
+
+
 class Arguments:
     """The arrays among the arguments of one call.
 
@@ -58,8 +77,7 @@ class Arguments:
     name : str
         The function's, for events and errors.
     args, kwargs : tuple, dict
-    roles : callable
-        Position or name of an argument -> READ, WRITTEN or MAYBE.
+    rules : Rules
 
     Attributes
     ----------
@@ -77,12 +95,12 @@ class Arguments:
         The containers among the arguments that had to be copied.
     """
 
-    __slots__ = ("device", "name", "args", "kwargs", "roles", "kinds", "found", "given", "sources", "back", "copied",
+    __slots__ = ("device", "name", "args", "kwargs", "rules", "kinds", "found", "given", "sources", "back", "copied",
                  "copies", "_saved", "_writes", "_tokens")
 
     def __init__(self, device: Device, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
-                 roles: Callable[[int | str], int]) -> None:
-        self.device, self.name, self.args, self.kwargs, self.roles = device, name, args, kwargs, roles
+                 rules: Rules) -> None:
+        self.device, self.name, self.args, self.kwargs, self.rules = device, name, args, kwargs, rules
         self.kinds = 0
         self.found: dict[int, list[Any]] = {}
         self._begin()
@@ -105,7 +123,7 @@ class Arguments:
         kind = kind_of(type(obj))
         if kind == OTHER:
             return
-        role = self.roles(slot)
+        role = self.rules.role(slot)
         if kind == CONTAINER:
             self.kinds |= 1 << CONTAINER
             containers.replace(obj, lambda item: self._note(item, kind_of(type(item)), role))
@@ -113,7 +131,7 @@ class Arguments:
             self._note(obj, kind, role)
 
     def _note(self, obj: Any, kind: int, role: int) -> Any:
-        if kind != OTHER:
+        if kind != OTHER and (kind != HOST or self.rules.hosts):
             self.kinds |= 1 << kind
             known = self.found.get(id(obj))
             if known is None:
@@ -125,6 +143,11 @@ class Arguments:
     def has(self, *kinds: int) -> bool:
         """Whether there are arguments of one of these kinds."""
         return any(self.kinds & 1 << kind for kind in kinds)
+
+    @property
+    def only_device(self) -> bool:
+        """Whether device arrays are all the arrays that there are."""
+        return self.has(DEVICE) and not self.has(LAZY, HOST, SUBCLASS)
 
     def of_kind(self, *kinds: int) -> Iterator[list[Any]]:
         """[thing, kind, role] of each argument of these kinds."""
@@ -157,9 +180,8 @@ class Arguments:
                 else:
                     self._give(obj, obj._self_outline.view())
             elif kind == SCALAR:
-                # What a NumPy program would give: a number, not an array without dimensions. A kernel that is given
-                # the one for the other takes an address for a value.
-                self.given[id(obj)] = wrap.value_of(obj, f"a number given to {self.name}")
+                why = f"a number given to {self.name}"
+                self.given[id(obj)] = wrap.value_of(obj, why) if self.rules.numbers else wrap.device_of(obj, why)
             elif kind == HOST and self.device.can_hold(obj.dtype):
                 hosts.append(entry)
             elif kind in (HOST, SUBCLASS) and has_twin:

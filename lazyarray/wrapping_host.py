@@ -13,7 +13,7 @@ from .wrapping_arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Argumen
 from .wrapping_results import adopted
 
 
-def on_host(function: Callable[..., Any], arguments: Arguments, reason: str, to_device: bool) -> Any:
+def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> Any:
     """Run the host twin of a GPU function, and tell so.
 
     Parameters
@@ -22,12 +22,15 @@ def on_host(function: Callable[..., Any], arguments: Arguments, reason: str, to_
     arguments : Arguments
     reason : str
         Why the device function does not run.
-    to_device : bool
-        The caller passed device arrays only: results become device arrays.
+
+    Returns
+    -------
+    Any
+        What it returns, with lazy arrays in place of host arrays; with device arrays, if the caller passed no others.
     """
     name = arguments.name
     token = begin("fallback", 0, None, None, reason, name)
-    call = _HostCall(arguments, to_device)
+    call = _HostCall(arguments)
     args, kwargs = call.opened()
     result = function(*args, **kwargs)
     call.hand_on()
@@ -43,8 +46,8 @@ def on_host(function: Callable[..., Any], arguments: Arguments, reason: str, to_
 class _HostCall:
     """The host arrays of one call's arguments, and the way back of its results."""
 
-    def __init__(self, arguments: Arguments, to_device: bool) -> None:
-        self.arguments, self.to_device = arguments, to_device
+    def __init__(self, arguments: Arguments) -> None:
+        self.arguments, self.to_device = arguments, arguments.only_device
         self.why = f"{arguments.name} runs on the host"
         self.given: dict[int, Any] = {}
         self.back: dict[int, Any] = {}

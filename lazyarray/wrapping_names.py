@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .wrapping_arguments import MAYBE, READ, WRITTEN
+from .wrapping_arguments import MAYBE, READ, WRITTEN, Rules
 
 _Parameters = dict[str, inspect.Parameter]
 _known: WeakKeyDictionary[Any, _Parameters | None] = WeakKeyDictionary()
@@ -39,16 +39,16 @@ def parameters(function: Callable[..., Any]) -> _Parameters | None:
     return dict(list(found.items())[1:]) if bound and found else found
 
 
-def roles_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None) -> Callable[[int | str], int]:
-    """Position or name of an argument -> what becomes of it; `writes` as in `wrapping.run`."""
+def rules_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None) -> Rules:
+    """How the arguments of a function are treated; `writes` as in `wrapping.run`."""
     if writes is None:
-        return _may_be_modified
+        return UNKNOWN
     if not writes:
-        return _is_read
-    return functools.partial(_role, writes, _positional(function))
+        return PURE
+    return Rules(functools.partial(role_of, writes, positional(function)))
 
 
-def _positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
+def positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
     """The names of the parameters by position; the last one may go on for ever."""
     found = None if function is None else parameters(function)
     if not found:
@@ -70,7 +70,12 @@ def _may_be_modified(slot: int | str) -> int:
     return MAYBE
 
 
-def _role(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:
+PURE = Rules(_is_read)
+UNKNOWN = Rules(_may_be_modified)
+
+
+def role_of(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:
+    """What becomes of an argument of a function that modifies some by name."""
     if isinstance(slot, int):
         if slot >= len(names) - 1 and names[-1:] == ("*",):
             slot = len(names) - 2

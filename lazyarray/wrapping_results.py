@@ -142,9 +142,7 @@ class Results:
         What `look` has not seen is taken to be held by others.
         """
         if self._new:
-            if obj.ndim:
-                return wrap.new_array(Storage(self.device, obj), None, obj)
-            return wrap.new_scalar(Storage(self.device, obj), None, obj)
+            return wrap.fresh(self.device, obj)
         if id(obj) in self.back:
             return self.back[id(obj)]
         return containers.replace(obj, self._leaf, back=self.back)

@@ -1,0 +1,123 @@
+"""One call of a GPU function, with lazy, host or device arrays.
+
+Its parts: `wrapping_arguments` (to the device, and back where it was modified), `wrapping_results` and `wrapping_held`
+(where a result belongs, and who holds it), `wrapping_host` (the host twin); `wrapping_quick` is the commonest call.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from . import devices, wrapping_quick, wrapping_steps
+from .errors import NotOnDevice
+from .options import current as current_options
+from .wrapping_arguments import DEVICE, HOST, LAZY, Arguments, Rules
+from .wrapping_host import on_host
+from .wrapping_names import rules_of
+from .wrapping_results import Results, at_once
+
+Writes = tuple[str, ...] | None
+
+
+def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
+        writes: Writes = (), host: Callable[..., Any] | None = None, signature: Callable[..., Any] | None = None,
+        reason: str = "there is no such device function") -> Any:
+    """One call of a function on device arrays, with lazy, host or device arrays.
+
+    Parameters
+    ----------
+    function : callable or None
+        The device function; None if there is none, so that `host` runs.
+    args, kwargs : tuple, dict
+        What it is called with.
+    name : str
+        How it is called in events, warnings and errors.
+    writes : tuple of str or None
+        The parameters that it modifies. None: it may modify any array that it is given.
+    host : callable, optional
+        The same function on NumPy arrays.
+    signature : callable, optional
+        Whose parameters `writes` names, if not those of `function`.
+    reason : str
+        Why there is no device function.
+
+    Returns
+    -------
+    Any
+        What the function returns, with lazy arrays in place of device arrays; as it is, if device arrays are
+        all the arrays that the caller passed.
+    """
+    return call(function, args, kwargs, name, rules_of(signature or function or host, writes), host, reason)
+
+
+def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, rules: Rules,
+         host: Callable[..., Any] | None = None, reason: str = "") -> Any:
+    """`run`, once it is known how the arguments are treated."""
+    device = devices.current()
+    arguments = None
+    try:
+        if function is None:
+            raise NotOnDevice(reason)
+        if host is not None and (unusable := device.usable()) is not None:
+            raise NotOnDevice(unusable)
+        if device.count == 1:
+            result = wrapping_quick.run(device, function, args, kwargs, name, rules, host is not None)
+            if result is not wrapping_quick.SLOW:
+                return result if current_options().lazy else at_once(result, (args, kwargs))
+        arguments = Arguments(device, name, args, kwargs, rules)
+        if host is None:
+            return function(*args, **kwargs) if arguments.only_device else _on_device(function, arguments, False)
+        if small(arguments):
+            return host(*args, **kwargs)
+        return _on_device(function, arguments, True)
+    except device.faults:
+        raise
+    except NotOnDevice as error:
+        if host is None:
+            raise NotImplementedError(f"{name}: {error}") from None
+        reason = str(error)
+    except Exception as error:
+        if host is None:
+            raise
+        reason = f"{type(error).__name__} on the device: {error}"
+    arguments = Arguments(device, name, args, kwargs, rules) if arguments is None else arguments
+    return at_once(on_host(host, arguments, reason), (args, kwargs))
+
+
+def small(arguments: Arguments) -> bool:
+    """Whether all arrays are on the host, and have fewer bytes than it takes to go to the device."""
+    limit = current_options().min_bytes
+    return bool(limit) and arguments.has(HOST) and not arguments.has(LAZY, DEVICE) and sum(
+        array.nbytes for array, _, _ in arguments.of_kind(HOST)) < limit
+
+
+def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: bool) -> Any:
+    device = arguments.device
+    place = arguments.place() if device.count > 1 else contextlib.nullcontext()
+    going_on = False
+    try:
+        with place:
+            device_args, device_kwargs = arguments.convert(has_twin)
+            results = Results(device, arguments.sources, arguments.back, arguments.copied)
+            with arguments.opened() if arguments.writes else contextlib.nullcontext():
+                try:
+                    box = [function(*device_args, **device_kwargs)]
+                except device.faults:
+                    raise
+                except Exception:
+                    arguments.restore()
+                    raise
+                if wrapping_steps.is_stepped(box[0]):
+                    going_on = True
+                    return wrapping_steps.drive(box[0], arguments)
+                results.look(box)
+            result = box[0] if arguments.only_device else results.wrap(box[0])
+            arguments.copy_back()
+            if arguments.copies is not None:
+                arguments.copies.hand_on(results.wrap)
+            return at_once(result, (arguments.args, arguments.kwargs))
+    finally:
+        if not going_on:
+            device_args = device_kwargs = box = None
+            arguments.let_go()

@@ -1,0 +1,99 @@
+"""The commonest call of a GPU function, without ceremony: lazy arrays that are on the device already, and numbers.
+
+Whatever else there may be among arguments is for `wrapping_arguments` to see to.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import wrap
+from .storage import Storage
+from .wrapping_arguments import LAZY, OTHER, Arguments, Rules, kind_of
+from .wrapping_held import is_new
+from .wrapping_results import Results
+from .wrapping_steps import drive, is_stepped
+from .writable import may_write
+
+if TYPE_CHECKING:
+    from .devices import Device
+
+#: The call is another one.
+SLOW = object()
+
+
+def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
+        rules: Rules, has_twin: bool) -> Any:
+    """Call a function and return its results as lazy arrays; or return SLOW, and have done nothing."""
+    lazies: list[tuple[Any, Any, int]] = []
+    modifies = False
+    for slot, obj in (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args):
+        kind = kind_of(type(obj))
+        if kind == LAZY:
+            storage = obj._self_storage
+            if type(storage) is not Storage:
+                return SLOW
+            role = rules.role(slot)
+            if role:
+                if has_twin or not storage.quiet or not obj.size or not may_write(wrap.outline_of(obj)):
+                    return SLOW
+                modifies = True
+            lazies.append((slot, obj, role))
+        elif kind != OTHER:
+            return SLOW
+    return _call(device, function, args, kwargs, name, rules, lazies, modifies)
+
+
+def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
+          rules: Rules, lazies: list[tuple[Any, Any, int]], modifies: bool) -> Any:
+    device_args = list(args)
+    device_kwargs = dict(kwargs) if kwargs else kwargs
+    back = {}
+    opened: list[Any] = []
+    for slot, x, role in lazies:
+        array = wrap.device_of(x, name)
+        if role:
+            writing = x._self_storage.write_device(wrap.outline_of(x), array)
+            array, token = device.lend(array)
+            opened.append((writing, weakref.ref(token)))
+            del token
+        back[id(array)] = x
+        if type(slot) is int:
+            device_args[slot] = array
+        else:
+            device_kwargs[slot] = array
+    array = None
+    try:
+        if not modifies:
+            box = [function(*device_args, **device_kwargs)]
+        else:
+            entered = []
+            try:
+                for writing, _ in sorted(opened, key=_order) if len(opened) > 1 else opened:
+                    writing.__enter__()
+                    entered.append(writing)
+                box = [function(*device_args, **device_kwargs)]
+            finally:
+                for writing in reversed(entered):
+                    writing.__exit__(None, None, None)
+        if type(box[0]) is device.array_type and is_new(device, box):
+            return wrap.fresh(device, box[0])
+        if is_stepped(box[0]):
+            arguments = Arguments(device, name, args, kwargs, rules)
+            arguments.convert(False)
+            return drive(box[0], arguments)
+        results = Results(device, [x for _, x, _ in lazies], back, ())
+        results.look(box)
+        return results.wrap(box[0])
+    finally:
+        if modifies:
+            device_args = device_kwargs = box = None
+            for writing, token in opened:
+                if token() is not None:
+                    writing.storage.note_loan(token)
+
+
+def _order(entry: tuple[Any, Any]) -> int:
+    """The same in all threads, so that none waits for what another holds."""
+    return id(entry[0].storage)
