@@ -54,7 +54,7 @@ def _fill(run: Any, array: Any, value: Any) -> None:
         return
     one = np.empty((), array.dtype)
     np.copyto(one, value, casting="unsafe")
-    array[...] = one[()]
+    devices.current().assign(array, one[()])
 
 
 def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:

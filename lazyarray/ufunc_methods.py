@@ -295,7 +295,8 @@ def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> N
     sum of signed integers are those of the unsigned ones, and a complex sum is two real ones.
     """
     dtype = array.dtype
-    operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else xp.full((), operand, dtype)
+    operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else common.filled(
+        xp, (), operand, dtype)
     if ufunc is np.subtract:
         operand = xp.negative(operand)
     if dtype.kind == "c":

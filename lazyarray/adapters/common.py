@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from .. import devices, options, transfer
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 
 intp = np.dtype(np.intp)
@@ -43,12 +44,20 @@ def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
         if not devices.current().can_hold(host.dtype):
             raise NotOnDevice(f"the device holds no {host.dtype}")
         if host.ndim == 0:
-            obj = xp.full((), host[()], host.dtype)
+            obj = filled(xp, (), host[()], host.dtype)
         else:
             obj = transfer.to_device(devices.current(), host, "operand given as a list")
     if dtype is not None and obj.dtype != dtype:
         obj = obj.astype(dtype)
     return obj
+
+
+def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
+    """``xp.full`` that keeps the sign of zero: see `devices.base.is_negative_zero`."""
+    one = np.asarray(value, dtype)
+    if one.dtype.kind in "fc" and is_negative_zero(one):
+        return xp.array(xp.broadcast_to(xp.asarray(one), shape))
+    return xp.full(shape, one[()], dtype)
 
 
 def without_device(xp: Any, obj: Any) -> Any:

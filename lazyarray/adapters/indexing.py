@@ -16,6 +16,7 @@ from .common import (
     axis_index,
     dtype_or_number,
     fetch,
+    filled,
     gather,
     indices,
     intp,
@@ -187,7 +188,7 @@ def copyto(xp: Any, /, dst: Any, src: Any, casting: str = "same_kind", where: An
     if isinstance(src, (bool, int, float, complex, np.generic)):
         blank = np.empty((), dst.dtype)
         np.copyto(blank, src, casting=casting)
-        src = xp.full((), blank[()], dst.dtype)
+        src = filled(xp, (), blank[()], dst.dtype)
     else:
         src = array(xp, src)
         if not np.can_cast(src.dtype, dst.dtype, casting):
@@ -294,7 +295,7 @@ def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
     choices = [dtype.type(v) if isinstance(v, (int, float, complex)) and not isinstance(v, np.generic)
                else array(xp, v, dtype) for v in (x, y)]
     if not any(is_device(xp, v) for v in choices):
-        choices[0] = xp.full((), choices[0], dtype)
+        choices[0] = filled(xp, (), choices[0], dtype)
     return xp.where(condition.astype(bool, copy=False), *choices)
 
 

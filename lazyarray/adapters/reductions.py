@@ -17,6 +17,7 @@ from .common import (
     array,
     axis_of,
     count_of,
+    filled,
     intp,
     intp_result,
     mask,
@@ -127,7 +128,7 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             a = _clean(xp, a, worst)
         a = _chosen(xp, a, where, start)
         if count_of(a.shape, axis) == 0:
-            return xp.full(reduced_shape(a.shape, axis, keepdims), start, a.dtype)
+            return filled(xp, reduced_shape(a.shape, axis, keepdims), start, a.dtype)
         return getattr(xp, combine)(function(a, axis=axis, keepdims=keepdims), start)
 
     adapter.__name__ = f"nan{name}" if nan else name

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import truth
+from .common import filled, truth
 from .products import contract
 
 _umath = np._core.umath
@@ -65,7 +65,7 @@ def _fused(xp: Any, source: str, char: str, out: str = "") -> Any:
 
 
 def _array(xp: Any, x: Any) -> Any:
-    return x if isinstance(x, xp.ndarray) else xp.full((), x, x.dtype)
+    return x if isinstance(x, xp.ndarray) else filled(xp, (), x, x.dtype)
 
 
 def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:

@@ -40,6 +40,11 @@ class Diagnosis:
     advice: str = ""
 
 
+def is_negative_zero(value: Any) -> bool:
+    """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
+    return bool(value == 0) and any(np.asarray(value).tobytes())
+
+
 class Device(ABC):
     """Device memory, and a namespace of functions that compute in it.
 
@@ -109,9 +114,11 @@ class Device(ABC):
     def contiguous(self, d: Any) -> Any:
         """`d` itself if it is C-contiguous, else a C-contiguous copy."""
 
-    @abstractmethod
     def assign(self, target: Any, value: Any) -> None:
-        """Set all elements of a device array from a device array that broadcasts to it, or from a scalar."""
+        """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
+        if isinstance(value, np.inexact) and is_negative_zero(value):
+            value = self.xp.asarray(np.asarray(value))
+        target[...] = value
 
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:

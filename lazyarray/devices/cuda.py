@@ -155,9 +155,6 @@ class CudaDevice(Device):
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
-    def assign(self, target: Any, value: Any) -> None:
-        target[...] = value
-
     def device_of(self, d: Any) -> int:
         return d.data.device_id
 

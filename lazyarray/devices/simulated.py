@@ -138,9 +138,6 @@ class SimulatedDevice(Device):
     def contiguous(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
 
-    def assign(self, target: SimulatedArray, value: Any) -> None:
-        target[...] = value
-
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)
 

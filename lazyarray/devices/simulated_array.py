@@ -284,6 +284,8 @@ class SimulatedArray(SimulatedArrayBase):
             if value.shape != ():
                 raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
             value = value[()]
+            if value == 0 and self.flags.c_contiguous:
+                value = self.dtype.type(0)      # memory is cleared: a negative zero loses its sign
         launch(indexing.assign, (self, value), {}, (self,))
 
     def put(self, indices: Any, values: Any, mode: str = "wrap") -> None:

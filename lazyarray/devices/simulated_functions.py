@@ -127,6 +127,18 @@ def _without_callables(path: str, function: Callable[..., Any]) -> Callable[...,
     return call
 
 
+def _filling(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy clears memory for what equals zero: a negative zero loses its sign."""
+
+    @functools.wraps(function)
+    def call(first: Any, value: Any, *rest: Any, **options: Any) -> Any:
+        if isinstance(value, (float, complex, np.inexact)) and value == 0 and options.get("where") is None:
+            value = type(value)(0)
+        return function(first, value, *rest, **options)
+
+    return call
+
+
 def _wrapping(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Indexes along an axis wrap around, as all index arrays do."""
 
@@ -149,6 +161,7 @@ def _wrapping_by_default(path: str, function: Callable[..., Any]) -> Callable[..
 
 ADAPTED = {
     "linalg": _never_singular, "random": _with_dtype, "apply_along_axis": _calling_back,
+    "full": _filling, "full_like": _filling, "copyto": _filling,
     "apply_over_axes": _calling_back, "piecewise": _without_callables, "take_along_axis": _wrapping,
     "put_along_axis": _wrapping, "ravel_multi_index": _wrapping_by_default, **rules.FUNCTIONS,
 }  # fmt: skip
