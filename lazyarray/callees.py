@@ -21,7 +21,7 @@ import numpy as np
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
-FORTRAN, STRIDES, BYTES, TENSOR = 1, 2, 3, 4
+FORTRAN, STRIDES, BYTES, TENSOR, ROW = 1, 2, 3, 4, 5
 
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
 _sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
@@ -33,7 +33,7 @@ def who_asks(frame: FrameType) -> int:
     """What the call is that `frame` is at, or 0.
 
     FORTRAN: of a routine made by f2py. STRIDES: within as_strided. BYTES: of a type of Python's for plain memory.
-    TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`.
+    TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`. ROW: of `torch.asarray`.
     """
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
@@ -125,6 +125,8 @@ def _known(callee: Any) -> int:
         return BYTES
     if type(callee).__name__ in ("_TensorMeta", "tensortype"):
         return TENSOR
+    if getattr(callee, "__name__", None) == "asarray" and getattr(callee, "__module__", None) == "torch":
+        return ROW
     return FORTRAN if type(callee).__name__ == "fortran" and _copies(callee) else 0
 
 

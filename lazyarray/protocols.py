@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import sharing, views, wrap
-from .callees import BYTES, FORTRAN, who_asks
+from .callees import BYTES, FORTRAN, ROW, STRIDES, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import may_write, writeable
@@ -50,8 +50,10 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     if flags & _WRITABLE and not may_write(outline):
         raise BufferError("underlying buffer is not writable")
     special = who_asks(sys._getframe(1))
-    if special and special != BYTES:
+    if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, outline, special))
+    if special == ROW:
+        raise BufferError("torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)")
     kind = outline.dtype
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
@@ -88,7 +90,7 @@ def array_struct(x: LazyNdarray) -> Any:
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
     special = who_asks(sys._getframe(1))
-    if special:
+    if special in (FORTRAN, STRIDES):
         return _lent(x, outline, special).__array_struct__
     return wrap.alias_of(x, "__array_struct__").__array_struct__
 
