@@ -41,7 +41,7 @@ class Refused:
     Parameters
     ----------
     error : str
-        Name of the exception's class or of one of its bases.
+        Name of the exception's class or of one of its bases, with or without its module.
     says : str
         Regular expression that its message matches.
     way_out : str
@@ -107,7 +107,9 @@ class Record:
     def _check_refused(self, refused: Refused, lazy: Mapping[str, Any]) -> None:
         with pytest.raises(Exception) as caught:
             self.function(**lazy)
-        assert refused.error in [kind.__name__ for kind in type(caught.value).__mro__], repr(caught.value)
+        names = [name for kind in type(caught.value).__mro__ for name in (
+            kind.__name__, f"{kind.__module__}.{kind.__name__}")]
+        assert refused.error in names, repr(caught.value)
         assert re.search(refused.says, str(caught.value)), caught.value
 
     def _check_copies(self, expected: Copies, trace: Any, plain: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ imageio = Library("imageio")
 tifffile = Library("tifffile")
 opencv = Library("OpenCV", "cv2")
 
-NO_STRUCT = Refused("error", "is not a numpy array",
+NO_STRUCT = Refused("cv2.error", "is not a numpy array",
                     "pass ``np.asarray(x)``, or make ``cv2 = on_ndarrays(cv2)`` with the function of "
                     "``lazyarray.integrations.compiled``")
 
