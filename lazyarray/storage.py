@@ -66,6 +66,7 @@ class Storage:
     foreign = False             # somebody holds the device memory for as long as it lives
     quiet = True
     reads = 0                   # elements fetched one by one since the last write
+    writes = 0                  # by device code, for who puts off a look at the bytes
     compacts: compact.Compacts | None = None
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
     _resident: tuple | None = None      # (view, alias) of the last buffer that was asked for
@@ -366,6 +367,7 @@ class Storage:
             self.stream = self.device.stream()
             self.joined = ()
             self.reads = 0
+            self.writes += 1
             mirror = self.mirror
             if mirror is not None:
                 changed = Ranges.span(*views.extent(view))

@@ -68,5 +68,6 @@ class Writing(contextlib.AbstractContextManager):
             storage.stream = storage.device.stream()
             storage.joined = ()
             storage.reads = 0
+            storage.writes += 1
         else:
             storage._wrote_device(self.view)

@@ -131,6 +131,8 @@ def _function(path: str, name: str, text: str, host: Callable[..., Any]) -> Call
     alone = (name in MAKES_ARRAYS or name.startswith(SHAPES) or path.endswith(".windows")
              or not any(p.default is p.empty for p in mine.parameters.values()))  # fmt: skip
 
+    yields = inspect.isgeneratorfunction(inspect.unwrap(host))
+
     def call(*args: Any, **kwargs: Any) -> Any:
         given = mine.bind(*args, **kwargs).arguments
         if name in NO_CALLBACKS and callable(given.get("function")):
@@ -140,6 +142,8 @@ def _function(path: str, name: str, text: str, host: Callable[..., Any]) -> Call
             raise TypeError(f"Unsupported type {type(next(iter(given.values()), None))}")
         writes = tuple(given[key] for key in OUTPUTS & given.keys() if isinstance(given[key], SimulatedArrayBase))
         with unrouted():
+            if yields:
+                return iter(launch(lambda *a, **k: list(host(*a, **k)), positional, options, writes))
             return _told(launch(host, positional, options, writes))
 
     call.__name__ = call.__qualname__ = name

@@ -128,6 +128,21 @@ class _Host:
         except (TypeError, ValueError):
             return None
 
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Wholly on the host: its own calls are not routed either, whatever the size of their arrays."""
+        with routed.unrouted():
+            try:
+                return self.function(*args, **kwargs)
+            except ValueError as error:
+                if "read-only" not in str(error):
+                    raise
+                # Cython code that asks for memory it may write to, though it only reads.
+                return self.function(*map(_writable, args), **{k: _writable(v) for k, v in kwargs.items()})
+
+
+def _writable(value: Any) -> Any:
+    return value.copy() if type(value) is np.ndarray and not value.flags.writeable else value
+
 
 _hosts: dict[int, _Host] = {}
 
@@ -155,6 +170,9 @@ def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     Any
         With lazy arrays in place of arrays.
     """
+    if twin.adapter:
+        module, _, name = twin.adapter.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)(twin, host, args, kwargs)
     known = _hosts.get(id(host))
     if known is None or known.function is not host:
         known = _hosts[id(host)] = _Host(host)
@@ -162,14 +180,11 @@ def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         args, kwargs = twin.bounded(known.signature, args, kwargs)
         function = twin.function
     except NotOnDevice as error:
-        with routed.unrouted():     # wholly on the host: its own calls too, whatever the size of their arrays
-            return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=host, reason=str(error))
-    if twin.adapter:
-        module, _, name = twin.adapter.partition(":")
-        return getattr(import_module(f"{__package__}.{module}"), name)(twin, function, host, args, kwargs)
+        return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=known.run, signature=host,
+                            reason=str(error))
 
     def on_device(*args: Any, **kwargs: Any) -> Any:
         with routed.unrouted():
             return function(*args, **kwargs)
 
-    return wrapping.run(on_device, args, kwargs, name=twin.host, writes=twin.writes, host=host, signature=host)
+    return wrapping.run(on_device, args, kwargs, name=twin.host, writes=twin.writes, host=known.run, signature=host)

@@ -68,7 +68,7 @@ class Twin:
         "function", "ufunc" where NumPy's protocol for ufuncs brings the calls, or "class": its instances are called.
     adapter : str
         "module:function" in this package: what runs a call where the plain way is wrong. It is given the twin, the
-        device's function, the host's, and the arguments as the caller gave them.
+        host's function, and the arguments as the caller gave them.
     reason : str
         Why it is no twin at all. Such a function runs on the host, which costs its own arrays and nothing else.
     """
@@ -121,7 +121,11 @@ class Twin:
             raise NotOnDevice(str(error)) from None
         given = bound.arguments
         for name, values in self.lacks.items():
-            if name not in given or given[name] is signature.parameters[name].default:
+            if name not in given:
+                continue
+            if _same(given[name], signature.parameters[name].default):
+                if values is None:      # said, but nothing new: the device's function may not know the name
+                    given.pop(name)
                 continue
             if values is None or any(_same(given[name], value) for value in values):
                 raise NotOnDevice(f"the device's {self.name} has no {name}={_short(given[name])}")
@@ -134,7 +138,7 @@ class Twin:
         for name in self.arrays:
             if isinstance(given.get(name), (list, tuple)):
                 given[name] = _as_array(given[name])
-        if self.ignored:    # what comes after it can't be given by position any more
+        if self.ignored or self.lacks:      # what comes after it can't be given by position any more
             return _by_name(bound)
         return bound.args, bound.kwargs
 
@@ -164,8 +168,9 @@ def _short(value: Any) -> str:
 
 
 def _as_array(value: Any) -> Any:
-    """A list of numbers as an array; anything else as it is."""
-    if any(not isinstance(item, (int, float, complex)) for item in value):
+    """A list of numbers, or a list of such lists, as an array; anything else as it is."""
+    rows = value if value and all(isinstance(row, (list, tuple)) for row in value) else [value]
+    if any(not isinstance(item, (int, float, complex, np.number)) for row in rows for item in row):
         return value
     return np.asarray(value)
 

@@ -50,7 +50,13 @@ def _on_device(value: Any, kind: type) -> bool:
 
 def _twin(name: str) -> twins.Twin | None:
     """The twin of "skimage.module:function", None if there is none."""
-    return twins.table("skimage").get(name.replace(":", ".", 1))
+    twin = twins.table("skimage").get(name.replace(":", ".", 1))
+    return None if twin is None or twin.reason else twin
+
+
+def _names() -> list[str]:
+    """What scikit-image and spatch call the functions with a twin."""
+    return [f"{twin.module}:{twin.name}" for twin in twins.table("skimage").values() if not twin.reason]
 
 
 # -- scikit-image 0.26 -------------------------------------------------------------------------
@@ -76,12 +82,7 @@ def information() -> BackendInformation:
     """What scikit-image wants to know of this backend (entry point ``skimage_backend_infos``)."""
     from skimage.util._backends import BackendInformation
 
-    return BackendInformation([name_of(twin) for twin in twins.table("skimage").values()])
-
-
-def name_of(twin: twins.Twin) -> str:
-    """ "skimage.module:function" of a twin."""
-    return f"{twin.module}:{twin.name}"
+    return BackendInformation(_names())
 
 
 @functools.cache
@@ -131,7 +132,8 @@ class _Module:
 
     def __getattr__(self, name: str) -> Any:
         path = f"{self._path}.{name}"
-        found = _in_context(f"{self._path}:{name}") if path in twins.table("skimage") else _Module(path)
+        full_name = f"{self._path}:{name}"
+        found = _in_context(full_name) if _twin(full_name) else _Module(path)
         setattr(self, name, found)
         return found
 
@@ -173,9 +175,9 @@ def toml() -> str:
         "uses_context = true",
         'additional_docs = "Lazy and CuPy arrays stay on the GPU: cuCIM computes, and the result has their type."',
     ]
-    for twin in twins.table("skimage").values():
-        path = twin.host.removeprefix("skimage.")
-        lines += ["", f'[functions."{name_of(twin)}"]', f'function = "{here}:implementations.{path}"']
+    for name in _names():
+        path = name.removeprefix("skimage.").replace(":", ".")
+        lines += ["", f'[functions."{name}"]', f'function = "{here}:implementations.{path}"']
     return "\n".join(lines) + "\n"
 
 
