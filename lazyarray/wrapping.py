@@ -114,7 +114,7 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     -----
     Lazy arrays are not copied, numbers (`LazyScalar`) are fetched. A host array is uploaded at each call; the copy of a
     read-only one is kept and used again for as long as nobody can have written to the array. What the function wrote to
-    a host array is copied back: at once if `writes` names it, and if it may modify any, after a comparison on the device
+    a host array is copied back: at once if `writes` names it, and if it may modify any, after a comparison there
     for which the host waits. An argument that is read-only is given as a copy to a function that may modify it, and
     ValueError is raised if it does.
 

@@ -17,6 +17,8 @@ from types import ModuleType
 
 #: Library -> the module of ours whose ``register(library)`` tells it of lazy arrays, in the way that it offers.
 REGISTRATIONS: dict[str, str] = {
+    "cupy": "lazyarray.integrations.cupy",
+    "cupyx.jit": "lazyarray.integrations.cupy",
     "dask.array": "lazyarray.integrations.dask",
     "dask.sizeof": "lazyarray.integrations.dask",
     "dask.tokenize": "lazyarray.integrations.dask",
