@@ -1,8 +1,10 @@
 """Dask: chunks stay lazy, names of tasks follow the content, and results travel between processes."""
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -274,6 +276,19 @@ def test_to_the_device_and_back():
     assert type(to_numpy_dispatch(x)) is np.ndarray
     assert type(chunked.map_blocks(to_numpy_dispatch).compute()) is np.ndarray
     assert to_cupy_dispatch(x) is not x and isinstance(to_cupy_dispatch(x), lazyarray.device().array_type)
+
+
+def test_dask_finds_the_backend_by_itself():
+    # In a program that imports Dask alone, and has lazyarray installed.
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(Path(__file__).parent.parent / "setup.cfg")
+    name, _, path = settings["options.entry_points"]["dask.array.backends"].strip().partition(" = ")
+    module, _, function = path.partition(":")
+    code = (f"import dask.array as da; from importlib import import_module; from dask.array import backends; "
+            f"backends.array_creation_dispatch.register_backend({name!r}, import_module({module!r}).{function}()); "
+            f"import dask; dask.config.set({{'array.backend': {name!r}}}); print(type(da.ones(3).compute()).__name__)")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["LazyNdarray"] and not found.stderr
 
 
 # -- names of tasks --------------------------------------------------------------------------------

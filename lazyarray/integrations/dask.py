@@ -32,14 +32,14 @@ def register(module: ModuleType) -> None:
 
 def _chunks(module: ModuleType) -> None:
     from dask.array import dispatch
-    from dask.array.backends import percentile
+    from dask.array.backends import array_creation_dispatch, percentile
 
     for kind in (LazyNdarray, LazyScalar):      # who is no chunk type is not added to a Dask array
         module.register_chunk_type(kind)
     for name, function in _LOOKUPS.items():
         getattr(dispatch, name).register(LazyNdarray, function)
     dispatch.percentile_lookup.register(LazyNdarray, percentile)
-    _creation()
+    array_creation_dispatch.register_backend("lazyarray", backend())
 
 
 def _count(x: LazyNdarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64, **ignored: Any) -> Any:
@@ -69,11 +69,13 @@ _LOOKUPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _creation() -> None:
-    """``dask.config.set({"array.backend": "lazyarray"})``, and ``x.to_backend("lazyarray")``."""
-    import dask
+def backend() -> Any:
+    """What makes arrays for ``dask.config.set({"array.backend": "lazyarray"})`` and ``x.to_backend("lazyarray")``.
+
+    Dask finds it by the entry point ``dask.array.backends`` where lazyarray has not been imported yet.
+    """
     import dask.array
-    from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
+    from dask.array.backends import ArrayBackendEntrypoint
     from dask.array.core import Array
 
     def made_like(name: str) -> Callable[..., Array]:
@@ -102,7 +104,7 @@ def _creation() -> None:
         def to_backend(cls, data: Array, **kwargs: Any) -> Array:
             return data if wrap.is_lazy(data._meta) else data.map_blocks(cls.to_backend_dispatch(), **kwargs)
 
-    array_creation_dispatch.register_backend("lazyarray", LazyBackend())
+    return LazyBackend()
 
 
 # -- keys ------------------------------------------------------------------------------------------
