@@ -66,7 +66,7 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> LazyNda
     return wrap.from_host(np.asarray(obj, dtype), "asarray")
 
 
-def _plain(obj: Any, dtype: Any, copy: bool | None) -> np.ndarray:
+def _plain(obj: Any, dtype: Any, copy: bool | None) -> Any:
     """What `asarray` gives where ``options(lazy=False)``: a host array, a new one where the lazy one would be."""
     device = devices.current()
     if wrap.is_lazy(obj):
