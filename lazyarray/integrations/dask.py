@@ -178,7 +178,7 @@ def to_device_frames(x: LazyNdarray) -> tuple[dict[str, Any], list]:
         raise NotImplementedError("not in CUDA memory")     # the next family is asked
     device = storage.device
     with storage.place():
-        array = device.contiguous(wrap.device_of(x, "sent by distributed"))
+        array = device.contiguous(protocols.lend(x, "sent by distributed"))    # who opens it here shares the memory
         frame = device.view(array, (array.nbytes,), np.dtype(np.uint8), (1,), 0)
     return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(wrap.outline_of(x))}, [frame]
 
