@@ -268,6 +268,39 @@ class TestCorners:
             assert t.nbytes <= 36 * 8
 
 
+def test_corners_of_any_view_on_any_side():
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import strategies as st
+
+    @hypothesis.given(st.lists(st.integers(1, 9), max_size=4), st.data())
+    @hypothesis.settings(max_examples=60)
+    def check(shape, data):
+        array = np.arange(int(np.prod(shape)), dtype=np.int16).reshape(shape)
+        x = lazyarray.asarray(array)
+        starts, steps = [data.draw(st.integers(0, n - 1)) for n in shape], st.sampled_from([1, 2, -1])
+        cut = (*(slice(start, None, data.draw(steps)) for start in starts), ...)
+        axes = data.draw(st.permutations(range(len(shape))))
+        view, expected = x[cut].transpose(axes), array[cut].transpose(axes)
+        if data.draw(st.booleans()):
+            np.asarray(x if data.draw(st.booleans()) else view)
+        with lazyarray.trace() as t:
+            html = view._repr_html_()
+        assert t.nbytes <= MOST_BYTES
+        first, last = cells(html, 1), cells(html)
+        body = first[1:] if expected.ndim else first
+        assert body[0][1 if expected.ndim else 0] == str(expected[(0,) * expected.ndim])
+        assert last[-1][-1] == str(expected[(-1,) * expected.ndim])
+        rows = [row for row in last[1 if expected.ndim > 1 else 0:] if row[0] != "\u2026"]
+        if expected.ndim > 1:
+            plane = expected[(-1,) * (expected.ndim - 2)]
+            for row in rows:
+                shown = [text for text in row[1:] if text != "\u2026"]
+                whole = plane[int(row[0])].tolist()
+                assert shown == [str(v) for v in (whole if len(whole) <= 6 else whole[:3] + whole[-3:])]
+
+    check()
+
+
 # -- the thumbnail ---------------------------------------------------------------------------
 
 class TestThumbnail:
