@@ -8,7 +8,8 @@ Each public function of the first library that the second one has too is called 
 its arrays on the device. A test sees only the host's answer, so the tests pass as ever; what differs is counted, call
 by call, and written as JSON: type, shape and largest difference of results, errors that only one side raises,
 arguments that were written to. ``--shadow-device numpy`` compares the library with itself (to test this file),
-``--shadow-device lazy`` with what a user gets who enables the library and passes lazy arrays.
+``--shadow-device lazy`` with what a user gets who enables the library and passes lazy arrays; several, with commas
+between, are compared side by side.
 ``python tests/tools_shadow.py FILE ...`` merges reports of several runs and prints them.
 """
 from __future__ import annotations
@@ -26,7 +27,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -58,6 +59,11 @@ class Device:
             self.put = functools.partial(lazyarray.asarray, copy=True)
             self.get = np.asarray
 
+    def settle(self, value: Any) -> None:
+        """Wait for an array, and see whether that fails."""
+        if self.is_array(value):
+            self.get(value)
+
     def is_array(self, value: Any) -> bool:
         """Whether a result lies there; a lazy scalar passes for NumPy's own, and is compared as one."""
         return type(value) is self.array_type if self.name == "lazy" else isinstance(value, self.array_type)
@@ -88,16 +94,25 @@ class Record:
                 "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
 
 
+class Variant(NamedTuple):
+    """One function of those that a host function is compared with."""
+
+    record: Record
+    device: Device
+    twin: Callable[..., Any]
+
+
 class Shadow:
     """The wrappers, and what they found."""
 
-    def __init__(self, host: str, twin: str, device: Device) -> None:
-        self.host, self.twin, self.device = host, twin, device
+    def __init__(self, host: str, twin: str, devices: list[Device]) -> None:
+        self.host, self.twin, self.devices = host, twin, devices
         self.records: dict[str, Record] = {}
         self.asked: Counter[tuple[str, str]] = Counter()
         self.inside = False
         self.largest = 0.0
         self.test = ""
+        self.device = devices[0]
 
     def install(self) -> None:
         modules = [importlib.import_module(self.host)]
@@ -108,20 +123,25 @@ class Shadow:
                 modules.append(importlib.import_module(info.name))
             except Exception as error:  # noqa: BLE001 an optional part of the library is not there
                 print("not imported:", info.name, error, file=sys.stderr)
-        replaced: dict[int, Callable[..., Any]] = {}
-        found = sorted(self.pairs(), key=lambda pair: (pair[0].count("."), len(pair[0])))
-        for path, function, twin in found:
-            if id(function) not in replaced:    # the shortest path is the public one
-                self.records[path] = Record()
-                replaced[id(function)] = self.wrapper(path, function, twin)
+        functions: dict[int, tuple[str, Callable[..., Any]]] = {}
+        variants: dict[int, list[Variant]] = {}
+        for device in self.devices:
+            found = sorted(self.pairs(device), key=lambda pair: (pair[0].count("."), len(pair[0])))
+            for path, function, twin in found:
+                known = variants.setdefault(id(function), [])
+                if all(variant.device is not device for variant in known):  # the shortest path is the public one
+                    path = functions.setdefault(id(function), (path, function))[0]
+                    name = f"{path} ({device.name})" if len(self.devices) > 1 else path
+                    known.append(Variant(self.records.setdefault(name, Record()), device, twin))
+        replaced = {key: self.wrapper(path, function, variants[key]) for key, (path, function) in functions.items()}
         for module in modules:
             for name, value in list(vars(module).items()):
                 if id(value) in replaced and inspect.isroutine(value):
                     setattr(module, name, replaced[id(value)])
 
-    def pairs(self) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+    def pairs(self, device: Device) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
         """(public path, host function, device function) of every function that both libraries have."""
-        if self.device.name == "lazy":
+        if device.name == "lazy":
             yield from self.routed()
             return
         root = importlib.import_module(self.host)
@@ -149,99 +169,75 @@ class Shadow:
 
     # -- one call --------------------------------------------------------------------------------
 
-    def wrapper(self, path: str, function: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
-        record = self.records[path]
-
+    def wrapper(self, path: str, function: Callable[..., Any], variants: list[Variant]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if self.inside or self.asked[self.test, path] >= ENOUGH:
                 return function(*args, **kwargs)
             self.asked[self.test, path] += 1
-            arrays = list(leaves((args, kwargs)))
+            arrays = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, np.ndarray)]
             reason = self.unfit(arrays)
             if reason:
-                record.add(reason)
+                for variant in variants:
+                    variant.record.add(reason)
                 return function(*args, **kwargs)
             self.inside = True
             try:
-                return self.both(record, function, twin, args, kwargs, arrays)
+                return self.all(function, variants, args, kwargs, arrays)
             finally:
                 self.inside = False
 
         return call
 
-    def unfit(self, arrays: list[Any]) -> str:
-        found = [a for a in arrays if isinstance(a, np.ndarray)]
-        if not found:
+    def unfit(self, arrays: list[np.ndarray]) -> str:
+        if not arrays:
             return "no array"
-        if any(type(a) is not np.ndarray for a in found):
+        if any(type(a) is not np.ndarray for a in arrays):
             return "subclass"
-        if any(a.dtype.char not in HOLDABLE or not a.dtype.isnative for a in found):
+        if any(a.dtype.char not in HOLDABLE or not a.dtype.isnative for a in arrays):
             return "dtype not holdable"
         return ""
 
-    def both(self, record: Record, function: Callable[..., Any], twin: Callable[..., Any], args: Any, kwargs: Any,
-             arrays: list[Any]) -> Any:
+    def all(self, function: Callable[..., Any], variants: list[Variant], args: Any, kwargs: Any,
+            arrays: list[np.ndarray]) -> Any:
+        """What the function gives, after it has been compared with each variant."""
         where = f"{self.test}: {describe(args, kwargs)}"
-        before = {id(a): a.copy() for a in arrays if isinstance(a, np.ndarray)}
+        before = {id(a): a.copy() for a in arrays}
         self.largest = max((largest(a, np.zeros_like(a)) for a in before.values() if a.size), default=0.0)
-        placed: dict[int, Any] = {}
-        try:
-            on_device = tree((args, kwargs), lambda leaf: self.place(leaf, placed))
-        except (TypeError, RecursionError) as error:
-            record.add("not convertible", f"{where}: {error}")
-            return function(*args, **kwargs)
-        start = time.perf_counter()
-        raised = None
-        result = None
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
+        placed: list[dict[int, Any]] = [{} for _ in variants]
+        elsewhere = []
+        for variant, places in zip(variants, placed):
             try:
-                result = function(*args, **kwargs)
-                if isinstance(result, types.GeneratorType):
-                    result = list(result)
-            except Exception as error:  # noqa: BLE001 it is what is compared
-                raised = error
-        middle = time.perf_counter()
-        found = None
-        failed = None
-        with warnings.catch_warnings(record=True) as given_there:
-            warnings.simplefilter("always")
-            try:
-                found = twin(*on_device[0], **on_device[1])
-                if isinstance(found, types.GeneratorType):
-                    found = list(found)
-                for leaf in leaves(found):
-                    if self.device.is_array(leaf):
-                        self.device.get(leaf)
-            except Exception as error:  # noqa: BLE001 it is what is compared
-                failed = error
-        record.seconds[0] += middle - start
-        record.seconds[1] += time.perf_counter() - middle
-        self.judge(record, where, (result, raised), (found, failed), (given, given_there))
-        if raised is None and failed is None:
-            self.judge_writes(record, where, function, args, kwargs, before, placed)
-        for warning in given:       # told anew, as if the test had called the function itself
+                elsewhere.append(tree((args, kwargs), functools.partial(place, variant.device, places)))
+            except (TypeError, RecursionError) as error:
+                variant.record.add("not convertible", f"{where}: {error}")
+                elsewhere.append(None)
+        host = outcome(function, args, kwargs, lambda leaf: leaf)
+        for variant, places, given in zip(variants, placed, elsewhere):
+            if given is None:
+                continue
+            self.device = variant.device
+            there = outcome(variant.twin, *given, variant.device.settle)
+            variant.record.seconds[0] += host.seconds
+            variant.record.seconds[1] += there.seconds
+            self.judge(variant.record, where, host, there)
+            if host.error is None and there.error is None:
+                self.judge_writes(variant.record, where, function, args, kwargs, before, places)
+        for warning in host.warnings:       # told anew, as if the test had called the function itself
             warnings.warn(warning.message, warning.category, stacklevel=4)
-        if raised is not None:
-            raise raised
-        return result
-
-    def place(self, leaf: Any, placed: dict[int, Any]) -> Any:
-        if isinstance(leaf, np.ndarray):
-            if id(leaf) not in placed:
-                placed[id(leaf)] = self.device.put(leaf)
-            return placed[id(leaf)]
-        return copy.deepcopy(leaf) if isinstance(leaf, (np.random.Generator, np.random.RandomState)) else leaf
+        if host.error is not None:
+            raise host.error
+        return host.result
 
     # -- the verdict -----------------------------------------------------------------------------
 
-    def judge(self, record: Record, where: str, host: tuple[Any, Any], there: tuple[Any, Any],
-              given: tuple[Any, Any]) -> None:
-        result, raised = host
-        found, failed = there
+    def judge(self, record: Record, where: str, host: Outcome, there: Outcome) -> None:
+        result, raised = host.result, host.error
+        found, failed = there.result, there.error
+        given = host.warnings, there.warnings
         if raised is not None and failed is not None:
-            record.add("both raise" if type(raised) is type(failed) else "both raise, other type")
+            record.add("both raise" if type(raised) is type(failed) else "both raise, other type",
+                       "" if type(raised) is type(failed) else f"{where}: {raised!r} is {failed!r}"[:400])
         elif raised is not None:
             record.add("only host raises", f"{where}: {type(raised).__name__}: {raised}"[:400])
         elif failed is not None:
@@ -355,6 +351,41 @@ class Shadow:
                 record.add("writes", f"{where}: {name} is written by {'the host' if wrote else 'the device'} only")
 
 
+class Outcome(NamedTuple):
+    """What a call did."""
+
+    result: Any
+    error: Exception | None
+    warnings: list[warnings.WarningMessage]
+    seconds: float
+
+
+def outcome(function: Callable[..., Any], args: Any, kwargs: Any, get: Callable[[Any], Any]) -> Outcome:
+    """What a call does; `get` makes sure of each item of its result that it is computed."""
+    start = time.perf_counter()
+    result = failed = None
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        try:
+            result = function(*args, **kwargs)
+            if isinstance(result, types.GeneratorType):
+                result = list(result)
+            for leaf in leaves(result):
+                get(leaf)
+        except Exception as error:  # noqa: BLE001 it is what is compared
+            failed = error
+    return Outcome(result, failed, given, time.perf_counter() - start)
+
+
+def place(device: Device, placed: dict[int, Any], leaf: Any) -> Any:
+    """A leaf of the arguments as the device's functions take it."""
+    if isinstance(leaf, np.ndarray):
+        if id(leaf) not in placed:
+            placed[id(leaf)] = device.put(leaf)
+        return placed[id(leaf)]
+    return copy.deepcopy(leaf) if isinstance(leaf, (np.random.Generator, np.random.RandomState)) else leaf
+
+
 # -- walking ---------------------------------------------------------------------------------------
 
 def leaves(obj: Any) -> Iterator[Any]:
@@ -407,7 +438,7 @@ _shadow: Shadow | None = None
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shadow", help="HOST:TWIN, such as skimage:cucim.skimage")
-    parser.addoption("--shadow-device", default="cupy", choices=("cupy", "numpy", "lazy"))
+    parser.addoption("--shadow-device", default="cupy", help="cupy, lazy, numpy, or several with commas")
     parser.addoption("--shadow-report", help="JSON file to write")
 
 
@@ -416,7 +447,7 @@ def pytest_configure(config: pytest.Config) -> None:
     pair = config.getoption("--shadow")
     if pair:
         host, twin = pair.split(":")
-        _shadow = Shadow(host, twin, Device(config.getoption("--shadow-device")))
+        _shadow = Shadow(host, twin, [Device(name) for name in config.getoption("--shadow-device").split(",")])
         _shadow.install()
 
 
