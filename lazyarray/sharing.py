@@ -29,8 +29,37 @@ _known_lock = threading.Lock()
 adopters: list[tuple[type, Callable[[Device, Any], Any]]] = []
 
 
+#: Functions of libraries that compute on streams of their own: each gets the device and gives the stream on which its
+#: library works now, or None if it is idle. Who holds device memory may use it there, so we wait for it and it for us.
+partners: list[Callable[[Device], Any]] = []
+
 #: Set while a library computes on the host in the simulated device's place: it is handed that device's memory.
 host_is_device: ContextVar[bool] = ContextVar("lazyarray.host_is_device", default=False)
+
+
+def is_watched(storage: Storage) -> bool:
+    """Whether somebody on another stream may use the device memory of a storage."""
+    if not partners or storage.foreign:
+        return bool(partners)
+    if storage.mirror is None and storage.loans:
+        storage.loans = tuple(ref for ref in storage.loans if ref() is not None)
+    return bool(storage.loans)
+
+
+def wait_for_partners(device: Device) -> None:
+    """Let our current stream come after what other libraries have issued on theirs."""
+    for partner in partners:
+        theirs = partner(device)
+        if theirs is not None:
+            device.order(theirs, device.stream())
+
+
+def let_partners_wait(device: Device) -> None:
+    """The reverse, after we wrote."""
+    for partner in partners:
+        theirs = partner(device)
+        if theirs is not None:
+            device.order(device.stream(), theirs)
 
 
 def from_foreign(device: Device, obj: Any) -> Any | None:

@@ -228,6 +228,9 @@ class Storage:
         """GPU code may write to the device memory for as long as a loan's token lives."""
         with self.lock:
             self.loans += (token,)
+            if sharing.partners:
+                self.quiet = False
+                sharing.let_partners_wait(self.device)
             if self.mirror is not None:
                 self.mirror.track_exactly()
             sharing.register(self)
@@ -247,6 +250,8 @@ class Storage:
         """Make the current stream wait for the last write, once for each write."""
         device = self.device
         current = device.stream()
+        if sharing.partners and sharing.is_watched(self):
+            sharing.wait_for_partners(device)
         if current != self.stream and current not in self.joined:
             reason = device.usable()
             if reason is not None:
@@ -282,8 +287,8 @@ class Storage:
         self._update_quiet()
 
     def _update_quiet(self) -> None:
-        mirror = self.mirror
-        self.quiet = not self.compacts and (mirror is None or not (self.ahead or mirror.lent))
+        busy = self.compacts or self.mirror is not None and (self.ahead or self.mirror.lent)
+        self.quiet = not busy and not sharing.is_watched(self)
 
     def _distrust(self, view: np.ndarray) -> None:
         """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
@@ -366,6 +371,8 @@ class Storage:
         with self.lock:
             self.stream = self.device.stream()
             self.joined = ()
+            if sharing.partners and sharing.is_watched(self):
+                sharing.let_partners_wait(self.device)
             self.reads = 0
             self.writes += 1
             mirror = self.mirror

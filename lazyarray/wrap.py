@@ -197,6 +197,7 @@ def share(device: Device, array: Any) -> LazyNdarray:
     own, token = device.lend(array)
     storage = Storage(device, own)
     storage.loans = (sharing.Held(device, token),)
+    storage.quiet = not sharing.partners
     sharing.register(storage)
     return new_array(storage, storage.root_outline(), own)
 

@@ -55,7 +55,7 @@ class Device(ABC):
     xp : module or namespace
         Has NumPy's functions at NumPy's dotted paths, as far as the device has them.
     array_type : type
-        The class of device arrays.
+        The class of device arrays. They have the attributes of NumPy's, and `_c_contiguous`.
     faults : tuple of type
         Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
         `TransferError`.  Running NumPy on the host instead would hide them.
@@ -142,6 +142,10 @@ class Device(ABC):
     @abstractmethod
     def new_stream(self) -> Any:
         """A new stream on the current device that waits for no other; as a context it is the current one."""
+
+    @abstractmethod
+    def stream_at(self, pointer: int) -> Any:
+        """The stream of the current device that another library knows by this pointer (0: the null stream)."""
 
     @abstractmethod
     def wait(self, stream: Any) -> None:

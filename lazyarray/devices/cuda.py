@@ -92,6 +92,8 @@ class CudaDevice(Device):
         self._ndarray = cupy.ndarray
         self._runtime = cupy.cuda.runtime
         self._unowned = cupy.cuda.UnownedMemory
+        memory = cupy.cuda.memory
+        self._own = (memory.PooledMemory, memory.MemoryAsync, memory.ManagedMemory, memory.Memory)
         self._pointer = cupy.cuda.MemoryPointer
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
@@ -202,6 +204,12 @@ class CudaDevice(Device):
     def new_stream(self) -> Any:
         return self.xp.cuda.Stream(non_blocking=True)
 
+    def stream_at(self, pointer: int) -> Any:
+        stream = self._current_stream()
+        if stream.ptr != pointer:
+            stream = self.xp.cuda.ExternalStream(pointer)
+        return stream if self.count == 1 else _StreamOnDevice(stream, self._runtime.getDevice(), 0)
+
     def wait(self, stream: Any) -> None:
         self.order(stream, self.stream())
 
@@ -246,8 +254,8 @@ class CudaDevice(Device):
         return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
 
     def held_elsewhere(self, token: _Token) -> bool:
-        if isinstance(token.memory, self._unowned):
-            return True     # another library's: who else holds it, it alone knows
+        if not isinstance(token.memory, self._own):
+            return True     # another library's, by its pointer or by DLPack: who else holds it, it alone knows
         if self._alone is None:
             self._alone = _count(self.lend(self.empty((1,), np.dtype(np.uint8)))[1])
         return _count(token) > self._alone

@@ -156,6 +156,9 @@ class SimulatedDevice(Device):
     def new_stream(self) -> Stream:
         return Stream(non_blocking=True)
 
+    def stream_at(self, pointer: int) -> Stream:
+        return hardware.stream_named(pointer)
+
     def wait(self, stream: Stream) -> None:
         self.order(stream, hardware.current_stream())
 

@@ -64,10 +64,19 @@ def register(library: ModuleType) -> None:
             kind.__torch_function__ = property(_torch_function_of)
         if (library.Tensor, from_tensor) not in sharing.adopters:
             sharing.adopters.append((library.Tensor, from_tensor))
+            sharing.partners.append(_stream)
     else:
         from torch.utils.data._utils.collate import default_collate_fn_map
 
         default_collate_fn_map.update({LazyNdarray: collate_arrays, LazyScalar: collate_scalars})
+
+
+def _stream(device: Device) -> Any:
+    """The stream on which torch works, if it does."""
+    cuda = _torch().cuda
+    if device.name != "cuda" or not cuda.is_initialized():
+        return None
+    return device.stream_at(cuda.current_stream().cuda_stream)
 
 
 # -- one memory --------------------------------------------------------------------------------
@@ -219,7 +228,7 @@ class Given:
         for memory, storage in self.new:
             if _uses(memory) != _uses_alone(memory.device):
                 # Somebody else has the tensor, or a view of it, and may write into it.
-                storage.foreign = True
+                storage.foreign, storage.quiet = True, False
                 sharing.register(storage)
         return made
 
