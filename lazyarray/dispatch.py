@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, functions, host, signatures, transfer, wrap
+from . import devices, functions, host, layouts, signatures, transfer, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import may_write
@@ -113,6 +113,9 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, pat
                     result = adapter(device.xp, *device_args, **device_kwargs)
                 else:
                     result = resolve(device.xp, path)(*device_args, **device_kwargs)
+                rule = layouts.RULES.get(func)
+                if rule is not None and out is None:
+                    result = layouts.after(device, rule, result, tuple(device_args), device_kwargs)
                 if out is None and not _of_nothing(device, result, sources):
                     return wrap_tree(device, result, sources, func not in functions.ARRAY_0D)
                 if out is None:

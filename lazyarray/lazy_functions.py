@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import display, options, views, wrap
+from . import display, layouts, options, views, wrap
 from .adapters import common, indexing
 from .errors import NotOnDevice
 from .making_functions import MAKING
@@ -154,9 +154,9 @@ def nan_to_num(run: Any, /, x: Any, copy: Any = True, nan: Any = 0.0, posinf: An
             run.device(v) if run.is_lazy(v) else common.array(run.xp, v)) for v in (nan, posinf, neginf)]
         if any(getattr(v, "dtype", d.dtype).kind == "c" for v in given):
             raise NotOnDevice("complex replacements")
-        d = run.xp.nan_to_num(d, True, *given)
+        d = layouts.after(run.device_object, "copied", run.xp.nan_to_num(d, True, *given), (d,), {})
     elif copy:
-        d = d.copy()
+        d = d.copy("K")
     if copy:
         return run.wrap(d)
     if run.outline(y).dtype.kind in "fc":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, views, wrap
+from . import devices, dispatch, functions, layouts, views, wrap
 from .errors import NotOnDevice
 from .writable import may_write
 
@@ -131,9 +131,14 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                  for x, kind, dtype in zip(operands, kinds, dtypes)]
     with dispatch.devices_of(device, sources):
-        results = _compute(ufunc, function, kinds, arguments, dtypes, plain=signature is None)
+        order = None
+        if ufunc.signature is None and any(out is None for out in outs):
+            order = layouts.order_of([a for a in arguments if isinstance(a, device.array_type)])
+        results = _compute(ufunc, function, kinds, arguments, dtypes, signature is None, order)
         if type(results) is not tuple:
             results = (results,)
+        if order is not None:
+            results = tuple(layouts.laid_out(device, r, order) for r in results)
         if "order" in kwargs and kwargs["order"] in ("C", "F"):
             results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
         wrapped = []
@@ -170,13 +175,16 @@ def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: 
 
 
 def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
-             dtypes: Sequence[Any], plain: bool) -> Any:
-    """Call the device function so that it takes NumPy's loop."""
+             dtypes: Sequence[Any], plain: bool, order: tuple[int, ...] | None) -> Any:
+    """Call the device function so that it takes NumPy's loop. The axes of its results lie in memory in this order."""
     device = devices.current()
     expected = dtypes[ufunc.nin:]
     key = (ufunc, *kinds)
     known = plain and key in PLANS
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
+        if order is not None and ufunc.nout == 1 and _is_named(ufunc, dtypes[0].kind):
+            shape = np.broadcast_shapes(*(a.shape for a in arguments))
+            arguments = [*arguments, layouts.empty(device, shape, expected[0], order)]
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
             # What a foreign one runs depends on where it is called.
@@ -200,9 +208,13 @@ def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: S
         PLANS[key] = function, dtypes[1].type
     else:
         return
-    named = isinstance(functions.UFUNCS[ufunc], str) and (ufunc, dtypes[0].kind) not in functions.UFUNC_BY_KIND
-    if named and len(kinds) == 2 and dtypes[0] == dtypes[1] == dtypes[2]:
+    if _is_named(ufunc, dtypes[0].kind) and len(kinds) == 2 and dtypes[0] == dtypes[1] == dtypes[2]:
         IN_PLACE[key] = function
+
+
+def _is_named(ufunc: np.ufunc, kind: str) -> bool:
+    """Whether the device's own ufunc runs, which takes an output; an adapter takes none."""
+    return isinstance(functions.UFUNCS.get(ufunc), str) and (ufunc, kind) not in functions.UFUNC_BY_KIND
 
 
 def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

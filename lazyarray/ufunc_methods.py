@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, indexing_arrays, ufunc_call, views, wrap
+from . import devices, dispatch, functions, indexing_arrays, layouts, ufunc_call, views, wrap
 from .adapters import common
 from .errors import NotOnDevice
 from .storage import Storage
@@ -146,7 +146,7 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     result = _reduced(ufunc, array, axes, loop, final, keepdims)
     if initial is not np._NoValue and initial is not None:
         result = ufunc_call.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
-    return _finish(result, kwargs)
+    return _finish(layouts.after(device, "reduced", result, (array, axes), {}), kwargs)
 
 
 def _reduced(ufunc: np.ufunc, array: Any, axes: Any, loop: np.dtype[Any], final: np.dtype[Any], keepdims: bool) -> Any:
@@ -205,7 +205,7 @@ def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any])
         result = getattr(xp, name)(array, axis=axis, dtype=final)
     else:
         result = _scan(ufunc, array.astype(loop), axis).astype(final, copy=False)
-    return _finish(result, kwargs, scalar=False)
+    return _finish(layouts.after(devices.current(), "all", result, (array,), {}), kwargs, scalar=False)
 
 
 def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:

@@ -90,8 +90,8 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call whose plan is known and whose operands are ready, else None."""
     array_type = wrap._array_type
     x = inputs[0]
-    if type(x) is not array_type or (a := x._self_array) is None:
-        return None
+    if type(x) is not array_type or (a := x._self_array) is None or not a._c_contiguous:
+        return None     # what is laid out otherwise gives results that are
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
@@ -100,7 +100,7 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if len(inputs) == 2:
         y = inputs[1]
         if type(y) is array_type:
-            if (b := y._self_array) is None:
+            if (b := y._self_array) is None or not b._c_contiguous:
                 return None
             plan = PLANS.get((ufunc, a.dtype, b.dtype))
             other = y._self_storage

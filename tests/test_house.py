@@ -30,7 +30,7 @@ FLOORS = [
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",
-        "ufunc_call", "ufunc_methods", "indexing", "wrap", "digest", "dispatch", "display", "flags",
+        "ufunc_call", "ufunc_methods", "layouts", "indexing", "wrap", "digest", "dispatch", "display", "flags",
     },
     {"methods", "attributes", "operators", "protocols", "scalar", "array", "convert", "numpy"},
     {"wrapping", "integrations"},

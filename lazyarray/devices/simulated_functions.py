@@ -172,7 +172,7 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
     """CuPy's function at `path`."""
     name = path.rsplit(".", 1)[-1]
     numpy_function = ADAPTED.get(path.split(".")[0], _as_it_is)(path, numpy_function)
-    bind = binder(name, parameters(signature), numpy_function)
+    bind = binder(name, parameters(signature), rules.in_device_order(path, numpy_function))
     changed = path in WRITES
     from_host = path in FROM_HOST
     needs_array = not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")

@@ -117,3 +117,31 @@ FUNCTIONS: dict[str, Callable[[str, Callable[..., Any]], Callable[..., Any]]] = 
     **dict.fromkeys(("sum", "prod", "max", "min", "amax", "amin", "any", "all"), along_own_axes),
 }  # fmt: skip
 """What is put around NumPy's functions, by module or name."""
+
+_IN_C_ORDER = frozenset((
+    "where clip round around isclose angle nan_to_num diff sum prod max min amax amin any all mean std var nansum "
+    "nanprod nanmax nanmin nanmean nanstd nanvar concatenate").split())
+_IN_SOME_ORDER = frozenset((
+    "cumsum cumprod nancumsum nancumprod sort argsort partition argpartition").split())
+
+
+def in_device_order(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results lie in memory as CuPy's do: not as NumPy's, which follow the arguments.
+
+    Where CuPy's follow the axis that it works along, the first axis comes to lie innermost here.
+    """
+    if path in _IN_C_ORDER:
+        place = 0
+    elif path in _IN_SOME_ORDER or path.startswith("fft.") and path != "fft.fftshift":
+        place = -1
+    else:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if type(result) is not np.ndarray or result.ndim < 2 or kwargs.get("out") is not None:
+            return result
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(result, 0, place)), place, 0)
+
+    return call

@@ -84,7 +84,9 @@ class SimulatedUfunc:
                     break
             else:
                 result = self._function(*values)
-                return wrap_new(result if type(result) is np.ndarray else np.asarray(result))
+                if type(result) is not np.ndarray:
+                    result = np.asarray(result)
+                return wrap_new(result if result.flags.c_contiguous else np.ascontiguousarray(result))
         elif self._is_ufunc and hardware.plain and len(args) == self.nargs == self.nin + 1 and not kwargs:
             # With an output, as in-place operators call it.
             out = args[-1]
@@ -126,7 +128,8 @@ class SimulatedUfunc:
             options["where"] = where
         if writes:
             options["out"] = outs
-        result = launch(self._function, args[: self.nin], options, writes)
+        function = self._function if writes else in_c_order(self._function)
+        result = launch(function, args[: self.nin], options, writes)
         if self.nout > 1 and writes:
             result = tuple(given if given is not None else new for given, new in zip(outs, result))
         return result
@@ -179,6 +182,22 @@ AT_DTYPES = {
     "bitwise_and": _BITS, "bitwise_or": _BITS, "bitwise_xor": _BITS,
 }  # fmt: skip
 """Dtypes for which the device has atomic operations."""
+
+
+def in_c_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results are in C order, whatever its operands are: where NumPy's follow them, CuPy's do not."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if type(result) is tuple:
+            return tuple(map(_c_order, result))
+        return _c_order(result)
+
+    return call
+
+
+def _c_order(result: Any) -> Any:
+    return np.ascontiguousarray(result) if isinstance(result, np.ndarray) and result.ndim > 1 else result
 
 
 def _check_operand(value: Any) -> None:
