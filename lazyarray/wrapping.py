@@ -19,11 +19,30 @@ __all__ = ["LazyFunction", "lazy", "run"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+class _Method(wrapt.BoundFunctionWrapper):
+    """A `LazyFunction` that was reached through an instance or a class."""
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        """By its name, in the instance that it is bound to if there is one, as any method is pickled."""
+        bound = getattr(self.__wrapped__, "__self__", None)
+        if bound is not None:
+            return getattr, (bound, self.__name__)
+        return _at, (self.__module__, self.__qualname__)
+
+    def __copy__(self) -> _Method:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> _Method:
+        return self
+
+
 class LazyFunction(wrapt.FunctionWrapper):
     """A GPU function that takes lazy, host and device arrays, and returns lazy ones. `lazy` makes one.
 
     Everything else about it is the function's own: name, signature, docstring, attributes.
     """
+
+    __bound_function_wrapper__ = _Method
 
     def __init__(self, function: Callable[..., Any], writes: Writes, host: Callable[..., Any] | None,
                  rules: Callable[..., Rules] | None = None, name: str | None = None,

@@ -117,9 +117,9 @@ def test_a_write_through_an_older_view_is_found(size):
 @every_size
 def test_a_write_is_told_to_all_views(size):
     array = locked(2 * size + 2)
-    parts = [array[:size + 1], array[size // 2:], array[:]]
+    parts = [array[:size + 1], array[size // 2 + 1:], array[:]]
     assert [count_of(*parts), count_of(*parts)] == [3, 0]
-    flip_and_write(array, size // 2)
+    flip_and_write(array, size // 2 + 1)
     assert count_of(parts[0]) == 1
     assert count_of(*parts[1:]) == 2
 
