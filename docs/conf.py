@@ -1,0 +1,39 @@
+"""How Sphinx builds the documentation: ``python -m sphinx -W -n docs public``."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+
+import lazyarray  # noqa: E402  from the path above
+
+project = "lazyarray"
+author = "The lazyarray developers"
+copyright = author
+version = release = lazyarray.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "figures"]
+exclude_patterns = ["_build"]
+
+# Docstrings put the names of parameters and of functions between single backticks: what is ours becomes a link, and
+# the rest is set as code.
+default_role = "py:obj"
+nitpick_ignore_regex = [("py:obj", r".*"), ("py:class", r"(?!lazyarray\.).*|lazyarray\.options\.Scope")]
+
+autodoc_typehints = "none"              # the docstrings say more than the annotations
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = "lazyarray"
+html_static_path = ["_static"]
+html_css_files = ["lazyarray.css"]
+html_show_sourcelink = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
