@@ -10,7 +10,9 @@ fails for it. `tools_twins_table.py` holds the records against the tables of twi
 ``LAZYARRAY_TWINS``
     The modules of the host library whose functions are looked at, with commas between.
 ``LAZYARRAY_TWINS_BOUNDED``
-    ``1``: only the functions of the tables, within the bounds that are set there, by their adapters where they have one.
+    ``1``: only the functions of the tables, within the bounds that are set there.
+``LAZYARRAY_TWINS_ONLY``, ``LAZYARRAY_TWINS_REPEATS``
+    A regular expression for the names of functions, and how many calls of one kind (default 5).
 ``LAZYARRAY_TWINS_REPORT``
     Records are written to files whose names begin so, one for each process of pytest-xdist.
 """
@@ -24,6 +26,7 @@ import inspect
 import json
 import lzma
 import os
+import re
 import sys
 import threading
 import time
@@ -42,7 +45,7 @@ from lazyarray.errors import NotOnDevice
 from lazyarray.integrations import twins
 
 DEVICE_PACKAGES = {"scipy": "cupyx.scipy", "skimage": "cucim.skimage"}
-REPEATS = 5
+REPEATS = int(os.environ.get("LAZYARRAY_TWINS_REPEATS", "5"))
 """Calls of one kind (same function, dtypes, dimensions and options) that are looked at in one process."""
 
 LARGEST = 1 << 27
@@ -86,6 +89,10 @@ class Records:
         self.known: dict[int, tuple[Any, Any]] = {}
         for path in paths:
             for name, (host, device) in candidates(path).items():
+                if not re.fullmatch(os.environ.get("LAZYARRAY_TWINS_ONLY", ".*"), name):
+                    continue
+                if isinstance(host, np.ufunc) and self.tables is not None:
+                    device = through_protocol(host)
                 while True:
                     self.known[id(host)] = host, self.watched(f"{path}.{name}", host, device)
                     if not isinstance(inner := getattr(host, "__wrapped__", None), types.FunctionType):
@@ -110,7 +117,7 @@ class Records:
 
         def device(self: Any, *args: Any, **kwargs: Any) -> Any:
             with lazyarray.options(warn_fallbacks=False):
-                return adapter(twin, twin.function, refuse, (self, *map(lazyarray.asarray, args)), kwargs)
+                return adapter(twin, refuse, (self, *map(lazyarray.asarray, args)), kwargs)
 
         watched = self.watched(f"{twin.host}.__call__", host, device)
         owner.__call__ = lambda self, *args, **kwargs: watched(self, *args, **kwargs)
@@ -163,7 +170,7 @@ class Records:
             if error is not None:
                 self.note(path, kind, f"only the host raises: {type(error).__name__}: {error}"[:160], {})
             else:
-                found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}}
+                found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}, "largest": largest((args, kwargs))}
                 verdict = compare(result, twin, found) or compare(
                     (twin_args, twin_kwargs), after, found, "argument ")
                 self.note(path, kind, verdict or "same", found)
@@ -342,6 +349,34 @@ def compare(host: Any, twin: Any, found: dict[str, Any], where: str = "") -> str
     return differences(a, b, found, where)
 
 
+def through_protocol(ufunc: np.ufunc) -> Any:
+    """A ufunc on device arrays as it is called with lazy ones: NumPy settles the dtypes."""
+
+    def device(*args: Any, **kwargs: Any) -> Any:
+        def lazy(value: Any) -> Any:
+            return lazyarray.asarray(value) if isinstance(value, lazyarray.device().array_type) else value
+
+        with lazyarray.enabled("scipy"), lazyarray.trace() as record, lazyarray.options(warn_fallbacks=False):
+            result = ufunc(*map(lazy, args), **{name: lazy(value) for name, value in kwargs.items()})
+        if record.fallbacks:
+            raise NotOnDevice(record.fallbacks[0].reason)
+        return result
+
+    return device
+
+
+def largest(value: Any) -> float:
+    """The largest magnitude among arguments."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return max(map(largest, value), default=0.0)
+    if isinstance(value, (np.ndarray, np.generic, int, float, complex)) and np.asarray(value).dtype.kind in "biufc":
+        sizes = np.abs(np.asarray(value).astype(complex).ravel())
+        return float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    return 0.0
+
+
 def kind_word(value: Any) -> str:
     """What a result without or with dimensions is: a Python number, a NumPy scalar, an array."""
     if isinstance(value, np.ndarray):
@@ -350,7 +385,8 @@ def kind_word(value: Any) -> str:
 
 
 def differences(a: np.ndarray, b: np.ndarray, found: dict[str, Any], where: str) -> str:
-    """The largest error against the largest value, and against each value, by dtype."""
+    """The largest error, by dtype: against the largest value of the result, against each value, and against the largest
+    value of the result and the arguments."""
     dtype = a.dtype.str[1:]
     with np.errstate(all="ignore"):
         if not np.array_equal(np.isnan(a), np.isnan(b)):
@@ -362,12 +398,14 @@ def differences(a: np.ndarray, b: np.ndarray, found: dict[str, Any], where: str)
             complex if b.dtype.kind == "c" else float)
         if not a.size:
             return ""
+        given = found["largest"]
         gap, size = np.abs(a - b), np.abs(a)
         scaled = float(gap.max() / size.max()) if size.max() else float(gap.max())
         single = float((gap[size > 0] / size[size > 0]).max()) if (size > 0).any() else 0.0
-    key = where + dtype
-    errors = found["errors"].setdefault(key, [0.0, 0.0])
-    found["errors"][key] = [max(errors[0], scaled), max(errors[1], single)]
+        biggest = max(given, float(size.max()))
+        by_arguments = float(gap.max()) / biggest if biggest else float(gap.max())
+    errors = found["errors"].setdefault(where + dtype, [0.0, 0.0, 0.0])
+    found["errors"][where + dtype] = [max(pair) for pair in zip(errors, (scaled, single, by_arguments))]
     return ""
 
 

@@ -74,6 +74,8 @@ class DeviceUfunc:
     def __call__(self) -> Callable[..., Any]:
         if self.twin.module not in routed.current().modules:
             raise NotOnDevice(f"{self.twin.module} is not enabled here")
+        if self.twin.reason:
+            raise NotOnDevice(self.twin.reason)
         function, taken = self.twin.function, self.twin.dtypes
 
         def on_device(*args: Any) -> Any:

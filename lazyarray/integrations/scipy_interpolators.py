@@ -12,28 +12,31 @@ from .. import devices, routed, wrapping
 from .twins import Twin
 
 
-def piecewise(twin: Twin, function: Any, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def piecewise(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``PPoly.__call__``, of cubic splines and the like too, and ``BPoly.__call__``, which is the same function."""
     self, *rest = args
-    family = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in ("PPoly", "BPoly"))
-    function = getattr(devices.current().library("cupyx.scipy.interpolate"), family)
+
+    def family() -> Any:
+        name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in ("PPoly", "BPoly"))
+        return getattr(devices.current().library("cupyx.scipy.interpolate"), name)
+
     return _called(twin, host, self, (self.c, self.x), rest, kwargs,
-                   lambda c, x: function.construct_fast(c, x, self.extrapolate, self.axis))
+                   lambda c, x: family().construct_fast(c, x, self.extrapolate, self.axis))
 
 
-def spline(twin: Twin, function: Any, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def spline(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``BSpline.__call__``."""
     self, *rest = args
     return _called(twin, host, self, (self.t, self.c), rest, kwargs,
-                   lambda t, c: function.construct_fast(t, c, self.k, self.extrapolate, self.axis))
+                   lambda t, c: twin.function.construct_fast(t, c, self.k, self.extrapolate, self.axis))
 
 
-def grid(twin: Twin, function: Any, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def grid(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``RegularGridInterpolator.__call__``."""
     self, *rest = args
     return _called(twin, host, self, (self.values, *self.grid), rest, kwargs,
-                   lambda values, *points: function(points, values, method=self.method, fill_value=self.fill_value,
-                                                    bounds_error=self.bounds_error))
+                   lambda values, *points: twin.function(points, values, method=self.method, fill_value=self.fill_value,
+                                                         bounds_error=self.bounds_error))
 
 
 def _called(twin: Twin, host: Callable[..., Any], self: Any, parts: tuple[Any, ...], rest: list[Any],

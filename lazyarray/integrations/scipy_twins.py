@@ -1,44 +1,141 @@
-"""The twins of SciPy's functions in CuPy, and the functions that are none although they have the name."""
+"""The twins of SciPy's functions in CuPy, and why other functions that have the name are none.
+
+What the bounds say was found by running SciPy's own tests (1.18) with every call made a second time on the device
+(CuPy 14.2, one H200): ``tests/tools_twins.py`` does it, ``benchmarks/results/scipy_twins.json`` has what it found.
+"""
 from __future__ import annotations
 
-from .twins import Twin, twins
+from . import scipy_signal_twins, scipy_special_twins
+from .twin_conditions import dimensions, not_negative, one_dtype, own_dtype, same_length
+from .twins import Tolerance, Twin, none, twins
 
-NDIMAGE = twins(
-    "scipy.ndimage", "cupyx.scipy.ndimage",
-    "affine_transform binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss "
-    "binary_opening binary_propagation black_tophat center_of_mass convolve convolve1d correlate correlate1d "
-    "distance_transform_edt extrema fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform gaussian_filter "
-    "gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace grey_closing grey_dilation grey_erosion "
-    "grey_opening histogram label laplace map_coordinates maximum maximum_filter maximum_filter1d maximum_position "
-    "mean median median_filter minimum minimum_filter minimum_filter1d minimum_position morphological_gradient "
-    "morphological_laplace percentile_filter prewitt rank_filter rotate shift sobel spline_filter spline_filter1d "
-    "standard_deviation sum sum_labels uniform_filter uniform_filter1d variance white_tophat zoom",
-    writes=("output",),
-)
-FFT = twins(
-    "scipy.fft", "cupyx.scipy.fft",
-    "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn "
-    "fftshift ifftshift dct idct dst idst dctn idctn dstn idstn fht ifht",
-    ignored=("workers",),
-)
-SPECIAL = twins("scipy.special", "cupyx.scipy.special", "erf erfc gamma gammaln j0 j1", kind="ufunc") | twins(
-    "scipy.special", "cupyx.scipy.special", "logsumexp softmax log_softmax")
-SIGNAL = twins(
-    "scipy.signal", "cupyx.scipy.signal",
-    "convolve convolve2d correlate correlate2d fftconvolve oaconvolve medfilt medfilt2d wiener hilbert savgol_filter "
-    "lfilter filtfilt sosfilt detrend resample")
+_CALLBACK = "it calls a function of yours for each window"
 
-INTERPOLATE = twins("scipy.interpolate", "cupyx.scipy.interpolate", "interpn krogh_interpolate pchip_interpolate") | {
-    twin.host: twin for twin in (
-        Twin("scipy.interpolate.PPoly", "cupyx.scipy.interpolate.PPoly", kind="class",
-             adapter="scipy_interpolators:piecewise"),
-        Twin("scipy.interpolate.BPoly", "cupyx.scipy.interpolate.BPoly", kind="class",
-             adapter="scipy_interpolators:piecewise"),
-        Twin("scipy.interpolate.BSpline", "cupyx.scipy.interpolate.BSpline", kind="class",
-             adapter="scipy_interpolators:spline"),
-        Twin("scipy.interpolate.RegularGridInterpolator", "cupyx.scipy.interpolate.RegularGridInterpolator",
-             kind="class", adapter="scipy_interpolators:grid"),
-    )
+_NO_HALF = "?bhilqBHILQfdFD"
+"""SciPy's ndimage refuses half precision, CuPy's computes with it."""
+
+_NDIMAGE = "scipy.ndimage", "cupyx.scipy.ndimage"
+NDIMAGE = {
+    **twins(
+        *_NDIMAGE,
+        "binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss binary_opening "
+        "binary_propagation black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian "
+        "fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace "
+        "grey_closing grey_dilation grey_erosion grey_opening laplace maximum_filter maximum_filter1d median_filter "
+        "minimum_filter minimum_filter1d morphological_gradient morphological_laplace percentile_filter prewitt "
+        "rank_filter sobel spline_filter spline_filter1d uniform_filter uniform_filter1d white_tophat",
+        writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,), arrays=("weights",), lacks={"radius": None},
+    ),
+    **twins(
+        *_NDIMAGE, "affine_transform map_coordinates rotate shift zoom",
+        writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,), tolerance=Tolerance(single=1e-4, double=1e-9),
+    ),
+    **twins(
+        *_NDIMAGE,
+        "center_of_mass extrema histogram maximum maximum_position mean median minimum minimum_position "
+        "standard_deviation sum sum_labels value_indices variance",
+        dtypes=_NO_HALF,
+    ),
+    **twins(*_NDIMAGE, "label", writes=("output",), dtypes=_NO_HALF),
+    **twins(*_NDIMAGE, "distance_transform_edt", writes=("distances", "indices"), dtypes=_NO_HALF),
+    **none(*_NDIMAGE, "generic_filter generic_filter1d generic_gradient_magnitude generic_laplace", _CALLBACK,
+           writes=("output",)),
+    **none(*_NDIMAGE, "labeled_comprehension", _CALLBACK),
+    **none(*_NDIMAGE, "find_objects", "it gives slices, for which the labels have to be read"),
 }
 
-TWINS: dict[str, Twin] = NDIMAGE | FFT | SPECIAL | SIGNAL | INTERPOLATE
+_FFT = "scipy.fft", "cupyx.scipy.fft"
+_IN_PLACE = ("workers", "overwrite_x")
+FFT = {
+    **twins(
+        *_FFT,
+        "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn",
+        ignored=_IN_PLACE, lacks={"plan": None},
+    ),
+    **twins(*_FFT, "dct idct dst idst dctn idctn dstn idstn", ignored=_IN_PLACE, lacks={"orthogonalize": None}),
+    **twins(*_FFT, "fftshift ifftshift"),
+    **twins(*_FFT, "fht", tolerance=Tolerance(double=1e-10)),
+    **none(*_FFT, "ifht", "it gives NaN where the transform is singular"),
+}
+
+_LINALG = "scipy.linalg", "cupyx.scipy.linalg"
+_OVERWRITES = ("overwrite_a", "overwrite_b", "check_finite")
+LINALG = {
+    **twins(*_LINALG, "block_diag companion convolution_matrix khatri_rao leslie fiedler_companion"),
+    **twins(*_LINALG, "circulant fiedler hankel toeplitz", conditions=(dimensions("a c r", 1),)),
+    **twins(*_LINALG, "lu lu_factor", ignored=_OVERWRITES, lacks={"p_indices": None},
+            conditions=(dimensions("a", 2), one_dtype("a"))),
+    **twins(*_LINALG, "lu_solve", ignored=_OVERWRITES, conditions=(dimensions("b", 1, 2), one_dtype("lu_and_piv b"))),
+    **twins(*_LINALG, "solve_triangular", ignored=_OVERWRITES,
+            conditions=(dimensions("a", 2), dimensions("b", 1, 2), one_dtype("a b"), same_length("a", "b"))),
+    **none(*_LINALG, "bandwidth", "it gives two numbers, for which the matrix has to be read"),
+    **none(*_LINALG, "expm", "it is off by orders of magnitude for some of SciPy's own test matrices"),
+}
+
+_INTERPOLATE = "scipy.interpolate", "cupyx.scipy.interpolate"
+INTERPOLATE = {
+    **twins(*_INTERPOLATE, "interpn krogh_interpolate pchip_interpolate", arrays=("xi", "yi", "x"),
+            tolerance=Tolerance(double=1e-10)),
+    **twins(*_INTERPOLATE, "barycentric_interpolate", arrays=("xi", "yi", "x"), lacks={"der": None, "rng": None},
+            tolerance=Tolerance(double=1e-10)),
+    **twins(*_INTERPOLATE, "PPoly BPoly", kind="class", adapter="scipy_interpolators:piecewise"),
+    **twins(*_INTERPOLATE, "BSpline", kind="class", adapter="scipy_interpolators:spline"),
+    **twins(*_INTERPOLATE, "RegularGridInterpolator", kind="class", adapter="scipy_interpolators:grid"),
+}
+
+_STATS = "scipy.stats", "cupyx.scipy.stats"
+STATS = {
+    **twins(*_STATS, "trim_mean zscore"),
+    **none(*_STATS, "boxcox_llf", "it sums logarithms in another precision and order, and they cancel"),
+    **none(*_STATS, "entropy", "it overwrites its arguments"),
+    **none(*_STATS, "zmap", "it gives infinities in the place of NaN where nothing varies"),
+}
+
+_SOLVERS = "scipy.sparse.linalg", "cupyx.scipy.sparse.linalg"
+SPARSE = {
+    # How far they go is what rtol and atol say; a start at the solution gives NaN.
+    **twins(*_SOLVERS, "bicgstab cg cgs", dtypes="fdFD", lacks={"x0": None}, conditions=(not_negative("atol"),),
+            tolerance=Tolerance(single=1e-3, double=1e-4)),
+    **twins(*_SOLVERS, "minres", dtypes="fd", lacks={"x0": None, "check": None, "rtol": None},
+            tolerance=Tolerance(single=1e-3, double=1e-4)),
+    **none(*_SOLVERS, "eigsh svds lobpcg", "the signs of the vectors and the starting vector are its own"),
+    **none(*_SOLVERS, "gmres lsmr lsqr", "it stops elsewhere, and tells other things of how far it came"),
+}
+
+_DISTANCE = "scipy.spatial.distance", "cupyx.scipy.spatial.distance"
+_CUVS = "CuPy's needs cuVS, with which nobody has run SciPy's tests"
+SPATIAL = {
+    **none("scipy.spatial", "cupyx.scipy.spatial", "distance_matrix", _CUVS),
+    **none(*_DISTANCE, "cdist pdist", _CUVS, writes=("out",)),
+}
+
+TWINS: dict[str, Twin] = {
+    **NDIMAGE, **FFT, **LINALG, **INTERPOLATE, **STATS, **SPARSE, **SPATIAL, **scipy_signal_twins.SIGNAL,
+    **scipy_special_twins.SPECIAL,
+}
+
+_OF_TWO = "it is of two vectors, and gives a number"
+_SPARSE_RESULT = "it makes sparse matrices, or is about them"
+UNTOUCHED: dict[str, str] = {
+    f"{module}.{name}": reason
+    for module, reason, names in (
+        ("scipy.ndimage", "it takes no arrays of data", "generate_binary_structure iterate_structure"),
+        ("scipy.fft", "it takes no arrays", "fftfreq rfftfreq next_fast_len"),
+        ("scipy.linalg", "it takes no arrays", "dft hadamard helmert hilbert"),
+        ("scipy.interpolate", "it makes or takes a spline, whose calls are routed",
+         "make_interp_spline make_lsq_spline splantider splder"),
+        ("scipy.spatial.distance", _OF_TWO,
+         "canberra chebyshev cityblock correlation cosine euclidean hamming jensenshannon minkowski russellrao "
+         "sqeuclidean"),
+        ("scipy.sparse", _SPARSE_RESULT,
+         "block_array block_diag bmat diags diags_array eye eye_array find get_index_dtype hstack identity issparse "
+         "isspmatrix isspmatrix_coo isspmatrix_csc isspmatrix_csr isspmatrix_dia kron kronsum matrix_transpose "
+         "permute_dims rand random random_array safely_cast_index_arrays spdiags swapaxes tril triu vstack"),
+        ("scipy.sparse.linalg", _SPARSE_RESULT,
+         "aslinearoperator factorized matrix_power norm spilu splu spsolve spsolve_triangular"),
+        ("scipy.sparse.csgraph", _SPARSE_RESULT, "connected_components"),
+        *scipy_signal_twins.UNTOUCHED, *scipy_special_twins.UNTOUCHED,
+    )
+    for name in names.split()
+}
+"""Functions with a namesake on the device that run as ever, and why: nothing stands in their places."""

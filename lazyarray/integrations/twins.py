@@ -18,7 +18,7 @@ import numpy as np
 from .. import devices, wrap
 from ..errors import NotOnDevice
 
-__all__ = ["DOUBLE", "Tolerance", "Twin", "table", "twins"]
+__all__ = ["DOUBLE", "Tolerance", "Twin", "none", "table", "twins"]
 
 Condition = Callable[[dict[str, Any]], "str | None"]
 """Given the arguments by name: why they are not for the twin, or None."""
@@ -26,7 +26,10 @@ Condition = Callable[[dict[str, Any]], "str | None"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a twin's results may be from the host's, against the largest value of the result, by precision."""
+    """How far a twin's results may be from the host's, by precision.
+
+    Against the largest value of the result and of the arguments, in magnitude; of ufuncs, of the result alone.
+    """
 
     single: float = 1e-5
     double: float = 1e-12
@@ -138,22 +141,22 @@ class Twin:
         for name in self.arrays:
             if isinstance(given.get(name), (list, tuple)):
                 given[name] = _as_array(given[name])
-        if self.ignored or self.lacks:      # what comes after it can't be given by position any more
-            return _by_name(bound)
-        return bound.args, bound.kwargs
+        return _anew(bound)
 
 
-def _by_name(bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _anew(bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call: by position what has no default, and by name the rest, whose order may differ."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.POSITIONAL_ONLY:
-            args.append(value)
-        elif kind is inspect.Parameter.VAR_POSITIONAL:
+        parameter = bound.signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
             args.extend(value)
-        elif kind is inspect.Parameter.VAR_KEYWORD:
+        elif parameter.kind is parameter.VAR_KEYWORD:
             kwargs.update(value)
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY or (
+                parameter.kind is parameter.POSITIONAL_ONLY):
+            args.append(value)
         else:
             kwargs[name] = value
     return tuple(args), kwargs
@@ -189,6 +192,11 @@ def dtypes_of(value: Any) -> set[np.dtype]:
 def twins(module: str, device: str, names: str, **bounds: Any) -> dict[str, Twin]:
     """Twins of the same name in two modules, within the same bounds."""
     return {f"{module}.{name}": Twin(f"{module}.{name}", f"{device}.{name}", **bounds) for name in names.split()}
+
+
+def none(module: str, device: str, names: str, reason: str, **more: Any) -> dict[str, Twin]:
+    """Functions that are no twins of those with the same name, for a reason; the host runs them."""
+    return twins(module, device, names, reason=reason, **more)
 
 
 TABLES = {"scipy": "scipy_twins", "skimage": "skimage_twins"}

@@ -1,0 +1,105 @@
+"""The tables of twins: every function with a namesake on the device is in one, and what a table says is so."""
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.integrations import scipy_twins, twins
+
+pytest.importorskip("scipy")
+
+MODULES = (
+    "fft", "interpolate", "linalg", "ndimage", "signal", "signal.windows", "sparse", "sparse.csgraph", "sparse.linalg",
+    "spatial", "spatial.distance", "special", "stats",
+)
+FUNCTIONS = {path: twin for path, twin in scipy_twins.TWINS.items() if twin.kind != "class"}
+LISTED = {path: twin for path, twin in FUNCTIONS.items() if not twin.reason}
+
+
+def namesakes(part):
+    """The public functions of a module of SciPy's that the device has by the same name."""
+    host = importlib.import_module(f"scipy.{part}")
+    device = lazyarray.device().library(f"cupyx.scipy.{part}")
+    for name in host.__all__:
+        function, theirs = getattr(host, name, None), getattr(device, name, None)
+        if callable(function) and not isinstance(function, type) and theirs is not None and not isinstance(
+                theirs, (type, types.ModuleType)) and not name.startswith("_"):
+            yield f"scipy.{part}.{name}"
+
+
+class TestCompleteness:
+    @pytest.mark.parametrize("part", MODULES)
+    def test_every_namesake_is_a_twin_or_has_a_reason_why_not(self, part):
+        known = {path for path in (*FUNCTIONS, *scipy_twins.UNTOUCHED) if path.rpartition(".")[0] == f"scipy.{part}"}
+        assert set(namesakes(part)) == known
+
+    def test_the_tables_are_disjoint(self):
+        assert not scipy_twins.TWINS.keys() & scipy_twins.UNTOUCHED.keys()
+
+    def test_reasons_are_given(self):
+        assert all(twin.reason for path, twin in FUNCTIONS.items() if path not in LISTED)
+        assert all(scipy_twins.UNTOUCHED.values())
+
+
+def function_of(twin):
+    return getattr(importlib.import_module(twin.module), twin.name)
+
+
+@pytest.mark.parametrize("path", scipy_twins.TWINS)
+class TestEach:
+    def test_it_is_at_both_places(self, path):
+        twin = scipy_twins.TWINS[path]
+        assert twin.host == path and twin.function
+        assert isinstance(function_of(twin), type) == (twin.kind == "class")
+        assert isinstance(function_of(twin), np.ufunc) == (twin.kind == "ufunc")
+
+    def test_its_bounds_name_parameters(self, path):
+        twin = scipy_twins.TWINS[path]
+        if twin.kind != "function":
+            return
+        # SciPy releases differ in which parameters there are: all that any of a group has stand in its bounds.
+        parameters = inspect.signature(function_of(twin)).parameters
+        assert set(twin.writes) <= parameters.keys()
+        assert twin.dtypes and set(twin.dtypes) <= set("?bhilqBHILQefdFD")
+
+
+class TestBounds:
+    @pytest.fixture
+    def twin(self):
+        return twins.Twin(
+            "numpy.linalg.norm", "nowhere", dtypes="fd", lacks={"ord": ("nuc", 2), "axis": None}, ignored=("keepdims",),
+            arrays=("x",), conditions=(lambda given: "it is a small one" if len(given["x"]) < 2 else None,))
+
+    def bound(self, twin, *args, **kwargs):
+        return twin.bounded(inspect.signature(np.linalg.norm), args, kwargs)
+
+    def test_what_it_takes(self, twin):
+        x = np.ones(3)
+        assert self.bound(twin, x) == ((x,), {})
+        assert self.bound(twin, x, None, None, keepdims=True) == ((x,), {"ord": None})
+        assert self.bound(twin, x, "fro") == ((x,), {"ord": "fro"})
+
+    def test_lists_become_arrays(self, twin):
+        (x,), _ = self.bound(twin, [1.0, 2.0])
+        assert type(x) is np.ndarray
+        (x,), _ = self.bound(twin, [[1.0, 2.0], [3.0, 4.0]])
+        assert x.shape == (2, 2)
+        (x,), _ = self.bound(twin, ["a", "b"])
+        assert x == ["a", "b"]
+
+    @pytest.mark.parametrize("args, kwargs, reason", [
+        ((np.ones(3, np.float16),), {}, "takes float16 otherwise"), ((np.ones(3), "nuc"), {}, "has no ord='nuc'"),
+        ((np.ones(3),), {"axis": 0}, "has no axis=0"), ((np.ones(1),), {}, "small"), ((np.ones(3),), {"out": 1}, "out"),
+    ])
+    def test_what_goes_to_the_host(self, twin, args, kwargs, reason):
+        with pytest.raises(lazyarray.errors.NotOnDevice, match=reason):
+            self.bound(twin, *args, **kwargs)
+
+    def test_a_reason_is_one_for_all_calls(self):
+        with pytest.raises(lazyarray.errors.NotOnDevice, match="never"):
+            twins.Twin("a.b", "c.d", reason="never").bounded(None, (), {})
