@@ -35,5 +35,5 @@ html_static_path = ["_static"]
 html_css_files = ["lazyarray.css"]
 html_show_sourcelink = False
 html_copy_source = False
-pygments_style = "friendly"
-pygments_dark_style = "github-dark"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
