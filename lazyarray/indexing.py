@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import devices, host, views, wrap
-from .errors import NotOnDevice, TransferError
+from .errors import DeviceUnavailableError, NotOnDevice, TransferError
 from .indexing_arrays import plain_slice, put, take, value_for
 from .options import current as current_options
 from .ranges import Ranges
@@ -146,6 +146,9 @@ def element(x: LazyNdarray, sub: np.ndarray) -> Any:
         value = _known_on_host(x, storage, sub)
         if value is not None:
             return wrap.scalar_of_value(value)
+    reason = storage.device.usable()
+    if reason is not None:
+        raise DeviceUnavailableError(reason)
     with storage.place():
         array = storage.read_device(sub).copy()
         return wrap.new_scalar(Storage(storage.device, array), None, array, storage)

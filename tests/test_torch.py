@@ -1,6 +1,7 @@
 """Torch: tensors and lazy arrays on one memory, torch functions on lazy arrays, DataLoader."""
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 
@@ -403,6 +404,21 @@ def test_work_on_a_stream_of_torch_is_ordered():
         assert np.array_equal(np.asarray(y), plain + 50)
 
 
+@on_cuda
+def test_both_sides_wait_for_each_other_for_as_long_as_they_share():
+    plain = np.zeros(1 << 22, "f4")
+    x = lazyarray.asarray(plain)
+    tensor = torch.as_tensor(x)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for count in range(1, 6):
+            for _ in range(20):
+                tensor.add_(1)
+            seen = x * 2
+            x += 1
+            assert tensor.sum().item() == 21 * count * len(plain)
+            assert np.asarray(seen).min() == 2 * (21 * count - 1)
+
+
 # DataLoader.
 
 class Pictures(torch.utils.data.Dataset):
@@ -432,6 +448,35 @@ def test_a_loader_makes_batches_of_lazy_arrays_where_they_are():
     assert batches[1]["brightest"].dtype == torch.as_tensor([np.float32(1)]).dtype
     expected = torch.utils.data.default_collate([np.ones(2), np.ones(2)])
     assert torch.equal(torch.utils.data.default_collate([lazyarray.asarray(np.ones(2))] * 2).cpu(), expected)
+
+
+def loaded(dataset, **options):
+    """What two workers load: a batch of three pictures each."""
+    return list(torch.utils.data.DataLoader(dataset, batch_size=3, num_workers=2, **options))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forked_workers_make_batches_of_what_is_on_the_host():
+    batches = loaded(Pictures(), multiprocessing_context="fork")
+    assert [b["picture"].device.type for b in batches] == ["cpu"] * 2
+    assert batches[1]["picture"][:, 0, 0].tolist() == batches[1]["brightest"].tolist() == [3, 4, 5]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forked_workers_cannot_reach_the_device_and_say_what_to_do():
+    pictures = Pictures()
+    pictures.pictures = [picture + 1 for picture in pictures.pictures]
+    with pytest.raises(lazyarray.DeviceUnavailableError, match="spawning"):
+        loaded(pictures, multiprocessing_context="fork")
+
+
+@pytest.mark.skipif(os.environ.get("LAZYARRAY_NIGHTLY") != "1", reason="two new processes import torch")
+def test_spawned_workers_get_what_is_on_the_device():
+    pictures = Pictures()
+    pictures.pictures = [picture + 1 for picture in pictures.pictures]
+    batches = loaded(pictures, multiprocessing_context="spawn")
+    assert batches[1]["picture"][:, 0, 0].tolist() == [4, 5, 6]
+    assert [b["picture"].device.type for b in batches] == ["cpu"] * 2
 
 
 def test_lazy_and_host_arrays_make_one_batch():
