@@ -13,6 +13,7 @@ import numpy as np
 from .base import HOLDABLE
 from .simulated_memory import (
     Memory,
+    byte_bounds,
     hardware,
     note_read,
     note_write,
@@ -156,7 +157,7 @@ def wrap(value: Any, memories: Iterable[Memory]) -> Any:
         for memory in memories:
             if memory.root is root:
                 return make(value, memory)
-        return wrap_new(value)
+        return wrap_new(value) if root.base is None else _wrap_strided(value, memories)
     if isinstance(value, np.generic):
         return wrap(np.asarray(value), ())
     if isinstance(value, (tuple, list)):
@@ -164,6 +165,15 @@ def wrap(value: Any, memories: Iterable[Memory]) -> Any:
         # A named tuple takes its fields one by one.
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
+
+
+def _wrap_strided(value: np.ndarray, memories: Iterable[Memory]) -> Any:
+    """A device array of a view under which lies no array but something's interface, as of `as_strided`."""
+    low, high = byte_bounds(value)
+    for memory in memories:
+        if memory.start <= low and high <= memory.start + memory.root.nbytes:
+            return make(value, memory)
+    return wrap_new(value.copy())
 
 
 def _writable(view: np.ndarray, root: np.ndarray) -> np.ndarray:

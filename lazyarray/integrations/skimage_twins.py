@@ -54,7 +54,7 @@ _EDGES = ("farid farid_h farid_v laplace prewitt prewitt_h prewitt_v roberts rob
 _FILTERS = (
     _twins("filters", _EDGES, before=steps.scaled("image"))
     | _twins("filters", "difference_of_gaussians", before=steps.scaled("image"))
-    | _twins("filters", "butterworth frangi gabor hessian meijering sato", before=steps.kept("image"))
+    | _twins("filters", "butterworth frangi hessian meijering sato", before=steps.kept("image"))
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
     | _twins("filters", "threshold_niblack", before=steps.kept("image"))
@@ -62,7 +62,7 @@ _FILTERS = (
     | _twins("filters", "threshold_sauvola", before=steps.range_of_sauvola)
     | _twins("filters", "threshold_li", lacks={"initial_guess": None, "iter_callback": None})
     | _twins("filters",
-             "apply_hysteresis_threshold rank_order threshold_isodata threshold_mean threshold_minimum "
+             "apply_hysteresis_threshold gabor rank_order threshold_isodata threshold_mean threshold_minimum "
              "threshold_multiotsu threshold_otsu threshold_triangle threshold_yen")
     | _twins("filters", "median", writes=("out",))
 )
@@ -123,7 +123,7 @@ _UTIL = (
            "view_as_blocks view_as_windows")
     | _twins("util", "img_as_float", before=steps.scaled("image"))
     | _twins("util", "compare_images", before=steps.scaled("image0", "image1"))
-    | _twins("util", "map_array", writes=("out",))
+    | _twins("util", "map_array", writes=("out",), lacks={"out": None})
 )
 
 # -- on the host, and no part of the way there on the device ----------------------------------------
@@ -164,7 +164,7 @@ _OTHERWISE = {
 }
 HOST_ONLY: dict[str, Twin] = {}
 for _module, _names in _MISSING.items():
-    HOST_ONLY |= _twins(_module, _names, reason="cuCIM has no such function")
+    HOST_ONLY |= _twins(_module, _names, reason="cuCIM has no such function", writes=("out",))
 for _reason, _names in _OTHERWISE.items():
     for _name in _names.split():
         HOST_ONLY |= _twins(*_name.rsplit(".", 1), reason=f"cuCIM's twin {_reason}")
