@@ -82,6 +82,8 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
         if is_stepped(box[0]):
             arguments = Arguments(device, name, args, kwargs, rules)
             arguments.convert(False)
+            arguments.back.update(back)
+            arguments.given.update((id(a), a) for a in (*device_args, *device_kwargs.values()))     # kept until the end
             return drive(box[0], arguments)
         results = Results(device, [x for _, x, _ in lazies], back, ())
         results.look(box)
