@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation: ``python -m sphinx -W -n docs public``."""
+"""How Sphinx builds the documentation: ``python -m sphinx -W -n docs build/docs``."""
 from __future__ import annotations
 
 import sys
