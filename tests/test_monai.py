@@ -396,6 +396,18 @@ def test_everything_is_put_back():
     assert type(mt.Flip(0)(x)) is MetaTensor
 
 
+def test_it_decorates_a_chain_too():
+    decorated = lazyarray.enabled("monai")(mt.Compose([mt.Flip(0), mt.ScaleIntensity()]))
+    assert_same(decorated(lazyarray.asarray(IMAGE)), mt.ScaleIntensity()(np.flip(IMAGE, 1).copy()))
+
+
+def test_where_lazy_arrays_are_switched_off_results_are_numpys():
+    x = lazyarray.asarray(IMAGE)
+    with lazyarray.enabled("monai"), lazyarray.options(lazy=False):
+        found = mt.Flip(0)(x)
+    assert type(found) is np.ndarray and np.array_equal(found, np.flip(IMAGE, 1))
+
+
 def test_another_thread_has_its_own_setting():
     found = []
     x = lazyarray.asarray(IMAGE)

@@ -360,6 +360,13 @@ def test_a_result_that_no_array_can_be_stays_a_tensor(x):
     assert type(found["half"]) is torch.Tensor and lazyarray.is_lazy(found["double"]) and found["name"] == "a"
 
 
+def test_where_lazy_arrays_are_switched_off_results_are_numpys(x):
+    with lazyarray.options(lazy=False):
+        found = torch.max(x, 1)
+        assert torch.relu_(x) is x
+    assert [type(part) for part in found] == [np.ndarray] * 2 and found.values.tolist() == [2, 5]
+
+
 def test_errors_are_torchs_own(x):
     with pytest.raises(RuntimeError, match="size of tensor"):
         torch.add(x, lazyarray.asarray(np.ones(7)))

@@ -21,6 +21,7 @@ import numpy as np
 from .. import convert, devices, routed, sharing, wrap
 from ..containers import replace
 from ..options import current as current_options
+from ..wrapping_results import at_once
 from ..writable import writeable
 from . import torch as lazytorch
 from .routers import LARGE
@@ -135,7 +136,8 @@ def _called(original: Callable[..., Any], within: Callable[..., Any] | None) -> 
         try:
             if _gives_tensors(self):
                 return __call__(self, *args, **kwargs)
-            return call.given.run(partial(call.as_given, partial(__call__, self), args, kwargs))
+            run = partial(call.as_given, partial(__call__, self), args, kwargs)
+            return at_once(call.given.run(run), (args, kwargs))
         finally:
             sharing.host_is_device.reset(there)
             _calls.reset(token)

@@ -23,6 +23,7 @@ from ..callees import TENSOR, who_asks
 from ..containers import replace
 from ..scalar import LazyScalar
 from ..storage import Storage
+from ..wrapping_results import at_once
 from ..writable import writeable
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     check_written(func, args, kwargs)
     if given.tensors:
         return replace(func(*tensor_args, **tensor_kwargs), given.back)
-    return given.run(partial(func, *tensor_args, **tensor_kwargs))
+    return at_once(given.run(partial(func, *tensor_args, **tensor_kwargs)), (args, kwargs))
 
 
 class Given:
