@@ -1,9 +1,10 @@
 """Kernels for the simulated device: they take and refuse what CuPy's do, and run a Python function.
 
-Facts of CuPy 14.2 (`cupy/_core/_kernel.pyx`, `_reduction.pyx`, `raw.pyx`, `cuda/function.pyx`, `cupyx/jit/_interface.py`):
-element-wise and reduction kernels take arrays by `__cuda_array_interface__` or `__cupy_get_ndarray__`, and NumPy and
-Python scalars; raw kernels take CuPy arrays by address, NumPy arrays of one element and scalars by value, and raise
-TypeError for other NumPy arrays; kernels of cupyx.jit take CuPy arrays and scalars. None returns anything but CuPy arrays.
+Facts of CuPy 14.2 (`_kernel.pyx`, `_reduction.pyx` and `raw.pyx` in `cupy/_core`, `cupy/cuda/function.pyx`,
+`cupyx/jit/_interface.py`): element-wise and reduction kernels take arrays by `__cuda_array_interface__` or
+`__cupy_get_ndarray__`, and NumPy and Python scalars; raw kernels take CuPy arrays by address, NumPy arrays of one
+element and scalars by value, and raise TypeError for other NumPy arrays; kernels of cupyx.jit take CuPy arrays and
+scalars. None returns anything but CuPy arrays.
 """
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ class RawKernel:
         for arg in args:
             if isinstance(arg, np.ndarray):         # what a lazy array says that it is
                 if arg.size != 1:
-                    raise TypeError(f"You are trying to pass a numpy.ndarray of shape {arg.shape} as a kernel parameter.")
+                    raise TypeError(f"You are trying to pass a numpy.ndarray of shape {arg.shape}")
                 arg = arg.item()
             elif not isinstance(arg, (device.array_type, int, float, np.generic)):
                 raise TypeError(f"Unsupported type {type(arg)}")

@@ -1,4 +1,4 @@
-"""Containers: what is in them is replaced, what they are stays, and what is done to a copy can be done to the original."""
+"""Containers: what is in them is replaced, what they are stays, and what is done to a copy is done to the original."""
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, namedtuple

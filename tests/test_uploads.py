@@ -243,7 +243,7 @@ def test_threads_share_a_copy():
         try:
             for _ in range(20):
                 found.append(float(total(array)))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  told in the main thread
             errors.append(error)
 
     threads = [threading.Thread(target=use) for _ in range(4)]

@@ -8,7 +8,6 @@ import gc
 import inspect
 import pickle
 import threading
-import warnings
 import weakref
 from collections import namedtuple
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ import pytest
 
 import lazyarray
 from lazyarray import lazy
-from lazyarray.wrapping import run
 
 device = lazyarray.device()
 xp = device.xp
@@ -120,7 +118,8 @@ class TestDecorator:
                                       "__call__"])
     def test_methods_of_all_kinds(self, name):
         x, filters = lazy_of([1, 2]), Filters()
-        expected = {"method": [11, 12], "inner_class": [4, 5], "outer_class": [4, 5], "__call__": [0, 1]}.get(name, [2, 3])
+        known = {"method": [11, 12], "inner_class": [4, 5], "outer_class": [4, 5], "__call__": [0, 1]}
+        expected = known.get(name, [2, 3])
         found = getattr(filters, name)(x)
         assert lazyarray.is_lazy(found) and values(found) == expected
         if "class" in name or "static" in name:
@@ -209,8 +208,8 @@ class TestDecorator:
 @pytest.mark.parametrize("how", MODES.values(), ids=MODES)
 @pytest.mark.parametrize(("kinds", "expected"), [
     (("lazy",), "lazy"), (("host",), "lazy"), (("device",), "device"), ((), "lazy"), (("number",), "lazy"),
-    (("lazy", "host"), "lazy"), (("lazy", "device"), "lazy"), (("host", "device"), "lazy"), (("device", "device"), "device"),
-    (("device", "number"), "device"),
+    (("lazy", "host"), "lazy"), (("lazy", "device"), "lazy"), (("host", "device"), "lazy"),
+    (("device", "device"), "device"), (("device", "number"), "device"),
 ])
 def test_the_type_of_the_output_follows_the_caller(how, kinds, expected):
     @lazy(**how)
@@ -511,7 +510,8 @@ def test_changed_containers_are_the_callers(kind):
 class TestResults:
     @pytest.mark.parametrize("how", MODES.values(), ids=MODES)
     @pytest.mark.parametrize("view", [
-        lambda x: x[1:], lambda x: x[::-2], lambda x: x.reshape(2, 3), lambda x: x.T, lambda x: x, lambda x: x[None, :3],
+        lambda x: x[1:], lambda x: x[::-2], lambda x: x.reshape(2, 3), lambda x: x.T, lambda x: x,
+        lambda x: x[None, :3],
         lambda x: x.reshape(2, 3).T,
     ])
     @pytest.mark.parametrize("make", [lazy_of, np.array])
