@@ -445,6 +445,16 @@ def test_without_enabling_a_transform_gives_what_monai_makes_of_an_array():
     np.testing.assert_allclose(host(found), mt.ScaleIntensity()(IMAGE).numpy(), **TOLERANCE)
 
 
+def test_a_tensor_with_metadata_becomes_a_lazy_array_without():
+    tensor = MetaTensor(torch.from_numpy(IMAGE).to(PLACE))
+    x = lazyarray.asarray(tensor)
+    assert type(x) is lazyarray.LazyNdarray and np.array_equal(host(x), IMAGE)
+    tensor[0, 0, 0] = 70
+    assert (x[0, 0, 0] == 70) == ON_CUDA
+    back = MetaTensor(torch.as_tensor(x))
+    assert back.device.type == PLACE and back.shape == x.shape
+
+
 # A network's way through: lazy image, transforms, loader, inferer.
 
 def test_from_a_dataset_through_a_loader():

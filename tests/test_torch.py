@@ -315,6 +315,10 @@ def test_a_lazy_scalar_is_a_number(x):
     assert torch.add(tensor, x.max()).dtype == torch.add(tensor, PLAIN.max()).dtype
     assert torch.full((2,), x.max()).tolist() == [5, 5]
     assert torch.clamp(tensor, min=x.max()).tolist() == [5, 5]
+    for scalar, numpys in ((x.max(), PLAIN.max()), (x.argmax(), PLAIN.argmax()), ((x > 1).any(), np.True_)):
+        for make in (torch.tensor, torch.as_tensor):
+            made = make(scalar)
+            assert (made.dtype, made.device.type, made.item()) == (make(numpys).dtype, "cpu", numpys)
 
 
 def test_writes_of_torch_land_in_the_array(x):

@@ -63,6 +63,7 @@ def register(library: ModuleType) -> None:
     if library.__name__ == "torch":
         for kind in (LazyNdarray, LazyScalar):
             kind.__torch_function__ = property(_torch_function_of)
+        LazyScalar.__dlpack__, LazyScalar.__dlpack_device__ = _scalar_dlpack, _scalar_dlpack_device
         if (library.Tensor, from_tensor) not in sharing.adopters:
             sharing.adopters.append((library.Tensor, from_tensor))
             sharing.partners.append(_stream)
@@ -70,6 +71,16 @@ def register(library: ModuleType) -> None:
         from torch.utils.data._utils.collate import default_collate_fn_map
 
         default_collate_fn_map.update({LazyNdarray: collate_arrays, LazyScalar: collate_scalars})
+
+
+def _scalar_dlpack(s: LazyScalar, **options: Any) -> Any:
+    """`__dlpack__`: the value on the host, as ``torch.tensor`` of one of NumPy's scalars has it."""
+    return np.asarray(wrap.value_of(s, "__dlpack__")).copy().__dlpack__(**options)
+
+
+def _scalar_dlpack_device(s: LazyScalar) -> tuple[int, int]:
+    """`__dlpack_device__`: the host's."""
+    return 1, 0
 
 
 def _stream(device: Device) -> Any:
@@ -127,7 +138,7 @@ def from_tensor(device: Device, tensor: Any) -> Any | None:
     error = refusal(tensor)
     if error is not None:
         raise error
-    return device.from_torch(tensor) if tensor.is_cuda and device.name == "cuda" else None
+    return device.from_torch(plain(tensor)) if tensor.is_cuda and device.name == "cuda" else None
 
 
 def as_tensor(x: LazyNdarray) -> Any:
