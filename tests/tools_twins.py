@@ -93,6 +93,8 @@ class Records:
                     continue
                 if isinstance(host, np.ufunc) and self.tables is not None:
                     device = through_protocol(host)
+                elif self.tables is not None and f"{path}.{name}" in self.tables:
+                    device = self.tables[f"{path}.{name}"].function
                 while True:
                     self.known[id(host)] = host, self.watched(f"{path}.{name}", host, device)
                     if not isinstance(inner := getattr(host, "__wrapped__", None), types.FunctionType):

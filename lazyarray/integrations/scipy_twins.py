@@ -6,10 +6,22 @@ What the bounds say was found by running SciPy's own tests (1.18) with every cal
 from __future__ import annotations
 
 from . import scipy_signal_twins, scipy_special_twins
-from .twin_conditions import dimensions, not_negative, one_dtype, own_dtype, same_length
+from .scipy_device import exponent_is_a_number, metric_is_known
+from .twin_conditions import (
+    at_least_two,
+    dimensions,
+    not_negative,
+    one_dtype,
+    own_dtype,
+    same_columns,
+    same_length,
+    sensible_workers,
+)
 from .twins import Tolerance, Twin, none, twins
 
 _CALLBACK = "it calls a function of yours for each window"
+
+_OURS = f"{__package__}.scipy_device"
 
 _NO_HALF = "?bhilqBHILQfdFD"
 """SciPy's ndimage refuses half precision, CuPy's computes with it."""
@@ -50,9 +62,10 @@ FFT = {
     **twins(
         *_FFT,
         "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn",
-        ignored=_IN_PLACE, lacks={"plan": None},
+        ignored=_IN_PLACE, lacks={"plan": None}, conditions=(sensible_workers,),
     ),
-    **twins(*_FFT, "dct idct dst idst dctn idctn dstn idstn", ignored=_IN_PLACE, lacks={"orthogonalize": None}),
+    **twins(*_FFT, "dct idct dst idst dctn idctn dstn idstn", ignored=_IN_PLACE, lacks={"orthogonalize": None},
+            conditions=(sensible_workers,)),
     **twins(*_FFT, "fftshift ifftshift"),
     **twins(*_FFT, "fht", tolerance=Tolerance(double=1e-10)),
     **none(*_FFT, "ifht", "it gives NaN where the transform is singular"),
@@ -86,8 +99,8 @@ INTERPOLATE = {
 _STATS = "scipy.stats", "cupyx.scipy.stats"
 STATS = {
     **twins(*_STATS, "trim_mean zscore"),
+    **twins(_STATS[0], _OURS, "entropy", dtypes="fd", lacks={"nan_policy": None, "keepdims": None}),
     **none(*_STATS, "boxcox_llf", "it sums logarithms in another precision and order, and they cancel"),
-    **none(*_STATS, "entropy", "it overwrites its arguments"),
     **none(*_STATS, "zmap", "it gives infinities in the place of NaN where nothing varies"),
 }
 
@@ -102,11 +115,15 @@ SPARSE = {
     **none(*_SOLVERS, "gmres lsmr lsqr", "it stops elsewhere, and tells other things of how far it came"),
 }
 
-_DISTANCE = "scipy.spatial.distance", "cupyx.scipy.spatial.distance"
-_CUVS = "CuPy's needs cuVS, with which nobody has run SciPy's tests"
+_REAL = "?bhilqBHILQfd"
+_DISTANCE = "scipy.spatial.distance", _OURS
 SPATIAL = {
-    **none("scipy.spatial", "cupyx.scipy.spatial", "distance_matrix", _CUVS),
-    **none(*_DISTANCE, "cdist pdist", _CUVS, writes=("out",)),
+    **twins("scipy.spatial", _OURS, "distance_matrix", dtypes=_REAL, ignored=("threshold",), arrays=("x", "y"),
+            conditions=(dimensions("x y", 2), same_columns("x", "y"), exponent_is_a_number)),
+    **twins(*_DISTANCE, "cdist", dtypes=_REAL, lacks={"out": None}, arrays=("XA", "XB"),
+            conditions=(dimensions("XA XB", 2), same_columns("XA", "XB"), metric_is_known)),
+    **twins(*_DISTANCE, "pdist", dtypes=_REAL, lacks={"out": None}, arrays=("X",),
+            conditions=(dimensions("X", 2), at_least_two("X"), metric_is_known)),
 }
 
 TWINS: dict[str, Twin] = {

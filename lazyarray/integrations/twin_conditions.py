@@ -4,6 +4,7 @@ They are given the arguments by name, and look at shapes and dtypes only, so tha
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,33 @@ def same_length(first: str, second: str) -> Condition:
         return None if a is None or b is None or a[:1] == b[:1] else f"{first} and {second} do not match"
 
     return condition
+
+
+def same_columns(first: str, second: str) -> Condition:
+    """The last dimension of two parameters is the same."""
+
+    def condition(given: dict[str, Any]) -> str | None:
+        a, b = shape_of(given.get(first)), shape_of(given.get(second))
+        return None if a is None or b is None or a[-1:] == b[-1:] else f"{first} and {second} do not match"
+
+    return condition
+
+
+def at_least_two(name: str) -> Condition:
+    """There are two rows, so that there is a pair."""
+
+    def condition(given: dict[str, Any]) -> str | None:
+        shape = shape_of(given.get(name))
+        return None if shape is None or shape[0] > 1 else "there is no pair"
+
+    return condition
+
+
+def sensible_workers(given: dict[str, Any]) -> str | None:
+    """A number of workers is one that SciPy would take: it says nothing about the result."""
+    workers = given.get("workers")
+    fine = workers is None or isinstance(workers, int) and (workers > 0 or -(os.cpu_count() or 1) <= workers < 0)
+    return None if fine else "SciPy says what is wrong with workers="
 
 
 def not_negative(name: str) -> Condition:

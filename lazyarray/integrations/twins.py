@@ -52,7 +52,8 @@ class Twin:
     Attributes
     ----------
     host, device : str
-        Dotted paths, such as ``scipy.ndimage.sobel`` and ``cupyx.scipy.ndimage.sobel``.
+        Dotted paths, such as ``scipy.ndimage.sobel`` and ``cupyx.scipy.ndimage.sobel``; a function on device arrays
+        may be in this package too.
     writes : tuple of str
         Parameters that the function writes into if they are arrays.
     tolerance : Tolerance
@@ -103,7 +104,8 @@ class Twin:
     def function(self) -> Callable[..., Any]:
         """The device's function; NotOnDevice if the device library is missing, or has no such function."""
         path, _, name = self.device.rpartition(".")
-        found = getattr(devices.current().library(path), name, None)
+        ours = path.startswith(__package__)
+        found = getattr(import_module(path) if ours else devices.current().library(path), name, None)
         if found is None:
             raise NotOnDevice(f"there is no {self.device}")
         return found

@@ -1,0 +1,75 @@
+"""Functions of SciPy's on device arrays, where CuPy has none that fits.
+
+CuPy's distances need cuVS, whose fast formulas lose digits; its entropy overwrites its arguments.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import devices
+
+_Reduction = Callable[[Any, float], Any]
+
+METRICS: dict[str, _Reduction] = {
+    "euclidean": lambda gaps, p: _sqrt((gaps * gaps).sum(axis=-1)),
+    "sqeuclidean": lambda gaps, p: (gaps * gaps).sum(axis=-1),
+    "cityblock": lambda gaps, p: gaps.sum(axis=-1),
+    "chebyshev": lambda gaps, p: gaps.max(axis=-1),
+    "minkowski": lambda gaps, p: (gaps ** p).sum(axis=-1) ** (1 / p),
+}
+"""What becomes of the absolute differences along the last axis."""
+
+AT_ONCE = 1 << 24
+"""Differences that are in memory at the same time."""
+
+
+def _sqrt(x: Any) -> Any:
+    return devices.current().xp.sqrt(x)
+
+
+def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+    """`scipy.spatial.distance.cdist` of device arrays, for the metrics in `METRICS`."""
+    xp = devices.current().xp
+    XA, XB = XA.astype(float), XB.astype(float)
+    distances = xp.empty((len(XA), len(XB)))
+    rows = max(1, AT_ONCE // max(1, XB.size))
+    for start in range(0, len(XA), rows):
+        gaps = xp.abs(XA[start:start + rows, None, :] - XB[None, :, :])
+        distances[start:start + rows] = METRICS[metric.lower()](gaps, p)
+    return distances
+
+
+def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+    """`scipy.spatial.distance.pdist` of a device array."""
+    return cdist(X, X, metric, p=p)[devices.current().xp.triu_indices(len(X), 1)]
+
+
+def distance_matrix(x: Any, y: Any, p: float = 2) -> Any:
+    """`scipy.spatial.distance_matrix` of device arrays."""
+    metric = {1: "cityblock", 2: "euclidean", math.inf: "chebyshev"}.get(p, "minkowski")
+    return cdist(x, y, metric, p=p)
+
+
+def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Any:
+    """CuPy's `entropy`, of copies."""
+    return devices.current().library("cupyx.scipy.stats").entropy(
+        pk.copy(), None if qk is None else qk.copy(), base, axis)
+
+
+def metric_is_known(given: dict[str, Any]) -> str | None:
+    """A condition: `cdist` and `pdist` here know the metric, and its arguments."""
+    metric, more = given.get("metric", "euclidean"), given.get("kwargs", {})
+    if not isinstance(metric, str) or metric.lower() not in METRICS:
+        return "the device computes the metrics " + ", ".join(METRICS) + " only"
+    expected = {"p"} if metric.lower() == "minkowski" else set()
+    if more.keys() - expected or not isinstance(more.get("p", 2.0), (int, float)) or not 1 <= more.get("p", 2.0):
+        return f"the device takes no {', '.join(more)} for the metric {metric}"
+    return None
+
+
+def exponent_is_a_number(given: dict[str, Any]) -> str | None:
+    """A condition: the exponent of `distance_matrix` is a number of at least 1."""
+    p = given.get("p", 2)
+    return None if isinstance(p, (int, float)) and p >= 1 else "SciPy says what other exponents mean"
