@@ -2,7 +2,8 @@
 
 Every call of a function that has a device function of the same name runs twice, once on the host, whose result the test
 goes on with, and once on the device, on copies of the same arrays. What the two gave is compared and recorded; no test
-fails for it. `tools_twins_table.py` holds the records against the tables of twins::
+fails for it. ``python tests/tools_twins.py verdicts scipy FILES`` holds them
+against the tables; `tests/test_twins.py` holds the tables to the verdicts::
 
     LAZYARRAY_TWINS=scipy.ndimage LAZYARRAY_TWINS_REPORT=/tmp/twins \\
         python -m pytest -p tools_twins -p no:cacheprovider --pyargs scipy.ndimage
@@ -33,6 +34,7 @@ import time
 import types
 import warnings
 from collections import Counter
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ import pytest
 import wrapt
 
 import lazyarray
+from lazyarray import devices
 from lazyarray.errors import NotOnDevice
 from lazyarray.integrations import twins
 
@@ -437,19 +440,69 @@ def merged(prefix: str) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
+def verdicts(rows: list[dict[str, Any]], tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of each twin that is listed: how many calls came out how, and the largest errors.
+
+    ``wrong`` are those whose outcome is another than on the host: values, shapes, dtypes, an error of the host's that
+    the device did not raise, an argument that was changed.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        path = row["path"].removesuffix(".__call__")
+        twin = tables.get(path)
+        if twin is None or twin.reason:
+            continue
+        entry = found.setdefault(path, {"same": 0, "both raise": 0, "to the host": 0, "wrong": 0, "errors": {}})
+        outcome = row["verdict"].partition(":")[0]
+        if outcome in ("refused", "out of bounds", "not holdable"):
+            entry["to the host"] += row["calls"]
+        elif outcome == "both raise":
+            entry[outcome] += row["calls"]
+        elif outcome != "same" or not within(row, twin) or row["dtypes"] and twin.kind != "ufunc":
+            entry["wrong"] += row["calls"]
+            entry.setdefault("wrong calls", []).append(f"{row['verdict'][:80]} {row['dtypes']} {row['kind'][:120]}")
+        else:
+            entry["same"] += row["calls"]
+            for dtype, errors in row["errors"].items():
+                if not dtype.startswith("argument"):
+                    error = errors[0] if twin.kind == "ufunc" else errors[-1]
+                    entry["errors"][dtype] = float(f"{max(error, entry['errors'].get(dtype, 0.0)):.1e}")
+    return dict(sorted(found.items()))
+
+
+def within(row: dict[str, Any], twin: Any) -> bool:
+    """Whether the errors of some calls are within a twin's tolerance; what it may not change is as it was."""
+    for dtype, errors in row["errors"].items():
+        error = errors[0] if twin.kind == "ufunc" else errors[-1]
+        if dtype.startswith("argument"):
+            if error:
+                return False
+        elif error > twin.tolerance.of(np.dtype(dtype)):
+            return False
+    return True
+
+
 def main() -> None:
-    """Print what was found of each function, and all of it packed into text."""
+    """Print what was found of each function, and all of it packed into text; or the verdicts on several packed ones."""
+    if sys.argv[1] == "verdicts":
+        tables = twins.table(sys.argv[2])
+        packed = [json.loads(lzma.decompress(Path(path).read_bytes())) for path in sys.argv[3:]]
+        rows = [row for part in packed for row in part["rows"]]
+        print(json.dumps({"versions": packed[-1]["versions"], "functions": verdicts(rows, tables)}, indent=1))
+        return
     rows = merged(sys.argv[1])
     found: dict[str, Counter[str]] = {}
     for row in rows:
         found.setdefault(row["path"], Counter())[row["verdict"].partition(":")[0]] += row["calls"]
     for path, counts in sorted(found.items()):
         print(path, dict(counts))
-    packed = lzma.compress(json.dumps(rows).encode(), preset=9)
-    print(f"packed {len(rows)} rows, {len(packed)} bytes")
+    versions = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-image")}
+    versions["device"] = devices.why().reason
+    text = lzma.compress(json.dumps({"versions": versions, "rows": rows}).encode(), preset=9)
+    print(f"packed {len(rows)} rows, {len(text)} bytes")
     if os.environ.get("OUT"):
-        Path(os.environ["OUT"], Path(sys.argv[1]).name + ".json.xz").write_bytes(packed)
-    print(base64.b85encode(packed).decode())
+        Path(os.environ["OUT"], Path(sys.argv[1]).name + ".json.xz").write_bytes(text)
+    print(base64.b85encode(text).decode())
 
 
 if __name__ == "__main__":
