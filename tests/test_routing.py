@@ -249,7 +249,8 @@ class TestCalls:
             found = call(x)
         assert lazyarray.is_lazy(found)
         assert found.dtype == expected.dtype and found.shape == expected.shape
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4 if dtype is np.float32 else 1e-10, atol=1e-6)
+        error = np.abs(np.asarray(found) - expected).max() / max(np.abs(expected).max(), 1)
+        assert error < (1e-6 if dtype is np.float32 else 1e-13)
 
     def test_a_chain_is_uploaded_once_and_fetched_once(self, image):
         with lazyarray.enabled("scipy"), lazyarray.trace() as t:
@@ -280,9 +281,9 @@ class TestCalls:
         np.testing.assert_allclose(np.asarray(out), imported_before(image, 1))
         np.testing.assert_allclose(host_out, imported_before(image, 1))
 
-    def test_an_array_in_a_list(self, image, lazy):
+    def test_an_array_in_a_list(self, image):
         rows, columns = np.mgrid[0:5, 0:5] * 1.5
-        with lazyarray.enabled("scipy"):
+        with lazyarray.enabled("scipy"), lazyarray.no_transfers(materialisations="error"):
             found = scipy.ndimage.map_coordinates(image, [lazyarray.asarray(rows), columns], order=1)
         assert lazyarray.is_lazy(found)
         np.testing.assert_allclose(np.asarray(found), scipy.ndimage.map_coordinates(image, [rows, columns], order=1))

@@ -40,7 +40,7 @@ NDIMAGE = {
     ),
     **twins(
         *_NDIMAGE, "affine_transform map_coordinates rotate shift zoom",
-        writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,), tolerance=Tolerance(single=1e-4, double=1e-9),
+        writes=("output",), dtypes=_NO_HALF, arrays=("coordinates", "matrix"), conditions=(own_dtype,), tolerance=Tolerance(single=1e-4, double=1e-9),
     ),
     **twins(
         *_NDIMAGE,

@@ -67,7 +67,7 @@ class Twin:
     ignored : tuple of str
         Parameters of the host's that say nothing about the result, which the twin is not given.
     arrays : tuple of str
-        Parameters in which the twin takes no lists of numbers, where the host does: they are made arrays.
+        Parameters in which the twin takes no lists of numbers or of arrays, where the host does: they are made arrays.
     kind : str
         "function", "ufunc" where NumPy's protocol for ufuncs brings the calls, or "class": its instances are called.
     adapter : str
@@ -173,7 +173,9 @@ def _short(value: Any) -> str:
 
 
 def _as_array(value: Any) -> Any:
-    """A list of numbers, or a list of such lists, as an array; anything else as it is."""
+    """A list of numbers, of such lists, or of arrays of one shape, as an array; anything else as it is."""
+    if value and all(isinstance(item, np.ndarray) for item in value):
+        return np.stack(value) if len({item.shape for item in value}) == 1 else value
     rows = value if value and all(isinstance(row, (list, tuple)) for row in value) else [value]
     if any(not isinstance(item, (int, float, complex, np.number)) for row in rows for item in row):
         return value
