@@ -76,7 +76,7 @@ class LazyFlags:
 def set_writeable(x: LazyNdarray, value: bool) -> None:
     """Set the WRITEABLE flag; not to True where the array that `x` is a view of is read-only."""
     base = x._self_base
-    if value and base is not None and wrap.is_array(base) and not writeable(wrap.outline_of(base)):
+    if value and base is not None and not writeable(wrap.outline_of(base) if wrap.is_array(base) else base):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
     wrap.outline_of(x).flags.writeable = value
 

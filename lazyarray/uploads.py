@@ -198,7 +198,7 @@ def remembered(device: Device, array: np.ndarray, why: str) -> Any:
             except OSError:
                 _gone(id(owner))
                 return None
-            on_device = transfer.to_device(device, array, why)
+            on_device = transfer.to_device(device, array, why, layout=True)
             copy = known.copies[key] = partial(_joined, device, on_device, [device.stream()])
             _make_room(device, known)
         return copy()

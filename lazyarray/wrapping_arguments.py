@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from . import containers, devices, host, transfer, uploads, views, wrap
+from . import containers, devices, host, transfer, uploads, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .wrapping_results import Copied
@@ -233,13 +233,12 @@ class Arguments:
         """A copy of the device array of a read-only argument, which must be unchanged after the call."""
         device = self.device
         before, offset = device.block(array)
-        same_layout = before.nbytes <= 2 * array.nbytes
-        if not same_layout:     # mostly gaps
+        if before.nbytes > 2 * array.nbytes:     # mostly gaps
             array = array.copy()
             before, offset = device.block(array)
         block = before.copy()
         copy = device.view(block, array.shape, array.dtype, array.strides, offset)
-        self.copied.append(Copied(passed, copy, same_layout, block, before))
+        self.copied.append(Copied(passed, copy, block, before))
         return copy
 
     def _take_hosts(self, hosts: list[list[Any]], lazies: list[Any]) -> None:
@@ -253,23 +252,28 @@ class Arguments:
             elif role == READ or not obj.flags.writeable or not obj.size:
                 array = uploads.remembered(device, obj, why)
                 if array is None:
-                    array = transfer.to_device(device, obj, why)
+                    array = transfer.to_device(device, obj, why, layout=True)
                 if role == READ:
-                    self.copied.append(Copied(obj, array, views.is_dense_array(obj)))
+                    self.copied.append(Copied(obj, array))
                 else:
                     array = self._copy(obj, array)
                 self._give(obj, array)
             else:
                 rest.append((*byte_bounds(obj), obj, role))
         for group in _overlapping(rest):
-            self._take_group(group, why)
+            low = min(entry[0] for entry in group)
+            if all(_is_aligned(obj, low) for _, _, obj, _ in group):
+                self._take_group(group, why)
+            else:       # fields of one array of records, say
+                for entry in group:
+                    self._take_group([entry], why)
 
     def _take_group(self, group: list[tuple[int, int, np.ndarray, int]], why: str) -> None:
         """Host arrays that may be modified, and that may share memory."""
         device = self.device
         if len(group) == 1:
             obj = group[0][2]
-            arrays = [transfer.to_device(device, obj, why)]
+            arrays = [transfer.to_device(device, obj, why, layout=True)]
             block, _ = device.block(arrays[0])
         else:
             low, high = min(entry[0] for entry in group), max(entry[1] for entry in group)
@@ -281,7 +285,7 @@ class Arguments:
         before = block.copy() if all(role == MAYBE for *_, role in group) else None
         targets = [(obj, array) for (_, _, obj, _), array in zip(group, arrays)]
         for obj, array in targets:
-            self.copied.append(Copied(obj, array, views.is_dense_array(obj), block, before, targets))
+            self.copied.append(Copied(obj, array, block, before, targets))
             self._give(obj, array)
             before, targets = None, []      # the first stands for all of them
 
@@ -363,6 +367,12 @@ def _overlapping(spans: list[tuple[int, int, np.ndarray, int]]) -> list[list[tup
         groups[-1].append(span)
         stop = max(stop, span[1])
     return groups
+
+
+def _is_aligned(array: np.ndarray, low: int) -> bool:
+    """Whether all elements would be aligned in memory that has `low` at its start."""
+    places = (array.__array_interface__["data"][0] - low, *array.strides)
+    return not any(place % array.itemsize for place in places)
 
 
 def _differ(device: Device, pairs: list[tuple[Any, Any]]) -> list[bool]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from . import containers, host, transfer, views, wrap
+from . import containers, host, transfer, wrap
 from .fallbacks import warn_fallback
 from .trace import begin, end
 from .wrapping_arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Arguments
-from .wrapping_results import adopted
+from .wrapping_results import in_place
 
 
 def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> Any:
@@ -120,9 +120,5 @@ class _HostCall:
             return home
         for array in self.hosts:
             if np.may_share_memory(array, obj):
-                if not views.is_dense_array(obj) or not device.can_hold(obj.dtype):
-                    return obj
-                outline = views.outline(obj.shape, obj.dtype, obj.strides)
-                outline.flags.writeable = obj.flags.writeable
-                return wrap.new_array(adopted(device, obj), outline)
+                return in_place(device, obj) if device.can_hold(obj.dtype) else obj
         return wrap.host_result(obj)

@@ -51,8 +51,6 @@ class Copied:
         What the caller passed.
     array : device array
         What the function gets for it.
-    same_layout : bool
-        Whether the elements of `array` lie as those of `passed` do, without gaps.
     block, before : device array or None
         The bytes that `array` lies in, and those that they were, where it has to be found out whether the function
         modifies them.
@@ -60,11 +58,11 @@ class Copied:
         What to copy back if it does. Without any, it must not.
     """
 
-    __slots__ = ("passed", "array", "same_layout", "block", "before", "targets", "_storage")
+    __slots__ = ("passed", "array", "block", "before", "targets", "_storage")
 
-    def __init__(self, passed: Any, array: Any, same_layout: bool, block: Any = None, before: Any = None,
+    def __init__(self, passed: Any, array: Any, block: Any = None, before: Any = None,
                  targets: list[tuple[np.ndarray, Any]] | None = None) -> None:
-        self.passed, self.array, self.same_layout = passed, array, same_layout
+        self.passed, self.array = passed, array
         self.block, self.before, self.targets = block, before, targets or []
         self._storage: Storage | None = None
 
@@ -74,7 +72,8 @@ class Copied:
         start, stop = device.extent(array)
         if not low <= start < stop <= high:
             return None
-        if not self.same_layout:
+        if self.array.strides != self.passed.strides:
+            # Its elements do not lie as those that were passed, which have too many gaps: it can't be their view.
             own = array.copy()
             return wrap.new_array(Storage(device, own), None, own)
         offset = device.first(array) - low
@@ -87,21 +86,31 @@ class Copied:
             self._storage = adopted(device, self.passed, self.array)
         outline = views.outline(array.shape, array.dtype, array.strides, offset)
         outline.flags.writeable = self.passed.flags.writeable
-        return wrap.new_array(self._storage, outline, array)
+        return wrap.new_array(self._storage, outline, array, self.passed[...].base)
 
 
 def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
-    """A storage whose mirror is the memory of a dense host array; its owner may write there at any time.
+    """A storage whose mirror is the memory of a host array, gaps included; its owner may write there at any time.
 
     `array` is its copy on the device, in the same layout, if there is one.
     """
     storage = Storage(device, array)
-    storage._nbytes = host.nbytes
+    memory = transfer.extent_bytes(host)
+    storage._nbytes = memory.nbytes
     storage.quiet = False
-    storage.mirror = Mirror.over(transfer.flat_bytes(host))
+    storage.mirror = Mirror.over(memory)
     if array is None:
-        storage.ahead = Ranges.span(0, host.nbytes)
+        storage.ahead = Ranges.span(0, memory.nbytes)
     return storage
+
+
+def in_place(device: Device, host: np.ndarray) -> LazyNdarray:
+    """A lazy array of a host array's own memory, which its owner may write at any time."""
+    storage = adopted(device, host)
+    offset = host.__array_interface__["data"][0] - storage.mirror.address
+    outline = views.outline(host.shape, host.dtype, host.strides, offset)
+    outline.flags.writeable = host.flags.writeable
+    return wrap.new_array(storage, outline, None, host[...].base)
 
 
 class Results:

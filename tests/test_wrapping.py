@@ -532,6 +532,16 @@ class TestResults:
         y = lazy(lambda x: x[1:])(x)
         assert y.base is x and np.shares_memory(x, y) and y._self_storage is x._self_storage
 
+    def test_a_view_of_a_host_argument_says_so(self):
+        h = np.arange(3.0)
+        y = lazy(lambda x: x[1:], pure=True)(h)
+        assert y.base is h and not y.flags.owndata and np.shares_memory(y, h)
+        h.flags.writeable = False
+        y = lazy(lambda x: x[1:], pure=True)(h)
+        assert not y.flags.writeable
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+            y.flags.writeable = True
+
     def test_several_results_in_one_piece_of_memory(self):
         @lazy(pure=True)
         def parts(n):
