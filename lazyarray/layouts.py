@@ -71,7 +71,20 @@ def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype, order: tuple[
     """A new device array whose axes lie in memory in this order."""
     if order is None:
         return device.empty(shape, dtype)
-    return device.empty(tuple(shape[i] for i in order), dtype).transpose(*map(int, np.argsort(order)))
+    return back(device.empty(tuple(shape[i] for i in order), dtype), order)
+
+
+def along(array: Any, order: tuple[int, ...]) -> Any:
+    """A view of an operand with the axes of the result in this order, the outermost first."""
+    missing = len(order) - array.ndim
+    if array.ndim == 0:
+        return array
+    return (array[(None,) * missing] if missing else array).transpose(*order)
+
+
+def back(array: Any, order: tuple[int, ...]) -> Any:
+    """A view of what was computed `along` this order, with its axes as they were."""
+    return array.transpose(*map(int, np.argsort(order)))
 
 
 def laid_out(device: Device, array: Any, order: tuple[int, ...] | None) -> Any:

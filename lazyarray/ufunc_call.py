@@ -134,11 +134,14 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         order = None
         if ufunc.signature is None and any(out is None for out in outs):
             order = layouts.order_of([a for a in arguments if isinstance(a, device.array_type)])
-        results = _compute(ufunc, function, kinds, arguments, dtypes, signature is None, order)
+        if order is not None:
+            # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
+            arguments = [layouts.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
+        results = _compute(ufunc, function, kinds, arguments, dtypes, signature is None)
         if type(results) is not tuple:
             results = (results,)
         if order is not None:
-            results = tuple(layouts.laid_out(device, r, order) for r in results)
+            results = tuple(layouts.laid_out(device, layouts.back(r, order), order) for r in results)
         if "order" in kwargs and kwargs["order"] in ("C", "F"):
             results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
         wrapped = []
@@ -175,16 +178,13 @@ def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: 
 
 
 def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
-             dtypes: Sequence[Any], plain: bool, order: tuple[int, ...] | None) -> Any:
-    """Call the device function so that it takes NumPy's loop. The axes of its results lie in memory in this order."""
+             dtypes: Sequence[Any], plain: bool) -> Any:
+    """Call the device function so that it takes NumPy's loop."""
     device = devices.current()
     expected = dtypes[ufunc.nin:]
     key = (ufunc, *kinds)
     known = plain and key in PLANS
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
-        if order is not None and ufunc.nout == 1 and _is_named(ufunc, dtypes[0].kind):
-            shape = np.broadcast_shapes(*(a.shape for a in arguments))
-            arguments = [*arguments, layouts.empty(device, shape, expected[0], order)]
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
             # What a foreign one runs depends on where it is called.

@@ -83,6 +83,16 @@ def test_results_in_c_order_are_not_copied(monkeypatch):
         assert y.flags.c_contiguous
 
 
+def test_ufuncs_compute_along_the_order_of_their_operands_and_copy_nothing(monkeypatch):
+    monkeypatch.setattr(layouts, "empty", None)
+    row = np.arange(BASE.shape[0], dtype=BASE.dtype)
+    for call in (lambda a: a.T * 2, lambda a: a.T + a.T, lambda a: np.sqrt(a.transpose(1, 2, 0)), lambda a: a.T > 1,
+                 lambda a: a.T + row, lambda a: row - a.T, lambda a: np.modf(a.T)[1], lambda a: a.T * np.int8(3),
+                 lambda a: np.hypot(a.T, a.T.astype("f4")), lambda a: a.T[None] * a.T):
+        ours, numpys = call(lazyarray.asarray(BASE)), call(BASE)
+        assert ours.strides == numpys.strides and ours.dtype == numpys.dtype and np.allclose(ours, numpys)
+
+
 def test_every_rule_is_of_a_function_that_runs_on_the_device():
     from lazyarray import functions
 
