@@ -98,8 +98,7 @@ def test_no_cell_warns_or_ends_in_an_error(executed):
 class TestLesson:
     def test_both_calls_fail_as_they_do_today(self, executed):
         notebook = executed["lesson"]
-        assert "TypeError: Unsupported type <class 'numpy.ndarray'>" in text_of(
-            cell_with(notebook, "    cupyx_signal.convolve2d(deltas, gauss)\nexcept"))
+        assert text_of(cell_with(notebook, "    cupyx_signal.convolve2d(deltas, gauss)\nexcept")).startswith("TypeError: ")
         assert "TypeError: Implicit conversion to a NumPy array is not allowed" in text_of(
             cell_with(notebook, "    convolve2d_cpu(deltas_gpu, gauss_gpu)\nexcept"))
 
