@@ -77,14 +77,17 @@ _OF_LIBRARY = {
 }
 
 
-def same(a: Any, b: Any, tolerance: float) -> bool:
-    """Whether two plain values are equal; floating-point numbers within a relative tolerance."""
+def difference(a: Any, b: Any, tolerance: float, place: str = "result") -> str:
+    """The first place where two plain values differ, or ""; floating-point numbers may by a relative tolerance."""
     if isinstance(a, (float, complex)) and isinstance(b, (float, complex)):
-        return a == b or (a != a and b != b) or bool(abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-3))
+        near = a == b or (a != a and b != b) or abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-3)
+        return "" if near else f"{place}: {a!r} != {b!r}"
     if type(a) is not type(b):
-        return False
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(same(p, q, tolerance) for p, q in zip(a, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(v, b[k], tolerance) for k, v in a.items())
-    return bool(a == b)
+        return f"{place}: {a!r:.300} != {b!r:.300}"
+    if isinstance(a, (list, tuple)) and len(a) == len(b):
+        inner = ((p, q, n) for n, (p, q) in enumerate(zip(a, b)))
+    elif isinstance(a, dict) and list(a) == list(b):
+        inner = ((v, b[k], k) for k, v in a.items())
+    else:
+        return "" if a == b else f"{place}: {a!r:.300} != {b!r:.300}"
+    return next((found for p, q, n in inner if (found := difference(p, q, tolerance, f"{place}[{n!r}]"))), "")
