@@ -90,6 +90,15 @@ else:
         return found
 
 
+def called(frame: FrameType) -> str | None:
+    """The name of what a frame is calling, "" if that can't be seen; None if it is at an attribute or an operator."""
+    code = frame.f_code
+    if not any(i.offset == frame.f_lasti and i.opname.startswith("CALL") for i in dis.get_instructions(code)):
+        return None
+    loads = _callee(code, frame.f_lasti)
+    return loads[-1][1] if loads else ""
+
+
 def _callee(code: CodeType, at: int) -> list[tuple[str, str]]:
     """The instructions that load ``name`` or ``module.name`` of the call at `at`, which begins where they do."""
     loads: list[tuple[str, str]] = []

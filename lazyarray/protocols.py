@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import sharing, views, wrap
-from .callees import BYTES, FORTRAN, ROW, STRIDES, who_asks
+from .callees import BYTES, FORTRAN, ROW, STRIDES, called, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import may_write, writeable
@@ -53,7 +55,9 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, outline, special))
     if special == ROW:
-        raise BufferError("torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)")
+        text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
+        warnings.warn(text, stacklevel=2)       # torch keeps only the class of an error, and not what it says
+        raise BufferError(text)
     kind = outline.dtype
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
@@ -153,9 +157,14 @@ def dlpack(x: LazyNdarray, *, stream: Any = None, max_version: tuple[int, int] |
     """
     outline = wrap.outline_of(x)
     storage = x._self_storage
-    if min(outline.strides, default=0) < 0 and sys._getframe(1).f_globals.get("__name__") == "torch.utils.dlpack":
-        # Torch would end the process (seen in 2.13).
-        raise ValueError("torch has no tensors with negative strides; pass a copy of the array, x.copy()")
+    if sys._getframe(1).f_globals.get("__name__") == "torch.utils.dlpack":
+        if min(outline.strides, default=0) < 0:
+            # Torch would end the process (seen in 2.11 and 2.13).
+            raise ValueError("torch has no tensors with negative strides; pass a copy of the array, x.copy()")
+        asker = sys._getframe(1).f_back
+        if not writeable(outline) and (asker is None or called(asker) not in ("tensor", "new_tensor")):     # they copy
+            warnings.warn("the array is read-only, which a tensor can't be: do not write into the tensor, or make it "
+                          "of a copy, x.copy()", stacklevel=3)
     if outline.itemsize and any(stride % outline.itemsize for stride in outline.strides):
         raise BufferError("DLPack only supports strides which are a multiple of itemsize.")     # CuPy rounds them
     home = dlpack_device(x)
@@ -179,12 +188,26 @@ def dlpack(x: LazyNdarray, *, stream: Any = None, max_version: tuple[int, int] |
     return host.__dlpack__(max_version=max_version)
 
 
+#: Packages that understand every ``__cuda_array_interface__``.
+_TAKES_ALL = frozenset({"cupy", "cupyx", "cucim", "numba", "cudf", "cuml", "lazyarray"})
+
+
+def _is_for_torch(frame: FrameType) -> bool:
+    """Whether it may be torch that asks, whose code in C has no frame: a call of the user's, with torch in use."""
+    return "torch" in sys.modules and frame.f_globals.get("__name__", "").partition(".")[0] not in _TAKES_ALL and (
+        called(frame) is not None)
+
+
 def cuda_array_interface(x: LazyNdarray) -> dict:
     """`__cuda_array_interface__`, version 3: the device memory itself, with the stream to wait for."""
     storage = x._self_storage
     if type(storage) is not Storage or storage.device.name != "cuda":
         raise AttributeError("__cuda_array_interface__: the array is not in CUDA memory")
     outline = wrap.outline_of(x)
+    if (min(outline.strides, default=0) < 0 or not writeable(outline)) and _is_for_torch(sys._getframe(1)):
+        # Torch ends the process at a negative stride, and refuses what is read-only (seen in 2.11); with `__dlpack__`,
+        # which it asks for next, both go as they do with an ndarray.
+        raise AttributeError("__cuda_array_interface__")
     lent = storage.lend_device(outline, "__cuda_array_interface__")
     interface = dict(lent.__cuda_array_interface__)
     # The pointer outlives the lent array object: whoever holds it holds `x`.

@@ -86,6 +86,12 @@ def assert_same(found, expected, **tolerance):
         np.testing.assert_allclose(host(a), host(b), **(tolerance or TOLERANCE))
 
 
+def assert_few(record):
+    """No picture was copied; MONAI computes matrices of coordinates on the host, and asks for single numbers."""
+    assert max((event.nbytes for event in record.materialisations), default=0) <= 128, record.table()
+    assert not record.uploads, record.table()
+
+
 def image_for(name):
     if name in OF_LABELS:
         return LABELS
@@ -104,8 +110,8 @@ def test_a_transform_takes_and_returns_lazy_arrays_without_copying_one(name):
         found = transform(x)
     assert_same(found, expected)
     # On CUDA torch uploads what a transform is made of (kernels, masks, grids) past us.
-    assert max((event.nbytes for event in record.materialisations), default=0) <= 16
-    assert not record.uploads and not record.fallbacks
+    assert_few(record)
+    assert not record.fallbacks
     np.testing.assert_allclose(host(x), plain, **TOLERANCE)     # some of them write into what they are given
 
 
@@ -127,8 +133,9 @@ def test_a_transform_that_works_on_the_host_in_part_gives_lazy_arrays_too(name):
 def test_volumes(transform):
     expected = transform(VOLUME.copy())
     x = lazyarray.asarray(VOLUME)
-    with lazyarray.enabled("monai"), assert_copies(uploads=0, materialisations=0):
+    with lazyarray.enabled("monai"), lazyarray.trace() as record:
         found = transform(x)
+    assert_few(record)
     assert_same(found, expected)
 
 
@@ -212,8 +219,9 @@ def chain():
 def test_a_chain_of_mixed_transforms_copies_nothing():
     expected = chain()(IMAGE.copy())
     x = lazyarray.asarray(IMAGE)
-    with lazyarray.enabled("monai"), assert_copies(uploads=0, materialisations=0):
+    with lazyarray.enabled("monai"), lazyarray.trace() as record:
         found = chain()(x)
+    assert_few(record)
     assert_same(found, expected)
 
 
@@ -302,10 +310,11 @@ def flipping(kind=mt.CuCIM):
 def test_cucim_takes_lazy_arrays_alone_and_in_a_chain(kind):
     transform = flipping(kind)
     x = lazyarray.asarray(IMAGE)
-    with lazyarray.enabled("monai"), assert_copies(uploads=0, materialisations=0):
+    with lazyarray.enabled("monai"), lazyarray.trace() as record:
         alone = transform(x)
         chained = mt.Compose([mt.Spacing((2.0, 2.0)), transform, mt.ScaleIntensity(), mt.Spacing((1.0, 1.0))])(x)
         mixed = mt.Compose([mt.ToCupy(), transform, mt.EnsureType(), mt.Rotate90()])(x)
+    assert_few(record)
     assert all(isinstance(a, lazyarray.device().array_type) for a in transform.transform.given)
     assert_same(alone, np.flip(IMAGE, 2))
     numpys = mt.Compose([mt.Spacing((2.0, 2.0)), mt.Flip(1), mt.ScaleIntensity()])(IMAGE)
@@ -339,7 +348,7 @@ def test_dictionary_transforms():
     lazy = {"image": lazyarray.asarray(IMAGE), "label": lazyarray.asarray(LABELS)}
     with lazyarray.enabled("monai"), lazyarray.trace() as record:
         found = transform.set_random_state(0)(data | lazy)
-    assert not record.uploads and max((event.nbytes for event in record.materialisations), default=0) <= 16
+    assert_few(record)
     assert found.keys() == expected.keys()
     for key in ("image", "label", "copy"):
         assert_same(found[key], expected[key])
@@ -475,9 +484,9 @@ def test_the_example_copies_once_each_way(tmp_path, monkeypatch, capsys):
 
     pytest.importorskip("skimage")
     text = run(ROOT / "examples" / "monai_transforms.py", tmp_path)
-    assert "\n1 upload (5.7 MiB" in text and ", 1 materialisation (1.2 MiB" in text and "fallback" not in text
+    assert "\n1 upload (5.7 MiB" in text and "(1.2 MiB" in text and text.count("MiB ") == 2 and "fallback" not in text
     assert "LazyNdarray of shape (3, 640, 640)" in text and (tmp_path / "monai.png").stat().st_size > 1e5
-    assert float(text.rsplit("average, ")[1].split()[0]) < (0.02 if ON_CUDA else 1e-5)
+    assert float(text.split()[-1]) < (1e-3 if ON_CUDA else 1e-5)
     monkeypatch.setattr(sys, "argv", ["monai_transforms.py", "--help"])
     with pytest.raises(SystemExit):     # in this process: a new one would import torch once more
         runpy.run_path(str(ROOT / "examples" / "monai_transforms.py"), run_name="__main__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_a_tensor_and_the_array_that_it_was_made_of_are_one_memory(door, x):
 def test_torchs_asarray_either_takes_it_for_an_array_or_refuses_it(x):
     # Before Python 3.12 nothing of ours has a buffer, which torch would take for a row of float32, whatever is in it.
     if HAS_BUFFER:
-        with pytest.raises((BufferError, ValueError, RuntimeError, TypeError)):
+        with pytest.warns(UserWarning, match="as_tensor"), pytest.raises((BufferError, ValueError, RuntimeError)):
             torch.asarray(x)
     else:
         assert torch.asarray(x).tolist() == PLAIN.tolist()
@@ -101,6 +102,22 @@ def test_negative_strides_are_refused_with_the_way_out(door, x):
         door(x[::-1])
     assert door(x[::-1].copy()).tolist() == PLAIN[::-1].tolist()
     assert np.from_dlpack(x[::-1], device="cpu").tolist() == PLAIN[::-1].tolist()
+
+
+@pytest.mark.parametrize("make", [lambda x: np.broadcast_to(x, (2, 2, 3)), lambda x: (x.setflags(write=False), x)[1]],
+                         ids=["broadcast", "read-only"])
+def test_a_read_only_array_gives_a_tensor_and_a_warning_where_it_is_shared(make, x):
+    part = make(x)
+    for door in (torch.as_tensor, torch.from_dlpack):
+        with pytest.warns(UserWarning, match="read-only"):
+            tensor = door(part)
+        assert tensor.tolist() == np.asarray(part).tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        copied = torch.tensor(part)
+        assert copied.tolist() == np.asarray(part).tolist()
+        if ON_CUDA:
+            assert part.__cuda_array_interface__["data"][1] is True
 
 
 def test_bytes_between_elements_are_not_rounded():

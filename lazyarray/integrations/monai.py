@@ -29,6 +29,9 @@ from .routers import LARGE
 #: What `routed.Choice` knows MONAI's transforms by.
 MODULE = "monai.transforms"
 
+#: Tensors of at most so many numbers are no pictures.
+FEW = 64
+
 #: Transforms that are called for a tensor, and the name of the last one in a chain that decides for the chain.
 GIVE_TENSORS = ("ToTensor", "ToTensord")
 
@@ -277,11 +280,17 @@ def _to_tensor(call: _Call, original: Callable[..., Any], data: Any, *args: Any,
 
 def _to_numpy(call: _Call, original: Callable[..., Any], data: Any, dtype: Any = None, *args: Any,
               **kwargs: Any) -> Any:
-    """A lazy array is the NumPy array of what is on the device."""
+    """A lazy array is the NumPy array of what is on the device.
+
+    A few numbers (a matrix of coordinates, a shape) are fetched: what is computed with them is for the host.
+    """
+    small = lazytorch.is_tensor(data) and data.numel() <= FEW
+    if small and not data.is_cuda:
+        return original(data, dtype, *args, **kwargs)
     found = call.array(data)
     if not wrap.is_array(found):
         return original(data, dtype, *args, **kwargs)
-    if call.insists:
+    if call.insists or small:
         return original(np.array(wrap.host_of(found, "a transform that works on the host")), dtype, *args, **kwargs)
     if kwargs.get("safe") or len(args) > 1 and args[1]:
         from monai.utils.type_conversion import get_dtype_bound_value

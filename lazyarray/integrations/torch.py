@@ -104,12 +104,8 @@ def plain(tensor: Any) -> Any:
 
 
 def is_on_device(tensor: Any) -> bool:
-    """Whether a tensor within a call of ours lies on the device.
-
-    On the simulated device every tensor is a CPU tensor; those of a few numbers are taken for what would be on the host
-    on CUDA too (shapes, matrices of coordinates).
-    """
-    return tensor.is_cuda or devices.current().name != "cuda" and tensor.device.type == "cpu" and tensor.numel() > 64
+    """Whether a tensor within a call of ours lies on the device. On the simulated device every tensor is a CPU tensor."""
+    return tensor.is_cuda or devices.current().name != "cuda" and tensor.device.type == "cpu"
 
 
 def torch_dtype(dtype: np.dtype) -> Any:
