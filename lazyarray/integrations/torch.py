@@ -104,7 +104,7 @@ def plain(tensor: Any) -> Any:
 
 
 def is_on_device(tensor: Any) -> bool:
-    """Whether a tensor within a call of ours lies on the device. On the simulated device every tensor is a CPU tensor."""
+    """Whether a tensor within a call of ours lies on the device; on the simulated one, every CPU tensor does."""
     return tensor.is_cuda or devices.current().name != "cuda" and tensor.device.type == "cpu"
 
 
