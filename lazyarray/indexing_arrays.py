@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import devices, dispatch, transfer, views, wrap
+from .devices.base import is_negative_zero
 from .errors import NotOnDevice
 from .options import current as current_options
 from .storage import Storage
@@ -311,7 +312,8 @@ def value_for(x: LazyNdarray, target: Any, value: Any, broadcast: bool = True) -
     if host is None or host.ndim == 0:
         filled = np.empty((), dtype)
         filled[()] = value
-        return filled[()]
+        one = filled[()]
+        return device.without_dimensions(one) if isinstance(one, np.inexact) and is_negative_zero(one) else one
     if host is value:
         cast = np.empty(host.shape, dtype)
         try:

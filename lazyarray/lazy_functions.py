@@ -12,6 +12,7 @@ import numpy as np
 
 from . import display, layouts, options, views, wrap
 from .adapters import common, indexing
+from .devices.base import is_negative_zero
 from .errors import NotOnDevice
 from .making_functions import MAKING
 from .storage import Storage
@@ -150,7 +151,7 @@ def nan_to_num(run: Any, /, x: Any, copy: Any = True, nan: Any = 0.0, posinf: An
     y = run.asarray(x)
     d = run.device(y)
     if d.dtype.kind in "fc":
-        given = [v if v is None or isinstance(v, (int, float)) else (
+        given = [v if v is None or isinstance(v, (int, float)) and not is_negative_zero(v) else (
             run.device(v) if run.is_lazy(v) else common.array(run.xp, v)) for v in (nan, posinf, neginf)]
         if any(getattr(v, "dtype", d.dtype).kind == "c" for v in given):
             raise NotOnDevice("complex replacements")

@@ -48,7 +48,7 @@ class LazyScalar:
         """The device array, without dimensions."""
         if self._self_storage is None:
             from . import devices
-            return devices.current().xp.asarray(self._self_value)
+            return devices.current().without_dimensions(self._self_value)
         return wrap.device_of(self).copy()
 
     @property

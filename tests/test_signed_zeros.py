@@ -77,3 +77,17 @@ def test_made_full(value):
     x[...] = value
     for got in (lazyarray.numpy.full((2, 3), value), np.full_like(x, value), x):
         assert np.asarray(got).tobytes() == wanted.tobytes()
+
+
+def test_a_scalar_that_is_known_on_the_host_is_handed_to_device_code_with_its_sign():
+    x = lazyarray.asarray(np.array([-0.0, 1.0]))
+    for scalar in (x[0], next(iter(np.modf(x[0])))):
+        array = lazyarray.asarray(scalar.__wrapped__)
+        assert np.signbit(np.asarray(array)) and array.shape == ()
+
+
+def test_a_scalar_that_is_known_on_the_host_is_handed_to_device_code_with_its_sign():
+    x = lazyarray.asarray(np.array([-0.0, 1.0]))
+    for scalar in (x[0], np.modf(x[0])[0]):
+        array = lazyarray.asarray(scalar.__wrapped__)
+        assert np.signbit(np.asarray(array)) and array.shape == ()

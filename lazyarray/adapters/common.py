@@ -56,7 +56,7 @@ def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
     """``xp.full`` that keeps the sign of zero: see `devices.base.is_negative_zero`."""
     one = np.asarray(value, dtype)
     if one.dtype.kind in "fc" and is_negative_zero(one):
-        return xp.array(xp.broadcast_to(xp.asarray(one), shape))
+        return xp.array(xp.broadcast_to(devices.current().without_dimensions(one[()]), shape))
     return xp.full(shape, one[()], dtype)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from .common import answer_dtype, array, is_device, truth
 from .ufunc import BY_KIND, complex_divide
@@ -193,7 +194,8 @@ def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any =
         x = xp_.ascontiguousarray(x)
     if ys.dtype.kind != "c" and any(isinstance(v, complex) for v in (left, right)):
         raise TypeError("Cannot cast from complex to float64")
-    left, right = (v if v is None or isinstance(v, (int, float, complex)) else array(xp_, v) for v in (left, right))
+    left, right = (v if v is None or isinstance(v, (int, float, complex)) and not is_negative_zero(v) else array(xp_, v)
+                   for v in (left, right))
     if is_device(xp_, period):
         raise NotOnDevice("an array as the period")
     return xp_.interp(x, xp_.ascontiguousarray(xs), xp_.ascontiguousarray(ys), left, right, period)

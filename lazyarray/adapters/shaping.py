@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from . import common
 from .common import (
@@ -190,6 +191,8 @@ def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs
     if mode in ("linear_ramp", "mean") and a.dtype.kind in "iu" or mode in ("reflect", "symmetric", "median"):
         raise NotOnDevice(f"NumPy says what {mode!r} borders of {a.dtype} are")
     kwargs = {k: fetch(v, k) for k, v in kwargs.items()}
+    if any(is_negative_zero(v) for given in kwargs.values() for v in np.ravel(given)):
+        raise NotOnDevice("the device's borders of negative zeros are positive")
     return xp.pad(a, pairs if a.ndim else pad_width, mode, **kwargs)
 
 

@@ -117,8 +117,12 @@ class Device(ABC):
     def assign(self, target: Any, value: Any) -> None:
         """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
         if isinstance(value, np.inexact) and is_negative_zero(value):
-            value = self.xp.asarray(np.asarray(value))
+            value = self.without_dimensions(value)
         target[...] = value
+
+    def without_dimensions(self, value: np.generic) -> Any:
+        """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
+        return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())
 
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:

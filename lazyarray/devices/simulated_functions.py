@@ -128,15 +128,17 @@ def _without_callables(path: str, function: Callable[..., Any]) -> Callable[...,
 
 
 def _filling(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """CuPy clears memory for what equals zero: a negative zero loses its sign."""
+    """CuPy clears memory where a number that it is given equals zero: a negative one loses its sign."""
 
     @functools.wraps(function)
-    def call(first: Any, value: Any, *rest: Any, **options: Any) -> Any:
-        if isinstance(value, (float, complex, np.inexact)) and value == 0 and options.get("where") is None:
-            value = type(value)(0)
-        return function(first, value, *rest, **options)
+    def call(*args: Any, **options: Any) -> Any:
+        return function(*map(_cleared, args), **{name: _cleared(value) for name, value in options.items()})
 
     return call
+
+
+def _cleared(value: Any) -> Any:
+    return type(value)(0) if isinstance(value, (float, complex, np.inexact)) and value == 0 else value
 
 
 def _wrapping(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,7 +163,8 @@ def _wrapping_by_default(path: str, function: Callable[..., Any]) -> Callable[..
 
 ADAPTED = {
     "linalg": _never_singular, "random": _with_dtype, "apply_along_axis": _calling_back,
-    "full": _filling, "full_like": _filling, "copyto": _filling,
+    **dict.fromkeys((
+        "full", "full_like", "copyto", "array", "asarray", "asanyarray", "nan_to_num", "interp", "pad"), _filling),
     "apply_over_axes": _calling_back, "piecewise": _without_callables, "take_along_axis": _wrapping,
     "put_along_axis": _wrapping, "ravel_multi_index": _wrapping_by_default, **rules.FUNCTIONS,
 }  # fmt: skip
@@ -207,6 +210,8 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
 
 def _uploaded(value: Any) -> Any:
     if isinstance(value, np.ndarray) and not exports(value):
+        if not value.ndim and value.dtype.kind in "fc":
+            value = np.asarray(_cleared(value[()]))
         return wrap_new(value.astype(value.dtype.newbyteorder("=")))
     if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
         return type(value)(_uploaded(item) for item in value)

@@ -99,7 +99,10 @@ def put(array: Any, index: Any, value: Any) -> None:
     index, arrays = normalised(index)
     if arrays:
         if not isinstance(value, SimulatedArrayBase):
-            value = wrap_new(np.array(value, dtype=array.dtype))
+            value = np.array(value, dtype=array.dtype)
+            if not value.ndim and value == 0:
+                value = np.zeros((), array.dtype)       # CuPy clears memory: a negative zero loses its sign
+            value = wrap_new(value)
         launch(_scatter, (array, index, value), {}, (array,))
         return
     target = launch(operator.getitem, (array, index), {}, ())
