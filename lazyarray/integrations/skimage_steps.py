@@ -161,6 +161,17 @@ def as_list(result: Any, given: dict[str, Any]) -> Any:
     return list(result)
 
 
+def last_is_float(result: Any, given: dict[str, Any]) -> Any:
+    """A pair whose second item is a Python number."""
+    return result[0], float(result[1])
+
+
+def shifts(result: Any, given: dict[str, Any]) -> Any:
+    """An array of shifts, where cuCIM gives a tuple."""
+    kind = np.float32 if given["reference_image"].dtype.char in "efF" else np.float64
+    return (devices.current().xp.asarray(list(result[0]), dtype=kind), *result[1:])
+
+
 def labels(result: Any, given: dict[str, Any]) -> Any:
     """Labels are as wide as indexes, unless the image is boolean."""
     if given["label_image"].dtype.kind == "b":
@@ -188,6 +199,22 @@ def dimensions(name: str, most: int, but: str = "") -> Condition:
         return None if np.ndim(value) <= most or value.dtype.char in but else f"cuCIM takes {np.ndim(value)} dimensions"
 
     return condition
+
+
+def order_is_not(*orders: int) -> Condition:
+    """Some orders of interpolation are done otherwise, or are warned of."""
+    def condition(given: dict[str, Any]) -> str | None:
+        order = (given | given.get("kwargs", {})).get("order")
+        return f"cuCIM interpolates otherwise with order={order}" if order in orders else None
+
+    return condition
+
+
+def keeps_dtype(given: dict[str, Any]) -> str | None:
+    """A range of numbers makes an image one of floating point."""
+    if isinstance(given.get("out_range"), (tuple, list)) and given["image"].dtype.char in SMALL:
+        return "cuCIM gives single precision for this range"
+    return None
 
 
 def no_negative_axis(given: dict[str, Any]) -> str | None:

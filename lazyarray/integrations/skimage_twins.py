@@ -12,49 +12,72 @@ from . import skimage_steps as steps
 from .skimage_steps import Prepared
 from .twins import Tolerance, Twin
 
+_WIDE = "ilqILQfdFD"
+"""Dtypes of images that cuCIM computes with in the precision that scikit-image does: no small integers, no float16."""
+
+_ALL = "?bhBH" + _WIDE
+_FLOATS = "fdFD"
+
 
 def _twins(module: str, names: str, **bounds: Any) -> dict[str, Twin]:
     kind = Prepared if bounds.keys() & {"before", "after"} else Twin
+    bounds = {"dtypes": _ALL, "tolerance": _TOLERANCE} | bounds
     return {f"skimage.{module}.{name}": kind(f"skimage.{module}.{name}", f"cucim.skimage.{module}.{name}", **bounds)
             for name in names.split()}
 
 
-_LOOSE = Tolerance(single=1e-4, double=1e-8)
+_TOLERANCE = Tolerance(single=1e-5, double=1e-8)
+"""Sums in another order, and Fourier transforms."""
 
 _COLOR = (
-    _twins("color",
-           "deltaE_cie76 deltaE_ciede94 gray2rgb gray2rgba lab2lch lab2rgb lab2xyz lch2lab luv2rgb luv2xyz xyz2lab "
-           "xyz2luv xyz2rgb ycbcr2rgb ydbdr2rgb yiq2rgb ypbpr2rgb yuv2rgb convert_colorspace rgba2rgb rgbcie2rgb")
+    _twins("color", "gray2rgb gray2rgba rgba2rgb")
+    | _twins("color", "deltaE_cie76 deltaE_ciede94 lab2lch lch2lab", dtypes=_WIDE)
+    | _twins("color", "convert_colorspace", before=steps.scaled("arr"))
+    | _twins("color", "lab2rgb lab2xyz", before=steps.scaled("lab"))
+    | _twins("color", "luv2rgb luv2xyz", before=steps.scaled("luv"))
+    | _twins("color", "xyz2lab xyz2luv xyz2rgb", before=steps.scaled("xyz"))
+    | _twins("color", "ycbcr2rgb", dtypes=_FLOATS)
+    | _twins("color", "ydbdr2rgb", before=steps.scaled("ydbdr"))
+    | _twins("color", "yiq2rgb", before=steps.scaled("yiq"))
+    | _twins("color", "ypbpr2rgb", before=steps.scaled("ypbpr"))
+    | _twins("color", "yuv2rgb", before=steps.scaled("yuv"))
+    | _twins("color", "rgbcie2rgb", before=steps.scaled("rgbcie"))
     | _twins("color",
-             "rgb2gray rgb2hed rgb2hsv rgb2lab rgb2luv rgb2rgbcie rgb2xyz rgb2ycbcr rgb2ydbdr rgb2yiq rgb2ypbpr "
-             "rgb2yuv separate_stains", before=steps.scaled("rgb"))
-    | _twins("color", "hed2rgb", before=steps.scaled("hed"))
+             "rgb2gray rgb2hsv rgb2lab rgb2luv rgb2rgbcie rgb2xyz rgb2ycbcr rgb2ydbdr rgb2yiq rgb2ypbpr rgb2yuv",
+             before=steps.scaled("rgb"))
     | _twins("color", "hsv2rgb", before=steps.scaled("hsv"))
-    | _twins("color", "combine_stains", before=steps.scaled("stains"))
+    # scikit-image's matrices of stains are double, and make the result so.
+    | _twins("color", "rgb2hed separate_stains", before=steps.scaled("rgb"), dtypes=_ALL.replace("f", ""))
+    | _twins("color", "hed2rgb", before=steps.scaled("hed"), dtypes=_ALL.replace("f", ""))
+    | _twins("color", "combine_stains", before=steps.scaled("stains"), dtypes=_ALL.replace("f", ""))
 )
 _EXPOSURE = (
-    _twins("exposure", "adjust_gamma adjust_log adjust_sigmoid histogram is_low_contrast match_histograms")
-    | _twins("exposure", "cumulative_distribution", dtypes="?bhilqBHILQdFD")
-    | _twins("exposure", "equalize_hist", dtypes="ilqILQefd")
-    | _twins("exposure", "equalize_adapthist", before=steps.scaled("image"), tolerance=_LOOSE)
-    | _twins("exposure", "rescale_intensity", dtypes="ilqILQefdFD")
+    _twins("exposure", "adjust_log histogram is_low_contrast")
+    | _twins("exposure", "adjust_gamma", dtypes="?Bfd")
+    | _twins("exposure", "adjust_sigmoid", dtypes="?bhiBHIfd")
+    | _twins("exposure", "match_histograms", dtypes=_WIDE)
+    | _twins("exposure", "cumulative_distribution", dtypes=_ALL.replace("f", ""))
+    | _twins("exposure", "equalize_hist", dtypes=_WIDE)
+    | _twins("exposure", "equalize_adapthist", before=steps.scaled("image"))
+    | _twins("exposure", "rescale_intensity", dtypes="?bhiBHIfd", conditions=(steps.keeps_dtype,))
 )
 _FEATURE = (
-    _twins("feature", "blob_dog blob_doh blob_log hessian_matrix_det structure_tensor", before=steps.scaled("image"))
-    | _twins("feature", "daisy", before=steps.scaled("image"))
-    | _twins("feature", "corner_foerstner corner_harris corner_shi_tomasi shape_index multiscale_basic_features",
-             before=steps.scaled("image"))
+    _twins("feature",
+           "blob_dog blob_doh blob_log corner_foerstner corner_harris corner_shi_tomasi daisy hessian_matrix_det "
+           "shape_index structure_tensor", before=steps.scaled("image"))
+    | _twins("feature", "hessian_matrix", before=steps.scaled("image"), lacks={"use_gaussian_derivatives": (True,)})
     | _twins("feature", "corner_kitchen_rosenfeld", before=steps.kept("image"))
     | _twins("feature", "canny", before=steps.thresholds_of_canny)
-    | _twins("feature", "hessian_matrix", before=steps.scaled("image"), lacks={"use_gaussian_derivatives": (True,)})
+    | _twins("feature", "multiscale_basic_features", dtypes=_FLOATS)
     | _twins("feature", "corner_peaks hessian_matrix_eigvals peak_local_max structure_tensor_eigenvalues")
 )
-_EDGES = ("farid farid_h farid_v laplace prewitt prewitt_h prewitt_v roberts roberts_neg_diag roberts_pos_diag scharr "
-          "scharr_h scharr_v sobel sobel_h sobel_v")
 _FILTERS = (
-    _twins("filters", _EDGES, before=steps.scaled("image"))
-    | _twins("filters", "difference_of_gaussians", before=steps.scaled("image"))
-    | _twins("filters", "butterworth frangi hessian meijering sato", before=steps.kept("image"))
+    _twins("filters", "farid prewitt scharr sobel", before=steps.scaled("image"), lacks={"cval": None})
+    | _twins("filters",
+             "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts roberts_neg_diag "
+             "roberts_pos_diag scharr_h scharr_v sobel_h sobel_v", before=steps.scaled("image"))
+    | _twins("filters", "butterworth frangi meijering sato", before=steps.kept("image"))
+    | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
     | _twins("filters", "threshold_niblack", before=steps.kept("image"))
@@ -62,9 +85,15 @@ _FILTERS = (
     | _twins("filters", "threshold_sauvola", before=steps.range_of_sauvola)
     | _twins("filters", "threshold_li", lacks={"initial_guess": None, "iter_callback": None})
     | _twins("filters",
-             "apply_hysteresis_threshold gabor rank_order threshold_isodata threshold_mean threshold_minimum "
+             "apply_hysteresis_threshold rank_order threshold_isodata threshold_mean threshold_minimum "
              "threshold_multiotsu threshold_otsu threshold_triangle threshold_yen")
     | _twins("filters", "median", writes=("out",))
+)
+_RANK = (
+    _twins("filters.rank", "autolevel enhance_contrast gradient minimum", dtypes="B", writes=("out",),
+           conditions=(steps.dimensions("image", 3),))
+    | _twins("filters.rank", "autolevel_percentile enhance_contrast_percentile percentile threshold_percentile",
+             dtypes="B", writes=("out",), conditions=(steps.dimensions("image", 2),))
 )
 _MEASURE = (
     _twins("measure", "centroid inertia_tensor moments moments_central", before=steps.kept("image"))
@@ -72,11 +101,12 @@ _MEASURE = (
     | _twins("measure", "label", after=steps.labels, conditions=(steps.dimensions("label_image", 3, "?"),))
     | _twins("measure", "regionprops", adapter="skimage_regions:regions")
     | _twins("measure", "block_reduce", conditions=(steps.numpy_function("func"),))
-    | _twins("measure", "blur_effect", before=steps.scaled("image"), conditions=(steps.numpy_function("reduce_func"),))
     | _twins("measure", "profile_line", conditions=(steps.numpy_function("reduce_func"),))
+    | _twins("measure", "manders_overlap_coeff", dtypes="?fd")
+    | _twins("measure", "pearson_corr_coeff", after=steps.last_is_float)
     | _twins("measure",
-             "euler_number intersection_coeff manders_coloc_coeff manders_overlap_coeff moments_coords moments_hu "
-             "pearson_corr_coeff perimeter perimeter_crofton shannon_entropy")
+             "euler_number intersection_coeff manders_coloc_coeff moments_coords moments_hu perimeter "
+             "perimeter_crofton shannon_entropy")
 )
 _METRICS = (
     _twins("metrics",
@@ -87,15 +117,17 @@ _METRICS = (
 )
 _MORPHOLOGY = (
     _twins("morphology",
-           "black_tophat closing convex_hull_object dilation erosion isotropic_closing isotropic_dilation "
-           "isotropic_erosion isotropic_opening local_maxima local_minima opening remove_small_holes "
-           "remove_small_objects thin white_tophat", writes=("out",))
+           "black_tophat closing convex_hull_object dilation erosion isotropic_dilation local_maxima local_minima "
+           "opening remove_small_holes remove_small_objects thin white_tophat", writes=("out",))
     | _twins("morphology", "convex_hull_image", after=steps.as_dtype(bool))
-    | _twins("morphology", "medial_axis", lacks={"return_distance": (True,)})
     | _twins("morphology", "reconstruction", before=steps.kept("seed", "mask"))
     | _twins("morphology", "h_maxima h_minima")
 )
-_REGISTRATION = _twins("registration", "optical_flow_ilk optical_flow_tvl1", tolerance=_LOOSE)
+_REGISTRATION = (
+    _twins("registration", "optical_flow_ilk optical_flow_tvl1")
+    | _twins("registration", "phase_cross_correlation", after=steps.shifts,
+             lacks={"reference_mask": None, "moving_mask": None})
+)
 _RESTORATION = (
     _twins("restoration", "denoise_tv_chambolle", before=steps.scaled("image"))
     | _twins("restoration", "richardson_lucy wiener", before=steps.kept("image", "psf"))
@@ -104,15 +136,15 @@ _RESTORATION = (
 _SEGMENTATION = (
     _twins("segmentation", "clear_border find_boundaries", writes=("out",))
     | _twins("segmentation", "chan_vese", before=steps.kept("image"))
-    | _twins("segmentation", "inverse_gaussian_gradient mark_boundaries", before=steps.scaled("image"))
+    | _twins("segmentation", "inverse_gaussian_gradient", dtypes=_FLOATS)
     | _twins("segmentation", "join_segmentations", lacks={"return_mapping": (True,)})
-    | _twins("segmentation", "morphological_chan_vese morphological_geodesic_active_contour",
-             lacks={"iter_callback": None})
-    | _twins("segmentation", "random_walker", before=steps.scaled("data"), tolerance=_LOOSE)
+    | _twins("segmentation", "morphological_geodesic_active_contour", lacks={"iter_callback": None})
 )
 _TRANSFORM = (
-    _twins("transform", "rescale resize rotate swirl warp_polar", before=steps.interpolated)
-    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array,))
+    _twins("transform", "rescale resize", before=steps.interpolated)
+    | _twins("transform", "swirl warp_polar", before=steps.interpolated, conditions=(steps.order_is_not(2),))
+    | _twins("transform", "rotate", before=steps.interpolated, conditions=(steps.order_is_not(2, 3),))
+    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, steps.order_is_not(2, 3)))
     | _twins("transform", "pyramid_expand pyramid_reduce resize_local_mean", before=steps.ranged)
     | _twins("transform", "pyramid_gaussian pyramid_laplacian", before=steps.ranged, adapter="skimage_regions:levels")
     | _twins("transform", "downscale_local_mean integral_image integrate")
@@ -151,10 +183,18 @@ _OTHERWISE = {
     "differs where image or template are constant": "feature.match_template",
     "writes into its argument": "measure.moments_coords_central",
     "has zeros where scikit-image has nan": "measure.moments_normalized",
-    "has another error and phase": "registration.phase_cross_correlation",
+    "differs by several percent": "measure.blur_effect segmentation.random_walker segmentation.mark_boundaries "
+                                  "segmentation.morphological_chan_vese filters.hessian",
+    "differs at the border": "morphology.isotropic_closing morphology.isotropic_erosion morphology.isotropic_opening "
+                             + " ".join(f"filters.rank.{name}" for name in (
+                                 "entropy equalize geometric_mean majority mean mean_bilateral mean_percentile median "
+                                 "modal noise_filter pop pop_bilateral pop_percentile subtract_mean "
+                                 "subtract_mean_percentile sum sum_bilateral sum_percentile threshold").split()),
+    "has not been compared": "filters.correlate_sparse filters.rank.gradient_percentile filters.rank.maximum "
+                             "measure.regionprops_table",
     "decides otherwise between equally near labels": "segmentation.expand_labels",
     "returns maps of its own": "segmentation.relabel_sequential",
-    "draws other random numbers": "restoration.unsupervised_wiener util.random_noise",
+    "draws other random numbers": "morphology.medial_axis restoration.unsupervised_wiener util.random_noise",
     "returns a sparse matrix": "metrics.contingency_table",
     "calls a function of the caller": "filters.filter_forward filters.filter_inverse filters.wiener "
                                         "restoration.calibrate_denoiser restoration.denoise_invariant",
@@ -174,6 +214,6 @@ for _name in ("morphology.flood_fill", "segmentation.flood_fill"):
     HOST_ONLY |= _twins(*_name.rsplit(".", 1), reason="cuCIM has no such function", writes=("image",))
 
 TWINS: dict[str, Twin] = (
-    _COLOR | _EXPOSURE | _FEATURE | _FILTERS | _MEASURE | _METRICS | _MORPHOLOGY | _REGISTRATION | _RESTORATION
+    _COLOR | _EXPOSURE | _FEATURE | _FILTERS | _RANK | _MEASURE | _METRICS | _MORPHOLOGY | _REGISTRATION | _RESTORATION
     | _SEGMENTATION | _TRANSFORM | _UTIL | HOST_ONLY
 )
