@@ -81,7 +81,7 @@ def _integers(xp: Any, n: int, head: np.ndarray) -> Any:
         array *= np.array(delta % 2**64, np.uint64).astype(wide)[()]
     if n and first:
         array += wide.type(first)
-    return array.astype(head.dtype, copy=False)
+    return array if wide == head.dtype else array.astype(head.dtype)
 
 
 def _floats(xp: Any, n: int, head: np.ndarray) -> Any:

@@ -15,7 +15,7 @@ from . import devices, dispatch, host, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
-from .wrap import new_array, new_scalar
+from .wrap import device_of, new_array, new_scalar
 from .writable import may_write
 
 if TYPE_CHECKING:
@@ -90,22 +90,33 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call whose plan is known and whose operands are ready, else None."""
     array_type = wrap._array_type
     x = inputs[0]
-    if type(x) is not array_type or (a := x._self_array) is None or not a._c_contiguous:
-        return None     # what is laid out otherwise gives results that are
+    if type(x) is not array_type:
+        return None
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
     if not storage.quiet or storage.stream is not stream and storage.stream != stream:
         return None
+    if (a := x._self_array) is None:
+        a = device_of(x)        # a view that was made just now
+    turned = not a._c_contiguous
+    if turned and not a._f_contiguous:
+        return None     # what is laid out in yet another order gives results that are
     if len(inputs) == 2:
         y = inputs[1]
         if type(y) is array_type:
-            if (b := y._self_array) is None or not b._c_contiguous:
-                return None
-            plan = PLANS.get((ufunc, a.dtype, b.dtype))
             other = y._self_storage
             if not other.quiet or other.stream is not stream and other.stream != stream:
                 return None
+            if (b := y._self_array) is None:
+                b = device_of(y)
+            if turned:
+                if not b._f_contiguous or a.shape != b.shape:
+                    return None
+                b = b.T
+            elif not b._c_contiguous:
+                return None
+            plan = PLANS.get((ufunc, a.dtype, b.dtype))
         else:
             plan = PLANS.get((ufunc, a.dtype, type(y)))
             if plan is None:
@@ -121,11 +132,15 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         return None
     if plan is None or device.count > 1 and not device.on_current(a):
         return None
+    if turned:
+        a = a.T         # as it lies in memory
     try:
         result = plan(a) if b is None else plan(a, b)
     except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
         return None
-    if not result.ndim:
+    if turned:
+        result = result.T
+    elif not result.ndim:
         return new_scalar(Storage(device, result, stream), None, result)
     return new_array(Storage(device, result, stream), None, result)
 

@@ -55,7 +55,7 @@ class Device(ABC):
     xp : module or namespace
         Has NumPy's functions at NumPy's dotted paths, as far as the device has them.
     array_type : type
-        The class of device arrays. They have the attributes of NumPy's, and `_c_contiguous`.
+        The class of device arrays. They have the attributes of NumPy's, `_c_contiguous` and `_f_contiguous`.
     faults : tuple of type
         Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
         `TransferError`.  Running NumPy on the host instead would hide them.

@@ -107,6 +107,7 @@ class SimulatedArray(SimulatedArrayBase):
     nbytes = property(lambda self: self._view.nbytes)
     strides = property(lambda self: self._view.strides)
     _c_contiguous = property(lambda self: self._view.flags.c_contiguous)  # CuPy's, which needs no object for it
+    _f_contiguous = property(lambda self: self._view.flags.f_contiguous)
     flags = property(lambda self: Flags(self._view.flags, self._view is self._memory.root))
     data = property(MemoryPointer)
     T = property(lambda self: make(self._view.T, self._memory))
