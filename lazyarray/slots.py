@@ -28,7 +28,7 @@ def index_is_no_sequence(kind: type) -> None:
     """
     if sys.implementation.name != "cpython" or sys.version_info >= (3, 16):
         return
-    instance = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     methods = ctypes.c_void_p.from_address(id(kind) + object.__basicsize__ + _AS_SEQUENCE * _POINTER).value
     if not is_sequence(instance) or kind.__flags__ & 1 << 9 == 0 or not methods:    # 1 << 9: a class made by Python
         return
