@@ -12,11 +12,11 @@ from . import skimage_steps as steps
 from .skimage_steps import Prepared
 from .twins import Tolerance, Twin
 
-_WIDE = "ilqILQfdFD"
+_WIDE = "ilqILQfd"
 """Dtypes of images that cuCIM computes with in the precision that scikit-image does: no small integers, no float16."""
 
 _ALL = "?bhBH" + _WIDE
-_FLOATS = "fdFD"
+_FLOATS = "fd"
 
 
 def _twins(module: str, names: str, **bounds: Any) -> dict[str, Twin]:
@@ -76,7 +76,8 @@ _FILTERS = (
     | _twins("filters",
              "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts roberts_neg_diag "
              "roberts_pos_diag scharr_h scharr_v sobel_h sobel_v", before=steps.scaled("image"))
-    | _twins("filters", "butterworth frangi meijering sato", before=steps.kept("image"))
+    | _twins("filters", "butterworth", before=steps.kept("image"), dtypes=_ALL + "FD")
+    | _twins("filters", "frangi meijering sato", before=steps.kept("image"))
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
@@ -90,10 +91,10 @@ _FILTERS = (
     | _twins("filters", "median", writes=("out",))
 )
 _RANK = (
-    _twins("filters.rank", "autolevel enhance_contrast gradient minimum", dtypes="B", writes=("out",),
+    _twins("filters.rank", "autolevel enhance_contrast gradient minimum", dtypes="?B", writes=("out",),
            conditions=(steps.dimensions("image", 3),))
     | _twins("filters.rank", "autolevel_percentile enhance_contrast_percentile percentile threshold_percentile",
-             dtypes="B", writes=("out",), conditions=(steps.dimensions("image", 2),))
+             dtypes="?B", writes=("out",), conditions=(steps.dimensions("image", 2),))
 )
 _MEASURE = (
     _twins("measure", "centroid inertia_tensor moments moments_central", before=steps.kept("image"))
@@ -125,7 +126,7 @@ _MORPHOLOGY = (
 )
 _REGISTRATION = (
     _twins("registration", "optical_flow_ilk optical_flow_tvl1")
-    | _twins("registration", "phase_cross_correlation", after=steps.shifts,
+    | _twins("registration", "phase_cross_correlation", after=steps.shifts, dtypes=_ALL + "FD",
              lacks={"reference_mask": None, "moving_mask": None})
 )
 _RESTORATION = (
