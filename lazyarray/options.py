@@ -44,6 +44,9 @@ class Options:
     pool_bytes : int or None
         Page-locked host memory at most, in bytes; what is over it is ordinary memory, whose copies are slower. None: a
         quarter of the machine's memory.
+    defer_from : int or None
+        Element-wise work whose result has at least so many bytes is recorded, and computed in one kernel when a value
+        is needed. None: each operator is computed at once.
     lazy : bool
         False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
         `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no host arrays are routed to the device, so
@@ -58,6 +61,7 @@ class Options:
     write_tracking: Tracking = "auto"
     min_bytes: int = 0
     pool_bytes: int | None = None
+    defer_from: int | None = 1 << 20
     lazy: bool = True
 
     def __post_init__(self) -> None:
@@ -65,9 +69,9 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")
-        for name, least in (("bulk_reads", 1), ("min_bytes", 0), ("pool_bytes", 0)):
+        for name, least in (("bulk_reads", 1), ("min_bytes", 0), ("pool_bytes", 0), ("defer_from", 0)):
             value = getattr(self, name)
-            if value is None and name == "pool_bytes":
+            if value is None and name in ("pool_bytes", "defer_from"):
                 continue
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{name} must be an int, not {value!r}")

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, sharing, transfer, views
+from . import compact, loans, readers, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -68,6 +68,8 @@ class Storage:
     reads = 0                   # elements fetched one by one since the last write
     writes = 0                  # by device code, for who puts off a look at the bytes
     compacts: compact.Compacts | None = None
+    pending: Any = None         # the fusion.graph.Node that will give the bytes, while they are not computed
+    readers: Any = None         # nodes that read the bytes, when they are computed
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
     _resident: tuple | None = None      # (view, alias) of the last buffer that was asked for
     _block = None
@@ -110,7 +112,7 @@ class Storage:
     @property
     def nbytes(self) -> int:
         if self._nbytes is None:
-            self._nbytes = self.block.nbytes
+            self._nbytes = self.block.nbytes if self.pending is None else self._root_view.nbytes
         return self._nbytes
 
     def _offset(self, view: np.ndarray) -> int:
@@ -120,6 +122,8 @@ class Storage:
     def block(self) -> Any:
         """The device home as a flat array of bytes; allocated on first use if born on the host."""
         if self._block is None:
+            if self.pending is not None:
+                self.pending.compute()
             if self.root is None:
                 self._block = self.device.empty((self.nbytes,), _u8)
                 self.stream = self.device.stream()
@@ -130,6 +134,8 @@ class Storage:
 
     def root_outline(self) -> np.ndarray:
         """The outline of the device array that the storage was made of."""
+        if self._root_view is not None:
+            return self._root_view
         root = self.root
         if not root.flags.c_contiguous:
             self.block  # noqa: B018  settles the root's offset
@@ -138,7 +144,9 @@ class Storage:
 
     @property
     def state(self) -> str:
-        """"device", "host" or "both": where the bytes are current, as far as is known without looking."""
+        """"device", "host", "both" or "pending": where the bytes are current, as far as is known without looking."""
+        if self.pending is not None:
+            return "pending"
         if self._block is None and self.root is None:
             return "host"
         if self.mirror is None or not self.mirror.full:
@@ -153,6 +161,8 @@ class Storage:
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the device that holds the bytes is the current one, on machines with several."""
         device = self.device
+        if device.count > 1 and self.pending is not None:
+            self.pending.compute()
         if device.count == 1 or self._block is None and self.root is None:
             return _here
         return device.on(device.device_of(self.block if self.root is None else self.root))
@@ -162,10 +172,15 @@ class Storage:
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         """The device array of `view`, current. `array`: it, if the caller has it already."""
         if not self.quiet:
-            with self.lock:
-                self._settle_device(Ranges.span(*views.extent(view)), view, why)
+            if self.pending is not None:
+                self.pending.compute()
+            if not self.quiet:
+                with self.lock:
+                    self._settle_device(Ranges.span(*views.extent(view)), view, why)
         self.join()
-        return self.device_view(view) if array is None else array
+        if array is not None:
+            return array
+        return self.root if view is self._root_view and self.root is not None else self.device_view(view)
 
     def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Writing:
         """Context in which the device array of `view` (its value) may be written.
@@ -178,7 +193,7 @@ class Storage:
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
         if view.size == 0:
-            return _empty(view)
+            return views.without_elements(view)
         with self.lock:
             if compact.is_sparse(self, view):
                 return self._compact(view, why)
@@ -188,7 +203,7 @@ class Storage:
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
         if view.size == 0:
-            return _empty(view)
+            return views.without_elements(view)
         with self._lock or self.lock:
             if compact.is_sparse(self, view):
                 return self._compact(view, why).view()
@@ -199,7 +214,7 @@ class Storage:
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
         if view.size == 0:
-            return memoryview(_empty(view))
+            return memoryview(views.without_elements(view))
         resident = self._resident
         if resident is not None and resident[0] is view and self.mirror.full and not (self.loans or self.foreign):
             return memoryview(resident[1])
@@ -219,23 +234,27 @@ class Storage:
     def lend_device(self, view: np.ndarray, why: str) -> Any:
         """A device array of `view` for GPU code that may write through it, now or later."""
         with self.lock:
-            array = self.read_device(view, why=why)
-            lent, token = self.device.lend(array)
-            self.note_loan(weakref.ref(token))
-            return lent
+            return loans.lend(self, view, why)
 
     def note_loan(self, token: weakref.ref[Any]) -> None:
         """GPU code may write to the device memory for as long as a loan's token lives."""
         with self.lock:
-            self.loans += (token,)
-            if sharing.partners:
-                self.quiet = False
-                sharing.let_partners_wait(self.device)
-            if self.mirror is not None:
-                self.mirror.track_exactly()
-            sharing.register(self)
+            loans.note(self, token)
 
     # -- how -------------------------------------------------------------------------------
+
+    def before_change(self) -> None:
+        """The bytes are about to change: they are computed, and so is what was recorded to read them."""
+        if self.pending is not None:
+            self.pending.compute()
+        if self.readers is not None:
+            readers.changing(self)
+
+    def computed(self, array: Any, stream: Any, read_by: Any) -> None:
+        """The pending bytes are there: `array`, written on `stream`. `read_by`: recorded work that still reads them."""
+        self.root, self.stream, self.readers = array, stream, read_by
+        self.pending = None
+        self.quiet = True       # last: until then other threads take the slow way
 
     def device_view(self, view: np.ndarray) -> Any:
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
@@ -271,6 +290,8 @@ class Storage:
                 self.ahead = self.ahead | written
 
     def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY) -> None:
+        if self.pending is not None:
+            self.pending.compute()
         mirror = self.mirror
         if mirror is not None:
             self._collect()
@@ -283,35 +304,17 @@ class Storage:
             if needed:
                 self._upload(needed, view, why)
             if mirror.lent and (self.loans or self.foreign):
-                self._distrust(view)
+                loans.distrust(self, view)
         self._update_quiet()
 
     def _update_quiet(self) -> None:
         busy = self.compacts or self.mirror is not None and (self.ahead or self.mirror.lent)
         self.quiet = not busy and not sharing.is_watched(self)
 
-    def _distrust(self, view: np.ndarray) -> None:
-        """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
-
-        Which of two writes to one byte came last can't be known where both were made behind our back.
-        A loan whose holder is gone ends here, since it is only now that nothing can follow.
-        """
-        alive = tuple(ref for ref in self.loans if ref() is not None)
-        mirror = self.mirror
-        if mirror is not None:
-            self._collect()
-            if self.ahead:
-                self._upload(self.ahead, view, "an alias was written")
-            mirror.invalidate(mirror.valid)
-            whole = views.outline((self.nbytes,), _u8)
-            self._refresh(Ranges.span(0, self.nbytes), whole)
-            if self.compacts:
-                self.compacts.refresh(whole)
-        self.loans = alive
-
     def _upload(self, ranges: Ranges, view: np.ndarray, why: str) -> None:
         self._check_usable()
         block = self.block
+        self.before_change()
         with self.place():
             self.join_all()
             transfer.upload(self.device, block, self.mirror, ranges, view, why)
@@ -327,7 +330,7 @@ class Storage:
             return      # whatever aliases wrote, they wrote it here
         if self.loans or self.foreign:
             mirror.track_exactly()
-            self._distrust(view)
+            loans.distrust(self, view)
         elif self.compacts:
             self._settle_device(Ranges.EMPTY, view, why)
         else:
@@ -361,7 +364,7 @@ class Storage:
         """The compact array of a sparse view: read-only, and refreshed when the view is written."""
         source = self.read_device(view, why=why)
         if self.loans or self.foreign:
-            self._distrust(view)
+            loans.distrust(self, view)
         if self.compacts is None:
             self.compacts = compact.Compacts(self)
         self.quiet = False      # until nobody holds a compact array
@@ -391,10 +394,3 @@ class Storage:
         reason = self.device.usable()
         if reason is not None:
             raise DeviceUnavailableError(reason)
-
-
-def _empty(view: np.ndarray) -> np.ndarray:
-    """A host array without elements, as writable as the view."""
-    array = np.empty(view.shape, view.dtype)
-    array.flags.writeable = writeable(view)
-    return array

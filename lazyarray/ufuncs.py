@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, host, ufunc_methods, wrap
+from . import devices, dispatch, host, recording, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
@@ -27,8 +27,12 @@ _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 def array_ufunc(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
-    if not kwargs and method == "__call__" and (result := _quick(ufunc, inputs)) is not None:
-        return result
+    if not kwargs and method == "__call__":
+        result = recording.quick(ufunc, inputs)
+        if result is None:
+            result = _quick(ufunc, inputs)
+        if result is not None:
+            return result
     return call(x, ufunc, method, inputs, kwargs)
 
 
@@ -37,7 +41,9 @@ def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tupl
     """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict."""
     if method == "__call__":
         if not kwargs:
-            result = _quick(ufunc, inputs)
+            result = recording.quick(ufunc, inputs)
+            if result is None:
+                result = _quick(ufunc, inputs)
         elif len(kwargs) == 1 and len(inputs) == 2 and "out" in kwargs:
             result = _quick_in_place(ufunc, inputs, kwargs["out"])
         else:
@@ -152,7 +158,7 @@ def _quick_in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, .
     if type(x) is not array_type or len(outs) != 1 or outs[0] is not x or (a := x._self_array) is None:
         return None
     storage, outline = x._self_storage, x._self_outline
-    if storage.mirror is not None or outline is not None and not may_write(outline):
+    if storage.mirror is not None or storage.readers is not None or outline is not None and not may_write(outline):
         return None
     device = storage.device
     stream = device.stream()

@@ -28,14 +28,14 @@ _ndarray = np.ndarray
 _RESHAPE_HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
-def outline(shape: Any, dtype: Any, strides: Any = None, offset: int = 0) -> np.ndarray:
-    """An outline `offset` bytes into a storage; C-contiguous without `strides`.
+def outline(shape: Any, dtype: Any, strides: Any = None, offset: int = 0, order: Any = "C") -> np.ndarray:
+    """An outline `offset` bytes into a storage; contiguous in `order` without `strides`.
 
     One without elements has the strides of a new array: zeros.
     """
     if 0 in shape:
         strides = (0,) * len(shape)
-    return _ndarray(shape, dtype, _memory, offset, strides)
+    return _ndarray(shape, dtype, _memory, offset, strides, order)
 
 
 def is_dtype_class(dtype: Any) -> bool:
@@ -47,6 +47,13 @@ def as_dtype(dtype: Any) -> np.dtype:
     """The dtype that ``dtype=`` asks for. NumPy's functions take a class of dtypes for the plain one of its kind,
     where ``np.dtype`` takes it for object, as any class."""
     return np.empty(0, dtype).dtype if is_dtype_class(dtype) else np.dtype(dtype)
+
+
+def without_elements(view: np.ndarray) -> np.ndarray:
+    """A host array for an outline that has no elements, as writable as the outline."""
+    array = np.empty(view.shape, view.dtype)
+    array.flags.writeable = writeable(view)
+    return array
 
 
 def offset_of(view: np.ndarray) -> int:

@@ -45,6 +45,7 @@ class HostStorage:
     __slots__ = ("device", "reads", "replaced", "__weakref__")
 
     state = "host"
+    pending = readers = None
     place = contextlib.nullcontext
     quiet = False
     stream = None
@@ -56,6 +57,9 @@ class HostStorage:
         self.device = device
         self.reads = 0
         self.replaced = None
+
+    def before_change(self) -> None:
+        """Nothing is recorded that reads host arrays."""
 
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         raise NotOnDevice(f"the device holds no {view.dtype}")

@@ -44,6 +44,7 @@ class Writing(contextlib.AbstractContextManager):
     def _opened(self) -> Any:
         """The device array, up to date, once nobody else writes or reads it."""
         storage, view = self.storage, self.view
+        storage.before_change()
         if self.lock is not None:
             overwritten = Ranges.EMPTY
             if self.overwrite:

@@ -28,6 +28,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(pytest_plugin)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _everything_is_deferred() -> Iterator[None]:
+    """Arrays of tests are small; what holds for recorded work is to be seen on them all the same."""
+    import lazyarray
+
+    before = lazyarray.options.set(defer_from=0)
+    yield
+    lazyarray.options.set(defer_from=before.defer_from)
+
+
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
     """Fallback warnings come once per process; a test must not depend on which tests ran before it."""

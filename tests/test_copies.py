@@ -1,4 +1,4 @@
-"""Copies of every size arrive whole, whoever owns the host memory; and CUDA's copies are tried on a CUDA made of memory."""
+"""Copies of every size arrive whole, whoever owns the host memory; CUDA's are also tried on a CUDA made of memory."""
 from __future__ import annotations
 
 import ctypes

@@ -18,10 +18,11 @@ class TrackedMachine(Machine):
 
     library = Library()
     write_tracking = "auto"
+    defer_from = 0
 
     def __init__(self):
         super().__init__()
-        self._options = lazyarray.options(write_tracking=self.write_tracking)
+        self._options = lazyarray.options(write_tracking=self.write_tracking, defer_from=self.defer_from)
         self._options.__enter__()
 
     def teardown(self):

@@ -11,6 +11,14 @@ from lazyarray import options
 from lazyarray.options import Options, current
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _everything_is_deferred():
+    """Not here: these tests are about the defaults."""
+    before = options.set(defer_from=Options().defer_from)
+    yield
+    options.set(defer_from=before.defer_from)
+
+
 def test_a_block_changes_only_what_it_names():
     before = current()
     with options(bulk_reads=7):

@@ -6,11 +6,15 @@ Every device offers these members; nothing else of it is used outside ``lazyarra
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..fusion.program import Program
 
 from ..errors import NotOnDevice
 
@@ -109,6 +113,18 @@ class Device(ABC):
     @abstractmethod
     def first(self, d: Any) -> int:
         """The address of the first element of `d`."""
+
+    @abstractmethod
+    def contiguity(self, d: Any) -> tuple[bool, bool]:
+        """Whether `d` is C-contiguous, and whether it is Fortran-contiguous."""
+
+    def kernel(self, program: Program, size: int) -> Callable[..., list[Any]] | None:
+        """A function that runs a program on `size` elements in one kernel, if there is one by now.
+
+        It may be there later: whoever asks is not to wait for a compiler. It takes the arguments, the shape and whether
+        outputs are Fortran-contiguous, and returns the outputs.
+        """
+        return None
 
     @abstractmethod
     def contiguous(self, d: Any) -> Any:

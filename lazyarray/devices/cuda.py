@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from ..errors import LazyArrayError, NotOnDevice
 from .base import HOLDABLE, Device, Diagnosis
 from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
+from .cuda_kernels import Kernel, Kernels
+
+if TYPE_CHECKING:
+    from ..fusion.program import Program
 
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
 """What to install for the libraries of device functions."""
@@ -99,6 +103,7 @@ class CudaDevice(Device):
         self._per_thread = cupy.cuda.runtime.streamPerThread
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = Copies(cupy)
+        self._kernels = Kernels(cupy)
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -153,6 +158,12 @@ class CudaDevice(Device):
 
     def first(self, d: Any) -> int:
         return d.data.ptr
+
+    def contiguity(self, d: Any) -> tuple[bool, bool]:
+        return d._c_contiguous, d._f_contiguous
+
+    def kernel(self, program: Program, size: int) -> Kernel | None:
+        return self._kernels.get(program, size)
 
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)

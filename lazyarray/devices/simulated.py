@@ -135,6 +135,10 @@ class SimulatedDevice(Device):
     def first(self, d: SimulatedArray) -> int:
         return d._memory.start if d._view is d._memory.root else d._view.__array_interface__["data"][0]
 
+    def contiguity(self, d: SimulatedArray) -> tuple[bool, bool]:
+        flags = d._view.flags
+        return flags.c_contiguous, flags.f_contiguous
+
     def contiguous(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
 

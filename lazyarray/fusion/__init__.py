@@ -1,0 +1,1 @@
+"""Element-wise work that is recorded, and computed together when somebody needs a value."""

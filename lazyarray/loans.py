@@ -1,0 +1,53 @@
+"""Device pointers in the hands of GPU code, which may write through them whenever it likes."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import sharing, views
+from .ranges import Ranges
+
+if TYPE_CHECKING:
+    from .storage import Storage
+
+
+def lend(storage: Storage, view: np.ndarray, why: str) -> Any:
+    """A device array of `view` for others. The caller holds the storage's lock."""
+    array = storage.read_device(view, why=why)
+    lent, token = storage.device.lend(array)
+    note(storage, weakref.ref(token))
+    return lent
+
+
+def note(storage: Storage, token: weakref.ref[Any]) -> None:
+    """GPU code may write to the device memory for as long as `token` lives. The caller holds the storage's lock."""
+    storage.before_change()     # it can't tell us when
+    storage.loans += (token,)
+    if sharing.partners:
+        storage.quiet = False
+        sharing.let_partners_wait(storage.device)
+    if storage.mirror is not None:
+        storage.mirror.track_exactly()
+    sharing.register(storage)
+
+
+def distrust(storage: Storage, view: np.ndarray) -> None:
+    """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
+
+    Which of two writes to one byte came last can't be known where both were made behind our back.
+    A loan whose holder is gone ends here, since it is only now that nothing can follow.
+    """
+    alive = tuple(ref for ref in storage.loans if ref() is not None)
+    mirror = storage.mirror
+    if mirror is not None:
+        storage._collect()
+        if storage.ahead:
+            storage._upload(storage.ahead, view, "an alias was written")
+        mirror.invalidate(mirror.valid)
+        whole = views.outline((storage.nbytes,), np.uint8)
+        storage._refresh(Ranges.span(0, storage.nbytes), whole)
+        if storage.compacts:
+            storage.compacts.refresh(whole)
+    storage.loans = alive
