@@ -1,9 +1,9 @@
 """A stack of photographs through a pipeline of scikit-image's functions, on a cluster of processes of this machine.
 
-The pipeline is written for NumPy and one image. Dask runs it over the stack: each frame goes to a worker, is uploaded
-there once, and stays on its device; the labels of the objects are fetched, since they are measured one by one on the
-host. The frame that comes out stays lazy, and so does what Dask computes of all frames together. With --kill one worker is killed in the middle: its frames are
-computed anew elsewhere, and the results are the same.
+The pipeline is that of cucim_pipeline.py, unchanged: written for NumPy and one image. Each frame goes to a worker, is
+uploaded there once, and stays on its device; the labels of the objects are fetched, since they are measured one by one
+on the host. The panel that comes out stays lazy, and so does what Dask computes of all panels together. With --kill one
+worker is killed in the middle: its frames are computed anew elsewhere, and the results are the same.
 """
 from __future__ import annotations
 
@@ -18,23 +18,14 @@ from pathlib import Path
 import dask
 import dask.array as da
 import numpy as np
+from cucim_pipeline import develop
 from distributed import Client, LocalCluster, as_completed
-from skimage import color, data, filters, io, measure, transform, util
+from skimage import color, data, io, util
 
 import lazyarray
 
-SIDE = 192          # of a frame
-SMALL = 96          # of what comes out
-
-
-def pipeline(image: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """The image sharpened, as its outlines and at another size, and the sizes of the objects in it."""
-    smooth = filters.gaussian(image, sigma=1)
-    sharp = filters.unsharp_mask(smooth, radius=3, amount=2)
-    edges = filters.sobel(sharp)
-    objects = measure.label(sharp > filters.threshold_otsu(sharp))
-    areas = [int(region.area) for region in measure.regionprops(np.asarray(objects))]
-    return transform.resize(sharp + 2 * edges, (SMALL, SMALL)), areas
+SIDE = 192          # of a frame, in pixels
+PANEL = (SIDE, 3 * SIDE)    # what is made of one: the frame, its edges, and the objects on it
 
 
 def photographs(count: int) -> np.ndarray:
@@ -49,9 +40,11 @@ def photographs(count: int) -> np.ndarray:
 
 def examine(frame: np.ndarray) -> tuple[np.ndarray, list[int], list[tuple[str, str, int]]]:
     """What a worker does with a frame: the pipeline, on its device. With it comes what was copied, and where."""
-    with lazyarray.enabled("skimage"), lazyarray.trace() as record:
-        outlines, areas = pipeline(lazyarray.asarray(frame))
-    return outlines, areas, [(event.kind, event.code, event.nbytes) for event in record.events]
+    told = lazyarray.options(warn_fallbacks=False)      # they are in the record
+    with lazyarray.enabled("skimage"), told, lazyarray.trace() as record:
+        panel, regions = develop(lazyarray.asarray(frame), SIDE, host_stage=False)
+        areas = [int(region.num_pixels) for region in regions]
+    return panel, areas, [(event.kind, event.code, event.nbytes) for event in record.events]
 
 
 def summary(stack: da.Array) -> list[da.Array]:
@@ -76,8 +69,8 @@ def run_on_cluster(client: Client, frames: np.ndarray, kill: bool) -> tuple[list
             victim = min(client.run(os.getpid).values())
             os.kill(victim, signal.SIGKILL)
             print(f"worker {victim} killed after {done} of {len(futures)} frames")
-    outlines = [client.submit(lambda result: result[0], future) for future in futures]
-    stack = da.stack([da.from_delayed(one, (SMALL, SMALL), meta=np.empty((0, 0), np.float32)) for one in outlines])
+    panels = [client.submit(lambda result: result[0], future) for future in futures]
+    stack = da.stack([da.from_delayed(panel, PANEL, meta=np.empty((0, 0), np.uint8)) for panel in panels])
     whole = client.gather(client.compute(summary(stack)))
     return client.gather(futures), whole
 
@@ -85,7 +78,7 @@ def run_on_cluster(client: Client, frames: np.ndarray, kill: bool) -> tuple[list
 def run_here(frames: np.ndarray) -> tuple[list, list]:
     """The same in this process."""
     results = [examine(frame) for frame in frames]
-    stack = da.stack([da.from_array(outlines, chunks=-1) for outlines, _, _ in results])
+    stack = da.stack([da.from_array(panel, chunks=-1) for panel, _, _ in results])
     return results, list(dask.compute(*summary(stack), scheduler="synchronous"))
 
 
@@ -113,7 +106,7 @@ def main() -> None:
         nbytes[kind, code] += size
     for (kind, code), number in times.items():
         print(f"{number:6} x {kind:12} {nbytes[kind, code]:10} bytes  {code}")
-    arrays = [outlines for outlines, _, _ in results] + whole[:2]
+    arrays = [panel for panel, _, _ in results] + whole[:2]
     print(f"what came back is lazy: {all(map(lazyarray.is_lazy, arrays))}")
     sizes = [area for _, areas, _ in results for area in areas]
     print(f"{len(sizes)} objects, the largest of {max(sizes)} pixels; mean brightness {float(whole[2]):.4f}")
@@ -124,9 +117,8 @@ def main() -> None:
     print(f"the same as in one process: {same}")
 
     brightest = np.asarray(whole[0])
-    pictures = [np.asarray(outlines) for outlines, _, _ in results] + [brightest]
-    picture = np.clip(util.montage(pictures, padding_width=2), 0, 1)
-    io.imsave(arguments.output, (picture * 255).astype(np.uint8), check_contrast=False)
+    pictures = [np.asarray(panel) for panel, _, _ in results] + [brightest]
+    io.imsave(arguments.output, util.montage(pictures, padding_width=2), check_contrast=False)
     print(f"{arguments.output}: the frames, and the brightest that each place was")
 
 
