@@ -91,7 +91,8 @@ class SimulatedUfunc:
             # With an output, as in-place operators call it.
             out = args[-1]
             if type(out) is SimulatedArray and all(type(a) is SimulatedArray or type(a) in SCALARS for a in args):
-                self._function(*[arg._view if type(arg) is SimulatedArray else arg for arg in args])
+                operands = [arg._view if type(arg) is SimulatedArray else arg for arg in args[:-1]]
+                self._function(*operands, out=out._view)    # by position NumPy 2.5 deprecates it
                 return out
         return self._general(args, kwargs)
 
