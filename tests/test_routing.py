@@ -354,6 +354,15 @@ class TestInterpolators:
         assert lazyarray.is_lazy(found) and found.dtype == expected.dtype
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
 
+    def test_what_the_device_gets_wrong_goes_to_the_host(self):
+        spline, x = scipy.interpolate.CubicSpline(self.x, self.y), lazyarray.asarray(self.x)
+        with lazyarray.enabled("scipy.interpolate"):
+            with pytest.warns(lazyarray.HostFallbackWarning, match="derivatives"):
+                found = spline(x, 1)
+            with pytest.raises(TypeError):
+                spline(x, nonsense=1)
+        np.testing.assert_array_equal(np.asarray(found), spline(self.x, 1))
+
     def test_changed_between_two_calls(self):
         spline, x = scipy.interpolate.CubicSpline(self.x, self.y), lazyarray.asarray(self.x)
         with lazyarray.enabled("scipy.interpolate"):

@@ -3,10 +3,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import os
 import types
 
 import numpy as np
 import pytest
+from test_suites import skip_without, start
 
 import lazyarray
 from lazyarray.integrations import scipy_twins, twins
@@ -103,3 +106,44 @@ class TestBounds:
     def test_a_reason_is_one_for_all_calls(self):
         with pytest.raises(lazyarray.errors.NotOnDevice, match="never"):
             twins.Twin("a.b", "c.d", reason="never").bounded(None, (), {})
+
+
+# Suite -> package whose functions take lazy arrays, with calls of SciPy routed
+QUICK = {"scipy.ndimage.tests.test_measurements": "scipy.ndimage", "scipy.fft.tests.test_helper": "scipy.fft"}
+LONG = {
+    "scipy.fft.tests.test_basic": "scipy.fft",
+    "scipy.fft.tests.test_real_transforms": "scipy.fft",
+    "scipy.ndimage.tests.test_filters": "scipy.ndimage",
+    "scipy.ndimage.tests.test_fourier": "scipy.ndimage",
+    "scipy.ndimage.tests.test_interpolation": "scipy.ndimage",
+    "scipy.ndimage.tests.test_morphology": "scipy.ndimage",
+    "scipy.signal.tests.test_signaltools": "scipy.signal",
+    "scipy.signal.tests.test_spectral": "scipy.signal",
+    "scipy.signal.tests.test_upfirdn": "scipy.signal",
+    "scipy.spatial.tests.test_distance": "scipy.spatial",
+    "scipy.stats.tests.test_entropy": "scipy.stats",
+}
+NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="tools_twins.py holds CUDA to its tolerances")
+@pytest.mark.parametrize("suite", [
+    *QUICK,
+    *(pytest.param(suite, marks=pytest.mark.skipif(not NIGHTLY, reason="runs in the nightly tests")) for suite in LONG),
+])
+def test_a_suite_passes_with_its_calls_on_the_device(suite, tmp_path):
+    """What the host's functions give, the routed calls give: types, shapes, dtypes, errors, and what is written."""
+    skip_without(suite)
+    failed = []
+    for arrays, enabled in (("lazy", "scipy"), ("control", "")):
+        report = tmp_path / f"{arrays}.json"
+        found = start(tmp_path, ["--pyargs", suite, "-m", "not slow", "-k", "not large_data"],
+                      LAZYARRAY_SUITE_ARRAYS=arrays, LAZYARRAY_SUITE={**QUICK, **LONG}[suite],
+                      LAZYARRAY_SUITE_REPORT=str(report), LAZYARRAY_ENABLE=enabled)
+        assert found.returncode in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), found.stdout + found.stderr
+        content = json.loads(report.read_text())
+        assert content["arrays"] > 10, "hardly anything was replaced, so nothing was tested"
+        failed.append({test for test, outcome in content["tests"].items() if outcome == "failed"})
+        if not failed[0]:
+            return
+    assert failed[0] <= failed[1]

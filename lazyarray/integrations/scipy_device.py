@@ -34,6 +34,8 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any
     xp = devices.current().xp
     XA, XB = XA.astype(float), XB.astype(float)
     distances = xp.empty((len(XA), len(XB)))
+    if metric.lower() == "minkowski":
+        metric = {1: "cityblock", 2: "euclidean", math.inf: "chebyshev"}.get(p, metric)
     rows = max(1, AT_ONCE // max(1, XB.size))
     for start in range(0, len(XA), rows):
         gaps = xp.abs(XA[start:start + rows, None, :] - XB[None, :, :])
@@ -48,8 +50,7 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
 
 def distance_matrix(x: Any, y: Any, p: float = 2) -> Any:
     """`scipy.spatial.distance_matrix` of device arrays."""
-    metric = {1: "cityblock", 2: "euclidean", math.inf: "chebyshev"}.get(p, "minkowski")
-    return cdist(x, y, metric, p=p)
+    return cdist(x, y, "minkowski", p=p)
 
 
 def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Any:

@@ -5,6 +5,7 @@ or lazy.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,42 +14,64 @@ from .twins import Twin
 
 
 def piecewise(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``PPoly.__call__``, of cubic splines and the like too, and ``BPoly.__call__``, which is the same function."""
-    self, *rest = args
+    """``PPoly.__call__``, of cubic splines and the like too, and ``BPoly.__call__``."""
 
-    def family() -> Any:
+    def family(self: Any) -> Any:
         name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in ("PPoly", "BPoly"))
         return getattr(devices.current().library("cupyx.scipy.interpolate"), name)
 
-    return _called(twin, host, self, (self.c, self.x), rest, kwargs,
-                   lambda c, x: family().construct_fast(c, x, self.extrapolate, self.axis))
+    def reason(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> str:
+        if self.c.dtype.kind == "c":
+            return "complex coefficients come out wrong on the device"
+        return "derivatives come out wrong on the device" if nu else ""
+
+    return _called(twin, host, args, kwargs, lambda self: (self.c, self.x), reason,
+                   lambda self, c, x: family(self).construct_fast(c, x, self.extrapolate, self.axis))
 
 
 def spline(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``BSpline.__call__``."""
-    self, *rest = args
-    return _called(twin, host, self, (self.t, self.c), rest, kwargs,
-                   lambda t, c: twin.function.construct_fast(t, c, self.k, self.extrapolate, self.axis))
+
+    def parts(self: Any) -> tuple[Any, Any]:
+        return self.t, self.c[:len(self.t) - self.k - 1]    # there may be more, which CuPy takes for some of them
+
+    return _called(twin, host, args, kwargs, parts, lambda *args, **kwargs: "",
+                   lambda self, t, c: twin.function.construct_fast(t, c, self.k, self.extrapolate, self.axis))
 
 
 def grid(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``RegularGridInterpolator.__call__``."""
+
+    def reason(self: Any, xi: Any, method: str | None = None, *, nu: Any = None) -> str:
+        exact = (method or self.method) in ("linear", "nearest")
+        return "" if exact else "the device's splines on a grid are solved for by iteration"
+
+    def make(self: Any, values: Any, *points: Any) -> Any:
+        return twin.function(points, values, method=self.method, fill_value=self.fill_value,
+                             bounds_error=self.bounds_error)
+
+    return _called(twin, host, args, kwargs, lambda self: (self.values, *self.grid), reason, make)
+
+
+def _called(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+            parts: Callable[[Any], tuple[Any, ...]], reason: Callable[..., str], make: Callable[..., Any]) -> Any:
+    """Call what `make` makes of the device's arrays of the object's `parts`, unless there is a reason not to."""
     self, *rest = args
-    return _called(twin, host, self, (self.values, *self.grid), rest, kwargs,
-                   lambda values, *points: twin.function(points, values, method=self.method, fill_value=self.fill_value,
-                                                         bounds_error=self.bounds_error))
-
-
-def _called(twin: Twin, host: Callable[..., Any], self: Any, parts: tuple[Any, ...], rest: list[Any],
-            kwargs: dict[str, Any], make: Callable[..., Any]) -> Any:
-    """Call what `make` makes of the device's arrays of `parts`."""
-    count = len(parts)
+    name = f"{twin.host}.__call__"
+    try:
+        why_not = reason(self, *rest, **kwargs)
+    except TypeError:       # the host says so in its own words
+        why_not = "it takes no such arguments"
+    if why_not:
+        return wrapping.run(None, tuple(rest), kwargs, name=name, host=functools.partial(host, self), reason=why_not)
+    arrays = parts(self)
+    count = len(arrays)
 
     def on_device(*arrays: Any, **kwargs: Any) -> Any:
         with routed.unrouted():
-            return make(*arrays[:count])(*arrays[count:], **kwargs)
+            return make(self, *arrays[:count])(*arrays[count:], **kwargs)
 
     def on_host(*arrays: Any, **kwargs: Any) -> Any:
         return host(self, *arrays[count:], **kwargs)
 
-    return wrapping.run(on_device, (*parts, *rest), kwargs, name=f"{twin.host}.__call__", host=on_host)
+    return wrapping.run(on_device, (*arrays, *rest), kwargs, name=name, host=on_host)

@@ -1,12 +1,14 @@
 """The twins of `scipy.signal`: what works on signals; designing filters is the host's work."""
 from __future__ import annotations
 
-from .twin_conditions import dimensions, floats_unless, one_dtype, positive_int
+from .twin_conditions import dimensions, floats_unless, no_more_than, one_dtype, positive_int
 from .twins import Tolerance, Twin, none, twins
 
 _SIGNAL = "scipy.signal", "cupyx.scipy.signal"
 _RECURSIVE = Tolerance(single=1e-3, double=1e-7)
 """Recursive filters carry each error on, and the device computes them in blocks."""
+
+_LOW_ORDER = no_more_than("a", 3, "a recursion of a higher order than 2 loses digits on the device; use sosfilt")
 
 _TRANSFORMED = Tolerance(single=1e-4, double=1e-11)
 
@@ -16,10 +18,10 @@ SIGNAL: dict[str, Twin] = {
     **twins(*_SIGNAL, "fftconvolve oaconvolve czt zoom_fft", tolerance=_TRANSFORMED),
     **twins(*_SIGNAL, "medfilt medfilt2d order_filter wiener"),
     **twins(*_SIGNAL, "lfilter", dtypes="fdFD", arrays=("b", "a"), lacks={"zi": None}, tolerance=_RECURSIVE,
-            conditions=(dimensions("b a", 1), one_dtype("b a x"))),
+            conditions=(dimensions("b a", 1), one_dtype("b a x"), _LOW_ORDER)),
     **twins(*_SIGNAL, "sosfilt", arrays=("sos",), lacks={"zi": None}, tolerance=_RECURSIVE,
             conditions=(dimensions("sos", 2),)),
-    **twins(*_SIGNAL, "filtfilt", arrays=("b", "a"), tolerance=_RECURSIVE),
+    **twins(*_SIGNAL, "filtfilt", arrays=("b", "a"), tolerance=_RECURSIVE, conditions=(_LOW_ORDER,)),
     **twins(*_SIGNAL, "sosfiltfilt", arrays=("sos",), tolerance=_RECURSIVE),
     **twins(*_SIGNAL, "decimate deconvolve savgol_filter", tolerance=Tolerance(single=1e-4, double=1e-10)),
     **twins(*_SIGNAL, "detrend", lacks={"overwrite_data": None}),

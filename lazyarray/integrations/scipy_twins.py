@@ -10,6 +10,8 @@ from .scipy_device import exponent_is_a_number, metric_is_known
 from .twin_conditions import (
     at_least_two,
     dimensions,
+    exact_spline,
+    not_homogeneous,
     not_negative,
     one_dtype,
     own_dtype,
@@ -26,6 +28,8 @@ _OURS = f"{__package__}.scipy_device"
 _NO_HALF = "?bhilqBHILQfdFD"
 """SciPy's ndimage refuses half precision, CuPy's computes with it."""
 
+_SPLINES = Tolerance(single=1e-4, double=1e-9)
+
 _NDIMAGE = "scipy.ndimage", "cupyx.scipy.ndimage"
 NDIMAGE = {
     **twins(
@@ -35,21 +39,27 @@ NDIMAGE = {
         "fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace "
         "grey_closing grey_dilation grey_erosion grey_opening laplace maximum_filter maximum_filter1d median_filter "
         "minimum_filter minimum_filter1d morphological_gradient morphological_laplace percentile_filter prewitt "
-        "rank_filter sobel spline_filter spline_filter1d uniform_filter uniform_filter1d white_tophat",
+        "rank_filter sobel uniform_filter uniform_filter1d white_tophat",
         writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,), arrays=("weights",), lacks={"radius": None},
     ),
-    **twins(
-        *_NDIMAGE, "affine_transform map_coordinates rotate shift zoom",
-        writes=("output",), dtypes=_NO_HALF, arrays=("coordinates", "matrix"), conditions=(own_dtype,), tolerance=Tolerance(single=1e-4, double=1e-9),
-    ),
+    # Whole numbers are rounded in another way.
+    **twins(*_NDIMAGE, "map_coordinates rotate shift zoom", writes=("output",), dtypes="fdFD", arrays=("coordinates",),
+            conditions=(own_dtype, exact_spline), tolerance=_SPLINES),
+    **twins(*_NDIMAGE, "affine_transform", writes=("output",), dtypes="fdFD", arrays=("matrix",),
+            conditions=(own_dtype, exact_spline, not_homogeneous), tolerance=_SPLINES),
+    **twins(*_NDIMAGE, "spline_filter spline_filter1d", writes=("output",), dtypes="dD", tolerance=_SPLINES,
+            conditions=(own_dtype, exact_spline, dimensions("input", 1, 2, 3, 4, 5))),
     **twins(
         *_NDIMAGE,
-        "center_of_mass extrema histogram maximum maximum_position mean median minimum minimum_position "
-        "standard_deviation sum sum_labels value_indices variance",
+        "extrema maximum maximum_position mean median minimum minimum_position standard_deviation sum sum_labels "
+        "value_indices variance",
         dtypes=_NO_HALF,
     ),
+    **twins(*_NDIMAGE, "center_of_mass histogram", dtypes=_NO_HALF, lacks={"index": None}),
     **twins(*_NDIMAGE, "label", writes=("output",), dtypes=_NO_HALF),
-    **twins(*_NDIMAGE, "distance_transform_edt", writes=("distances", "indices"), dtypes=_NO_HALF),
+    # Of several nearest points it finds another one.
+    **twins(*_NDIMAGE, "distance_transform_edt", dtypes=_NO_HALF,
+            lacks={"return_indices": None, "distances": None, "indices": None}),
     **none(*_NDIMAGE, "generic_filter generic_filter1d generic_gradient_magnitude generic_laplace", _CALLBACK,
            writes=("output",)),
     **none(*_NDIMAGE, "labeled_comprehension", _CALLBACK),
@@ -87,7 +97,9 @@ LINALG = {
 
 _INTERPOLATE = "scipy.interpolate", "cupyx.scipy.interpolate"
 INTERPOLATE = {
-    **twins(*_INTERPOLATE, "interpn krogh_interpolate pchip_interpolate", arrays=("xi", "yi", "x"),
+    **twins(*_INTERPOLATE, "interpn", lacks={"method": ("cubic", "quintic", "pchip", "slinear", "splinef2d")},
+            tolerance=Tolerance(double=1e-10)),
+    **twins(*_INTERPOLATE, "krogh_interpolate pchip_interpolate", arrays=("xi", "yi", "x"),
             tolerance=Tolerance(double=1e-10)),
     **twins(*_INTERPOLATE, "barycentric_interpolate", arrays=("xi", "yi", "x"), lacks={"der": None, "rng": None},
             tolerance=Tolerance(double=1e-10)),

@@ -4,6 +4,7 @@ They are given the arguments by name, and look at shapes and dtypes only, so tha
 """
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -121,6 +122,33 @@ def sensible_workers(given: dict[str, Any]) -> str | None:
     workers = given.get("workers")
     fine = workers is None or isinstance(workers, int) and (workers > 0 or -(os.cpu_count() or 1) <= workers < 0)
     return None if fine else "SciPy says what is wrong with workers="
+
+
+def exact_spline(given: dict[str, Any]) -> str | None:
+    """No spline whose coefficients the device computes otherwise at the edges."""
+    curved = given.get("order", 3) not in (0, 1) and given.get("prefilter", True)
+    reflects = given.get("mode") in ("reflect", "grid-mirror")
+    return "the device's splines are other ones where the edges reflect" if curved and reflects else None
+
+
+def no_more_than(name: str, count: int, reason: str) -> Condition:
+    """A parameter has so many elements at most."""
+
+    def condition(given: dict[str, Any]) -> str | None:
+        value = given.get(name)
+        shape = shape_of(value)
+        size = len(value) if isinstance(value, (list, tuple)) else 1 if shape is None else math.prod(shape)
+        return None if size <= count else reason
+
+    return condition
+
+
+def not_homogeneous(given: dict[str, Any]) -> str | None:
+    """A matrix has no row of its own for the shift, which SciPy checks."""
+    matrix, source = shape_of(given.get("matrix")), shape_of(given.get("input"))
+    if matrix is None or source is None or len(matrix) < 2 or matrix[-1] == matrix[0] == len(source):
+        return None
+    return "SciPy checks a homogeneous matrix"
 
 
 def not_negative(name: str) -> Condition:
