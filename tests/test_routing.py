@@ -480,6 +480,17 @@ class TestFromOutside:
         assert child(code, LAZYARRAY_ENABLE="scipy.ndimage, numpy") == ["True", "True"]
         assert child(code, LAZYARRAY_ENABLE="") == ["False", "False"]
 
+    def test_with_the_array_api_of_scipy(self):
+        code = """
+            import lazyarray, numpy as np, scipy.ndimage, scipy.special
+            x = lazyarray.asarray(np.ones((9, 9)))
+            before = scipy.special.erf, scipy.ndimage.sobel
+            with lazyarray.enabled("scipy"), lazyarray.no_transfers():
+                print(lazyarray.is_lazy(scipy.special.erf(x)), lazyarray.is_lazy(scipy.ndimage.sobel(x)))
+            print(before[0] is scipy.special.erf, before[1] is scipy.ndimage.sobel)
+        """
+        assert child(code, SCIPY_ARRAY_API="1") == ["True"] * 4
+
     @pytest.fixture
     def program(self, tmp_path):
         path = tmp_path / "unedited.py"

@@ -10,6 +10,7 @@ Not reached are functions held elsewhere than in a module's namespace: in a cont
 """
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
@@ -150,6 +151,9 @@ class enabled(Scope):
 
     Notes
     -----
+    The outermost block looks through the namespaces of all modules when it is entered and when it is left, which takes
+    some milliseconds; blocks inside it take some microseconds.
+
     A task that was started in a block and outlives it runs on the host from then on.
 
     Examples
@@ -191,8 +195,12 @@ def from_environment() -> None:
     """Enable what ``LAZYARRAY_ENABLE`` names, with commas between; "numpy" among them is ``numpy=True``."""
     names = [name.strip() for name in os.environ.get("LAZYARRAY_ENABLE", "").split(",") if name.strip()]
     libraries = [name for name in names if name != "numpy"]
-    if libraries:
+    if not libraries:
+        return
+    try:
         enable(*libraries, numpy="numpy" in names)
+    except ValueError as error:
+        raise ValueError(f"LAZYARRAY_ENABLE: {error}") from None
 
 
 # -- routers in their places ------------------------------------------------------------------------
@@ -212,6 +220,10 @@ def _keys(choice: routed.Choice) -> list[str]:
 
 
 def _hold(keys: list[str]) -> None:
+    with _lock:
+        if all(_users[key] > 0 for key in keys):    # somebody else has it enabled already
+            _users.update(keys)
+            return
     ready = _found_now(keys)
     with _lock:
         new = {key for key in keys if not _users[key]}
@@ -310,11 +322,12 @@ def _whole(name: str) -> types.ModuleType:
 
 
 def _ufuncs(module: types.ModuleType) -> dict[np.ufunc, DeviceUfunc]:
-    """What gives the device's functions for the ufuncs of a module."""
+    """What gives the device's functions for the ufuncs of a module, also for those inside a function of SciPy's."""
     return {
         ufunc: DeviceUfunc(twin)
         for twin in twins.table(module.__name__.partition(".")[0]).values()
-        if twin.module == module.__name__ and isinstance(ufunc := unrouted(getattr(module, twin.name, None)), np.ufunc)
+        if twin.module == module.__name__ and twin.kind == "ufunc"
+        and isinstance(ufunc := inspect.unwrap(getattr(module, twin.name, None)), np.ufunc)
     }
 
 
