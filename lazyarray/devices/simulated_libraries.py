@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import NotOnDevice
 from ..routed import unrouted
 from . import simulated_sparse as sparse
-from .simulated_launch import SimulatedArrayBase, exports, launch, wrap, wrap_new
+from .simulated_launch import Holder, SimulatedArrayBase, exports, launch, wrap, wrap_new
 from .simulated_library_facts import CLASSES, FUNCTIONS, UFUNCS
 from .simulated_ufuncs import SimulatedUfunc
 
@@ -214,11 +214,8 @@ class SimulatedClass:
     construct_fast = __call__
 
 
-class SimulatedObject:
+class SimulatedObject(Holder):
     """A result that is no array but has arrays, such as the properties of a region: what it gives is on the device."""
-
-    def __init__(self, host: Any) -> None:
-        self._host = host
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with unrouted():

@@ -106,8 +106,9 @@ def warped(given: dict[str, Any]) -> None:
     """As `interpolated`, with cuCIM's transform in the place of scikit-image's."""
     interpolated(given)
     if is_homography(given["inverse_map"]):
-        make = devices.current().library("cucim.skimage.transform").ProjectiveTransform
-        given["inverse_map"] = make(matrix=given["inverse_map"].params)
+        device = devices.current()
+        make = device.library("cucim.skimage.transform").ProjectiveTransform
+        given["inverse_map"] = make(matrix=device.xp.asarray(given["inverse_map"].params.tolist()))     # nine numbers
 
 
 def thresholds_of_canny(given: dict[str, Any]) -> None:

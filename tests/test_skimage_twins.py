@@ -1,0 +1,201 @@
+"""The table of cuCIM's twins: complete, true to the signatures, and each of them gives what scikit-image gives."""
+from __future__ import annotations
+
+import inspect
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.devices.simulated_library_facts import FUNCTIONS
+from lazyarray.integrations.skimage_steps import Prepared
+from lazyarray.integrations.skimage_twins import HOST_ONLY, TWINS
+
+pytest.importorskip("skimage")
+from tools_shadow import FINE, Device, Record, Shadow, Variant
+from tools_shadow_grid import SHAPES, arguments
+
+WITHOUT_ARRAYS = {
+    "skimage.color.xyz_tristimulus_values", "skimage.filters.gabor_kernel", "skimage.filters.window",
+    "skimage.restoration.ball_kernel", "skimage.restoration.ellipsoid_kernel", "skimage.util.dtype_limits",
+    "skimage.segmentation.checkerboard_level_set", "skimage.segmentation.disk_level_set",
+    "skimage.transform.warp_coords",
+} | {f"skimage.morphology.{name}" for name in (
+    "ball diamond disk ellipse footprint_from_sequence footprint_rectangle octagon octahedron star").split()}
+"""Nothing among their arguments says that they should make their result on the device."""
+
+
+def public():
+    """Functions that cuCIM and scikit-image both have, as far as scikit-image's documentation names them."""
+    for module, signatures in FUNCTIONS.items():
+        if module.startswith("cucim."):
+            host = import_module(module.removeprefix("cucim."))
+            offered = set(getattr(host, "__all__", dir(host)))
+            for name in " ".join(signatures.values()).split():
+                if name in offered and inspect.isroutine(getattr(host, name)):
+                    yield f"{host.__name__}.{name}"
+
+
+def host_function(twin):
+    return getattr(import_module(twin.module), twin.name)
+
+
+def test_every_function_that_cucim_has_is_in_a_table():
+    known = TWINS.keys() | WITHOUT_ARRAYS
+    assert set(public()) <= known
+    assert not TWINS.keys() & WITHOUT_ARRAYS
+    assert TWINS.keys() - HOST_ONLY.keys() <= set(public())
+
+
+@pytest.mark.parametrize("path", TWINS)
+def test_bounds_name_parameters_that_there_are(path):
+    twin = TWINS[path]
+    parameters = inspect.signature(host_function(twin)).parameters
+    assert twin.lacks.keys() <= parameters.keys()
+    if isinstance(twin, Prepared) and twin.before is not None:
+        first = next(iter(parameters))
+        twin.before({first: None, "inverse_map": None, "im1": None, "im2": None, "seed": None, "image": None})
+
+
+def test_reasons_are_told():
+    assert all(twin.reason.startswith("cuCIM") for twin in HOST_ONLY.values())
+
+
+# -- each gives what scikit-image gives ----------------------------------------------------------------
+
+def compared(path, *args, **kwargs):
+    """What differs between a function called with host arrays, and with lazy ones while it is enabled."""
+    shadow = Shadow("skimage", "cucim.skimage", [Device("lazy")])
+    pairs = {name: (function, twin) for name, function, twin in shadow.routed()}
+    function, twin = pairs[path]
+    record = shadow.records[path] = Record()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = shadow.wrapper(path, function, [Variant(record, shadow.devices[0], twin)])(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 the same from both, or it is counted
+            result = error
+        if inspect.isgenerator(result):
+            list(result)
+    assert record.counts, "nothing was compared"
+    return {kind: record.examples.get(kind) for kind in record.counts.keys() - FINE}
+
+
+RANDOM = {"skimage.util.random_noise", "skimage.restoration.unsupervised_wiener", "skimage.morphology.medial_axis",
+          "skimage.segmentation.morphological_chan_vese", "skimage.transform.probabilistic_hough_line",
+          "skimage.segmentation.morphological_geodesic_active_contour", "skimage.metrics.contingency_table",
+          "skimage.filters.try_all_threshold", "skimage.measure.regionprops",
+          "skimage.segmentation.relabel_sequential"}
+"""Other numbers in each call (of chance, or since they keep a state), or results that are no arrays."""
+
+
+def callable_with(given):
+    for path, twin in TWINS.items():
+        required = [p.name for p in inspect.signature(host_function(twin)).parameters.values() if p.default is p.empty
+                    and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL, p.KEYWORD_ONLY)]
+        if required and path not in RANDOM and all(name in given for name in required):
+            yield path, required
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("path, required", list(callable_with(arguments("uint8", SHAPES["plane"]))))
+def test_a_twin_gives_what_scikit_image_gives(path, required, dtype):
+    colour = path.startswith("skimage.color.")
+    given = arguments(dtype, SHAPES["color" if colour else "plane"])
+    assert not compared(path, *(given[name] for name in required))
+
+
+@pytest.fixture
+def image():
+    return (np.add.outer(np.arange(24), np.arange(20)) * 7 % 256).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32])
+@pytest.mark.parametrize("path, options", [
+    ("feature.canny", {}), ("feature.canny", {"low_threshold": 20, "high_threshold": 60}),
+    ("feature.canny", {"low_threshold": 0.7, "high_threshold": 0.9, "use_quantiles": True}),
+    ("filters.threshold_sauvola", {}), ("filters.threshold_sauvola", {"r": 100, "window_size": 5}),
+    ("filters.gaussian", {"preserve_range": True}), ("filters.gaussian", {"preserve_range": False}),
+    ("transform.resize", {"output_shape": (9, 31)}), ("transform.resize", {"output_shape": (9, 31), "order": 0}),
+    ("transform.resize", {"output_shape": (9, 31), "order": 1, "preserve_range": True}),
+    ("transform.rescale", {"scale": 0.6}), ("transform.rotate", {"angle": 20}),
+    ("transform.rotate", {"angle": 20, "order": 3}), ("transform.warp_polar", {}),
+    ("transform.warp_polar", {"order": 0}), ("transform.warp_polar", {"order": 2}),
+    ("transform.swirl", {"strength": 3, "radius": 10}),
+    ("measure.label", {"return_num": True}), ("measure.label", {"connectivity": 1}),
+    ("exposure.rescale_intensity", {"out_range": (0, 127)}), ("exposure.equalize_hist", {}),
+    ("filters.threshold_otsu", {}), ("filters.sobel", {"mode": "constant", "cval": 3}),
+    ("measure.block_reduce", {"block_size": 3, "func": np.mean}), ("measure.inertia_tensor_eigvals", {}),
+    ("morphology.convex_hull_image", {}), ("filters.unsharp_mask", {"radius": 2, "preserve_range": True}),
+], ids=str)
+def test_options_and_dtypes(image, path, options, dtype):
+    given = image > 128 if dtype is bool else (image / 2).astype(dtype)
+    assert not compared(f"skimage.{path}", given, **options)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.float32])
+def test_the_range_of_data_is_that_of_the_dtype(image, dtype):
+    a, b = image.astype(dtype), image[::-1].astype(dtype)
+    for options in ({}, {"data_range": 200}):
+        assert not compared("skimage.metrics.structural_similarity", a, b, **options)
+    assert not compared("skimage.registration.phase_cross_correlation", a, b)
+
+
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_an_image_is_warped_by_a_transform(image, order):
+    from skimage.transform import AffineTransform
+
+    transform = AffineTransform(rotation=0.2, translation=(3, 1))
+    for inverse_map in (transform, transform.inverse, transform.params):
+        assert not compared("skimage.transform.warp", image / 255, inverse_map, order=order)
+    x = lazyarray.asarray(image / 255)
+    import skimage.transform
+
+    with lazyarray.enabled("skimage"), lazyarray.no_transfers(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        skimage.transform.warp(x, transform)
+
+
+def test_a_function_of_the_caller_s_gets_host_arrays(image):
+    seen = []
+
+    def mapped(coordinates):
+        seen.append(type(coordinates))
+        return coordinates[:, ::-1]
+
+    def reduced(block, axis):
+        seen.append(type(block))
+        return np.ptp(block, axis=axis)
+
+    assert not compared("skimage.transform.warp", image / 255, mapped)
+    assert not compared("skimage.measure.block_reduce", image, 3, reduced)
+    assert set(seen) == {np.ndarray}
+
+
+def test_outputs_are_written(image):
+    import skimage.filters
+    import skimage.segmentation
+
+    x, out = lazyarray.asarray(image / 255), lazyarray.asarray(np.zeros(image.shape))
+    with lazyarray.enabled("skimage"), lazyarray.no_transfers():
+        assert skimage.filters.gaussian(x, sigma=2, out=out) is out
+    np.testing.assert_allclose(out, skimage.filters.gaussian(image / 255, sigma=2), rtol=1e-6)
+    labels = lazyarray.asarray(np.eye(5, dtype=int))
+    filled = lazyarray.asarray(np.ones((5, 5), int))
+    with lazyarray.enabled("skimage"), pytest.warns(lazyarray.HostFallbackWarning):
+        skimage.morphology.flood_fill(filled, (1, 1), 7, in_place=True)
+        skimage.segmentation.clear_border(labels, out=labels)
+    assert (np.asarray(filled) == 7).all() and not np.asarray(labels).any()
+
+
+def test_windows_are_views_of_the_image(image):
+    import skimage.util
+
+    x = lazyarray.asarray(image)
+    with lazyarray.enabled("skimage"), lazyarray.no_transfers():
+        windows = skimage.util.view_as_windows(x, (3, 3))
+        x[0, 0] = 99
+    assert windows.shape == (22, 18, 3, 3) and windows[0, 0, 0, 0] == 99
+    np.testing.assert_array_equal(windows, skimage.util.view_as_windows(np.asarray(x), (3, 3)))
