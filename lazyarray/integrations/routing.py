@@ -231,7 +231,7 @@ def _hold(keys: list[str]) -> None:
         if new:
             _install({key: routers for key, routers in ready.items() if key in new})
     for key in new - ready.keys():
-        if _is_there(module := sys.modules.get(key.removesuffix(UFUNCS))):
+        if module := _there(key.removesuffix(UFUNCS)):
             _imported(module)   # by another thread, after we had looked
 
 
@@ -251,8 +251,7 @@ def _found_now(keys: list[str]) -> dict[str, dict[int, Router]]:
     ready: dict[str, dict[int, Router]] = {}
     for key in keys:
         name = key.removesuffix(UFUNCS)
-        module = sys.modules.get(name)
-        if _is_there(module):
+        if module := _there(name):
             ready[key] = _routers(module, key)
         elif name not in _awaited:
             _awaited.add(name)
@@ -260,8 +259,10 @@ def _found_now(keys: list[str]) -> dict[str, dict[int, Router]]:
     return ready
 
 
-def _is_there(module: types.ModuleType | None) -> bool:
-    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+def _there(name: str) -> types.ModuleType | None:
+    """A module, if it has been imported wholly."""
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
 def _imported(module: types.ModuleType) -> None:
@@ -291,7 +292,7 @@ def _install(ready: dict[str, dict[int, Router]]) -> None:
     for owner in _owners:
         router = found.get(id(vars(owner)["__call__"]))
         if router is not None:
-            owner.__call__ = router  # type: ignore[operator]
+            owner.__call__ = router  # type: ignore[method-assign]
 
 
 def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
@@ -327,7 +328,7 @@ def _ufuncs(module: types.ModuleType) -> dict[np.ufunc, DeviceUfunc]:
         ufunc: DeviceUfunc(twin)
         for twin in twins.table(module.__name__.partition(".")[0]).values()
         if twin.module == module.__name__ and twin.kind == "ufunc"
-        and isinstance(ufunc := inspect.unwrap(getattr(module, twin.name, None)), np.ufunc)
+        and isinstance(ufunc := inspect.unwrap(getattr(module, twin.name, len)), np.ufunc)  # len: not in this SciPy
     }
 
 
@@ -341,7 +342,7 @@ def _layers(function: Any) -> list[Any]:
 def _remove() -> None:
     """Put back the functions whose routers nobody needs any more."""
     for ufunc, gives in list(functions.FOREIGN_UFUNCS.items()):
-        if not _users[gives.twin.module]:
+        if isinstance(gives, DeviceUfunc) and not _users[gives.twin.module]:
             del functions.FOREIGN_UFUNCS[ufunc]
     for name, ours in _WHOLE.items():
         if not _users[name] and f"{__package__}.{ours}" in sys.modules:
@@ -353,7 +354,7 @@ def _remove() -> None:
     for owner in _owners:
         value = vars(owner)["__call__"]
         if is_router(value) and not _users[value._self_key]:
-            owner.__call__ = value.__wrapped__  # type: ignore[operator]
+            owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
 
 
 def _namespaces() -> Iterable[dict[str, Any]]:

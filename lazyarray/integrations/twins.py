@@ -101,8 +101,8 @@ class Twin:
         return self.host.rpartition(".")[2]
 
     @cached_property
-    def function(self) -> Callable[..., Any]:
-        """The device's function; NotOnDevice if the device library is missing, or has no such function."""
+    def function(self) -> Any:
+        """The device's function, or class; NotOnDevice if the device library is missing, or has no such function."""
         path, _, name = self.device.rpartition(".")
         ours = path.startswith(__package__)
         found = getattr(import_module(path) if ours else devices.current().library(path), name, None)
