@@ -9,7 +9,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import devices, routed, wrapping
+from .twin_conditions import dtype_of
 from .twins import Twin
 
 
@@ -43,8 +46,10 @@ def grid(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """``RegularGridInterpolator.__call__``."""
 
     def reason(self: Any, xi: Any, method: str | None = None, *, nu: Any = None) -> str:
-        exact = (method or self.method) in ("linear", "nearest")
-        return "" if exact else "the device's splines on a grid are solved for by iteration"
+        if (method or self.method) not in ("linear", "nearest"):
+            return "the device's splines on a grid are solved for by iteration"
+        single = dtype_of(xi) in (np.float32, np.float16)
+        return "the device computes in the precision of the coordinates, SciPy in double" if single else ""
 
     def make(self: Any, values: Any, *points: Any) -> Any:
         return twin.function(points, values, method=self.method, fill_value=self.fill_value,
@@ -69,7 +74,9 @@ def _called(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
     def on_device(*arrays: Any, **kwargs: Any) -> Any:
         with routed.unrouted():
-            return make(self, *arrays[:count])(*arrays[count:], **kwargs)
+            # CuPy reads coefficients that are not contiguous as if they were.
+            made = make(self, *map(devices.current().contiguous, arrays[:count]))
+            return made(*arrays[count:], **kwargs)
 
     def on_host(*arrays: Any, **kwargs: Any) -> Any:
         return host(self, *arrays[count:], **kwargs)

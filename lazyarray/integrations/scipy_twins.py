@@ -97,7 +97,7 @@ LINALG = {
 
 _INTERPOLATE = "scipy.interpolate", "cupyx.scipy.interpolate"
 INTERPOLATE = {
-    **twins(*_INTERPOLATE, "interpn", lacks={"method": ("cubic", "quintic", "pchip", "slinear", "splinef2d")},
+    **twins(*_INTERPOLATE, "interpn", dtypes="?bhilqBHILQdD", lacks={"method": ("cubic", "quintic", "pchip", "slinear", "splinef2d")},
             tolerance=Tolerance(double=1e-10)),
     **twins(*_INTERPOLATE, "krogh_interpolate pchip_interpolate", arrays=("xi", "yi", "x"),
             tolerance=Tolerance(double=1e-10)),
