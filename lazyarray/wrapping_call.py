@@ -119,5 +119,5 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
             return at_once(result, (arguments.args, arguments.kwargs))
     finally:
         if not going_on:
-            device_args = device_kwargs = box = None
+            device_args = device_kwargs = box = results = None      # so that who still holds a loan is the function
             arguments.let_go()

@@ -90,7 +90,7 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
         return results.wrap(box[0])
     finally:
         if modifies:
-            device_args = device_kwargs = box = None
+            device_args = device_kwargs = box = results = None      # so that who still holds a loan is the function
             for writing, token in opened:
                 if token() is not None:
                     writing.storage.note_loan(token)

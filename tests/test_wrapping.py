@@ -526,6 +526,9 @@ class TestResults:
             write(expected, numpys)
             assert values(x) == expected.tolist() and values(y) == numpys.tolist()
             assert values(y + 0) == numpys.tolist() and values(x + 0) == expected.tolist()
+            np.asarray(x)[1] += 1
+            expected[1] += 1
+            assert values(y) == numpys.tolist() and np.asarray(y + 0).tolist() == numpys.tolist()
 
     def test_a_view_of_a_lazy_argument_has_it_as_base(self):
         x = lazy_of([1, 2, 3])
@@ -643,6 +646,15 @@ class TestKept:
         with lazyarray.trace() as t:
             assert np.asarray(x).tolist() == [4, 5, 3]
         assert not t.events                 # nobody can write to it any more
+
+    @pytest.mark.parametrize("alias", [False, True])
+    @pytest.mark.parametrize("give", [lambda x: x + 1, lambda x: x[1:], lambda x: x, lambda x: [x, x[::2]]])
+    def test_what_is_only_given_back_is_not_kept(self, give, alias):
+        x = lazy_of([1, 2, 3])
+        held = np.asarray(x) if alias else None
+        found = lazy(give)(x)
+        assert not x._self_storage.loans and not x._self_storage.foreign
+        del found, held
 
     def test_nothing_is_kept_by_us(self):
         x = lazy_of([1, 2])

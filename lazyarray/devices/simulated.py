@@ -203,7 +203,10 @@ class SimulatedDevice(Device):
         return sys.getrefcount(token.memory) - 1 > sys.getrefcount(alone[1].memory)     # 1: the name `memory`
 
     def holdings(self, d: SimulatedArray) -> list[tuple[int, Any]]:
-        return [(id(d), d._memory)]
+        memory = d._memory
+        if memory.lender is None:
+            return [(id(d), memory)]
+        return [(id(d), memory), (id(memory), memory.lender)]
 
     def from_foreign(self, obj: Any) -> SimulatedArray | None:
         if exports(obj):
