@@ -200,7 +200,7 @@ def twins(module: str, device: str, names: str, **bounds: Any) -> dict[str, Twin
 
 def none(module: str, device: str, names: str, reason: str, **more: Any) -> dict[str, Twin]:
     """Functions that are no twins of those with the same name, for a reason; the host runs them."""
-    return twins(module, device, names, reason=reason, **more)
+    return twins(module, device, names, reason=f"the device's function of that name is not used: {reason}", **more)
 
 
 TABLES = {"scipy": "scipy_twins", "skimage": "skimage_twins"}
