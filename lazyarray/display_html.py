@@ -27,7 +27,7 @@ MOST_BYTES = 2 * (2 * EDGE) ** 2 * 16 + 4 * THUMBNAIL**2
 """Two planes of corners of the widest numbers, and a thumbnail of four bytes a pixel."""
 
 WHERE = {"device": "on the device ({device})", "host": "on the host",
-         "both": "on the device ({device}) and on the host", "pending": "not computed yet"}
+         "both": "on the device ({device}) and on the host", "pending": "not computed before it was shown"}
 
 _PIXELS = frozenset("?BHefd")       # dtypes of colour pictures
 _SMALLEST, _LONGEST = 8, 16         # sides of what is taken for an image: at least, and how many times the other
@@ -44,19 +44,15 @@ def html(x: LazyNdarray) -> str:
     facts = [("shape", str(outline.shape)), ("dtype", str(outline.dtype)), ("bytes", _bytes(outline.nbytes)),
              ("where", _where(x, where))]
     looks = [table([(cell(name, head=True), cell(text, most=_LINE)) for name, text in facts])]
-    below = ""
-    if where == "pending":
-        below = _note("it is computed when a value is needed")
-    else:
-        try:
-            with storage.place():
-                xp, array = _side(x)
-                picture = _picture(outline)
-                if picture:
-                    looks.append(_image(x, xp, array, picture))
-                below = _preview(x, xp, array, picture == "colour")
-        except TransferError:
-            below = _note("no values are shown: no_transfers() is in force")
+    try:
+        with storage.place():
+            xp, array = _side(x)
+            picture = _picture(outline)
+            if picture:
+                looks.append(_image(x, xp, array, picture))
+            below = _preview(x, xp, array, picture == "colour")
+    except TransferError:
+        below = _note("no values are shown: no_transfers() is in force")
     title = element("div", element("b", "LazyNdarray"), "margin:0 0 .3em")
     row = element("div", "".join(looks), "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start;margin:0 0 .6em")
     return element("div", title + row + below, "text-align:left", **{"class": "lazyarray-array"})

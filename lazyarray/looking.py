@@ -15,7 +15,7 @@ _PIECES = 1024      # a view of more is taken as if it filled its gaps
 
 
 def place(storage: Storage, view: np.ndarray) -> str:
-    """Where `view` is current, as far as is known without looking: "device", "host", "both" or "pending" (nowhere)."""
+    """Where `view` is current, as far as is known without looking: "device", "host", "both", or nowhere: "pending"."""
     state = storage.state
     if state == "pending" or storage.mirror is None or storage.root is None and storage._block is None:
         return state
