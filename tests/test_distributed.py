@@ -176,7 +176,8 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "dask_stack.py"
 
 
 def run_example(folder, *arguments):
-    environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parent.parent)}
+    path = [str(EXAMPLE.parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run([sys.executable, str(EXAMPLE), *arguments], cwd=folder, env=environment, text=True,
                           capture_output=True, timeout=300, check=False)
 
