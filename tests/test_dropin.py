@@ -252,7 +252,19 @@ WRITES = {
     "read": lambda a: (a + 1, np.array(a), a[0], a.T, a.copy(), a.sum(), a.reshape(-1))[1],
 }
 
-if np.lib.NumpyVersion(np.__version__) >= "2.5.0":      # before, it does not look
+
+def at_looks():
+    """Whether this NumPy's `ufunc.at` looks whether it may write: not all releases do."""
+    closed = np.zeros(2)
+    closed.flags.writeable = False
+    try:
+        np.add.at(closed, 0, 1)
+    except ValueError:
+        return True
+    return False
+
+
+if at_looks():
     WRITES["at"] = lambda a: np.add.at(a, 0, 1)
 
 
