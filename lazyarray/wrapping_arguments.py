@@ -351,6 +351,7 @@ class Arguments:
     def let_go(self) -> None:
         """The call is over. What the function still holds of its arguments is a loan: it may write there."""
         self.given.clear()
+        self.copies = None
         for storage, token in self._tokens:
             if token() is not None:
                 storage.note_loan(token)

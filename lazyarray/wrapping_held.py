@@ -106,7 +106,9 @@ class Found:
         numbers = self._numbers()
         ours = _ours.get(self.device.name) or _measured(self.device)
         if any(kind not in ours for _, kind, _ in numbers.values()):
-            ours = _measured(self.device)       # another allocator than before, or memory that the device did not make
+            ours = _measured(self.device)       # another allocator than before?
+            for _, kind, _ in numbers.values():
+                ours.setdefault(kind, -1)       # no: memory that the device library has not made
         over = {identity: count > ours.get(kind, -1) for identity, (count, kind, _) in numbers.items()}
         for identity, entry in self.arrays.items():
             self._held[identity] = entry[2] > ours[list] or over[identity] or any(
@@ -150,7 +152,7 @@ def _parts(kind: type, obj: Any) -> list[Any]:
 
 def _measured(device: Device) -> dict[Any, int]:
     """The references that are ours, where nobody else has any."""
-    ours: dict[Any, int] = {}
+    ours = dict(_ours.get(device.name, {}))
     for make in (lambda: device.empty((8,), _u8)[1:], lambda: device.empty((8,), _u8)):
         box = [[make()]]
         found = Found.__new__(Found)

@@ -77,8 +77,11 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             finally:
                 for writing in reversed(entered):
                     writing.__exit__(None, None, None)
-        if type(box[0]) is device.array_type and is_new(device, box):
-            return wrap.fresh(device, box[0])
+        if type(box[0]) is device.array_type:
+            if id(box[0]) in back:
+                return back[id(box[0])]
+            if is_new(device, box):
+                return wrap.fresh(device, box[0])
         if is_stepped(box[0]):
             arguments = Arguments(device, name, args, kwargs, rules)
             arguments.convert(False)

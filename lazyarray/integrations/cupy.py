@@ -9,75 +9,85 @@ libraries are imported, and all of `cupyx.jit`'s, take them. For any other kerne
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
 from .. import wrap
-from ..containers import is_container
 from ..wrapping_arguments import MAYBE, READ, WRITTEN, Rules
 from ..wrapping_call import call
-
-Roles = Callable[[Any], Callable[[int | str], int]]
 
 
 def register(module: ModuleType) -> None:
     """Let the kernels of ``cupy`` or ``cupyx.jit`` take lazy arrays."""
     if module.__name__ == "cupyx.jit":
         kernel = module._interface._JitRawKernel    # it has no public name
-        kernel.__call__ = _taking_lazies(kernel.__call__, _any)
+        kernel.__call__ = _raw(kernel.__call__)
         return
-    for name, roles, numbers in (("ElementwiseKernel", _after_inputs, False), ("ReductionKernel", _after_inputs, False),
-                                 ("RawKernel", _any, True)):
+    for name, taking in (("ElementwiseKernel", _typed), ("ReductionKernel", _typed), ("RawKernel", _raw)):
         original = getattr(module, name)
-        made = type(name, (original,), {
-            "__module__": module.__name__, "__doc__": original.__doc__,
-            "__call__": _taking_lazies(original.__call__, roles, numbers)})
-        setattr(module, name, made)
-    module.RawModule = _raw_module(module)
+        _replace(module, original, __call__=taking(original.__call__))
+    original_get = module.RawModule.get_function
 
-
-def _raw_module(module: ModuleType) -> type:
-    original = module.RawModule
-
-    @functools.wraps(original.get_function, updated=())
+    @functools.wraps(original_get, updated=())
     def get_function(self: Any, name: str) -> Any:
-        found = original.get_function(self, name)
         kernel = module.RawKernel.__new__(module.RawKernel)
-        kernel.__setstate__(found.__getstate__())
+        kernel.__setstate__(original_get(self, name).__getstate__())
         return kernel
 
-    return type("RawModule", (original,), {
-        "__module__": module.__name__, "__doc__": original.__doc__, "get_function": get_function})
+    _replace(module, module.RawModule, get_function=get_function)
 
 
-def _taking_lazies(launch: Callable[..., Any], roles: Roles, numbers: bool = True) -> Callable[..., Any]:
-    """A kernel's ``__call__`` that sees to lazy arguments."""
+def _replace(module: ModuleType, original: type, **methods: Any) -> None:
+    """Let the name of a class stand for a subclass with other methods."""
+    named = {"__module__": module.__name__, "__doc__": original.__doc__}
+    setattr(module, original.__name__, type(original.__name__, (original,), named | methods))
+
+
+def _typed(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """``kernel(*inputs, *outputs)``: it writes to what comes after the inputs, and to ``out``."""
     @functools.wraps(launch, updated=())
     def launching(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not _has_lazy(args) and not (kwargs and _has_lazy(kwargs.values())):
             return launch(self, *args, **kwargs)
-        # What comes before the launch, and what is noted of it, belong to the stream that it goes to.
-        stream = kwargs.get("stream")
-        name = getattr(self, "name", None) or getattr(self, "__name__", "kernel")
-        with nullcontext() if stream is None else stream:
-            return call(functools.partial(launch, self), args, kwargs, name, Rules(roles(self), False, numbers))
+        inputs = self.nin
+
+        def role(slot: int | str) -> int:
+            return WRITTEN if slot == "out" or isinstance(slot, int) and slot >= inputs else READ
+
+        with _on(kwargs.get("stream")):
+            return call(functools.partial(launch, self), args, kwargs, _name(self), Rules(role, False, False))
 
     return launching
 
 
-def _has_lazy(args: Any) -> bool:
-    return any(wrap.is_lazy(arg) or is_container(type(arg)) and _has_lazy(
-        arg.values() if isinstance(arg, dict) else arg) for arg in args if not isinstance(arg, (int, str)))
+def _raw(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """``kernel(grid, block, args)``: nobody says what it writes to."""
+    @functools.wraps(launch, updated=())
+    def launching(self: Any, grid: Any, block: Any, args: Any, *rest: Any, **kwargs: Any) -> Any:
+        if not _has_lazy(args):
+            return launch(self, grid, block, args, *rest, **kwargs)
+        stream = kwargs.get("stream", rest[1] if len(rest) > 1 else None)
+        with _on(stream):
+            return call(lambda *args: launch(self, grid, block, args, *rest, **kwargs), tuple(args), {}, _name(self),
+                        _ANY)
+
+    return launching
 
 
-def _any(kernel: Any) -> Callable[[int | str], int]:
-    """Nobody says what such a kernel writes to."""
-    return lambda slot: MAYBE
+_ANY = Rules(lambda slot: MAYBE, hosts=False)
 
 
-def _after_inputs(kernel: Any) -> Callable[[int | str], int]:
-    """It writes to what comes after its inputs, and to ``out``."""
-    inputs = kernel.nin
-    return lambda slot: WRITTEN if slot == "out" or isinstance(slot, int) and slot >= inputs else READ
+def _on(stream: Any) -> Any:
+    """What comes before a launch, and what is noted of it, belong to the stream that it goes to."""
+    return nullcontext() if stream is None else stream
+
+
+def _name(kernel: Any) -> str:
+    return getattr(kernel, "name", None) or getattr(kernel, "__name__", "kernel")
+
+
+def _has_lazy(args: Iterable[Any]) -> bool:
+    array, scalar = wrap._array_type, wrap._scalar_type
+    return any(type(arg) is array or type(arg) is scalar for arg in args)
