@@ -4,7 +4,8 @@ Facts of CuPy 14.2 (`_kernel.pyx`, `_reduction.pyx` and `raw.pyx` in `cupy/_core
 `cupyx/jit/_interface.py`): element-wise and reduction kernels take arrays by `__cuda_array_interface__` or
 `__cupy_get_ndarray__`, and NumPy and Python scalars; raw kernels take CuPy arrays by address, NumPy arrays of one
 element and scalars by value, and raise TypeError for other NumPy arrays; kernels of cupyx.jit take CuPy arrays and
-scalars. None returns anything but CuPy arrays.
+scalars. None returns anything but CuPy arrays. Of numba-cuda 0.30 (`cext/_typeof.cpp`, `dispatcher.py`): to type an
+argument that it does not know, a kernel asks it for a buffer.
 """
 from __future__ import annotations
 
@@ -98,6 +99,29 @@ class _JitRawKernel:
 
     def __getitem__(self, grid_and_block):
         return lambda *args, **kwargs: self(*grid_and_block, args, **kwargs)
+
+
+class CUDADispatcher:
+    """What ``numba.cuda.jit`` makes. It asks for a buffer first; what has none must be on the device."""
+
+    def __init__(self, body):
+        self.body, self.__name__ = body, body.__name__
+
+    def __getitem__(self, configuration):
+        return lambda *args: self.call(args, SimpleNamespace(stream=0))
+
+    def call(self, args, configuration):
+        for arg in args:
+            if isinstance(arg, np.ndarray):
+                memoryview(arg)
+        self.body(*(arg if np.isscalar(arg) else device.from_foreign(arg) for arg in args))
+
+
+def numba_dispatcher():
+    """A new module that stands for ``numba.cuda.dispatcher``."""
+    module = ModuleType("numba.cuda.dispatcher")
+    module.CUDADispatcher = type("CUDADispatcher", (CUDADispatcher,), {"call": CUDADispatcher.call})
+    return module
 
 
 def modules():

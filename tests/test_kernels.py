@@ -12,6 +12,7 @@ import pytest
 
 import lazyarray
 from lazyarray.integrations import cupy as registration
+from lazyarray.integrations import numba_cuda as numba_registration
 
 device = lazyarray.device()
 on_cuda = device.name == "cuda"
@@ -284,28 +285,39 @@ class TestArrayModules:
             np.testing.assert_allclose(np.asarray(f), np.log1p(np.exp([-1, 0, 1])))
 
 
-@only_cuda
 class TestNumbaCuda:
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def add(self):
+        if not on_cuda:
+            from simulated_kernels import numba_dispatcher
+
+            module = numba_dispatcher()
+            numba_registration.register(module)
+            return module.CUDADispatcher(add_to)
         numba = pytest.importorskip("numba.cuda")
         from jit_kernels import numba_add
 
         kernel = numba.jit(numba_add)
         try:
-            kernel[1, 1](device.from_foreign(lazyarray.asdevice(np.ones(1))), device.from_foreign(
-                lazyarray.asdevice(np.ones(1))), 1.0, 1)
+            kernel[1, 1](*(device.from_foreign(lazyarray.asdevice(np.ones(1))) for _ in range(2)), 1.0, 1)
         except Exception as error:  # noqa: BLE001  whatever numba's releases raise beside this NumPy
             pytest.skip(f"numba.cuda does not work here, without lazyarray: {type(error).__name__}: {error}")
         return kernel
 
     @pytest.mark.filterwarnings("ignore:.*Grid size.*")
     def test_what_it_writes_is_seen(self, add, decorate):
-        x, y = lazy_of([1, 2, 3]), lazy_of([0, 0, 0])
-        np.asarray(y)
+        x, y, z = lazy_of([1, 2, 3]), lazy_of([0, 0, 0]), lazy_of([0, 0, 0])
+        held = np.asarray(y)
         with lazyarray.no_transfers():
-            decorate(add)[1, 32](x, y, 10.0, 2)
-        assert y.tolist() == [11, 12, 0]
-        np.asarray(y)[0] = 5
+            decorate(add)[1, 32](x, z, 10.0, 2)
+        decorate(add)[1, 32](x, y, 10.0, 2)
+        assert held.tolist() == [11, 12, 0] == z.tolist()
+        held[0] = 5
         decorate(add)[1, 32](y, x, 0.0, 3)
         assert x.tolist() == [5, 12, 0]
+
+    @pytest.mark.filterwarnings("ignore:.*Grid size.*")
+    def test_a_lazy_scalar_is_a_value(self, add, decorate):
+        x, y = lazy_of([1, 2]), lazy_of([0, 0])
+        decorate(add)[1, 32](x, y, x.max(), 2)
+        assert y.tolist() == [3, 4]

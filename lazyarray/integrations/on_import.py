@@ -25,6 +25,7 @@ REGISTRATIONS: dict[str, str] = {
     "distributed.protocol": "lazyarray.integrations.dask",
     "jax": "lazyarray.integrations.jax",
     "numba": "lazyarray.integrations.numba",
+    "numba.cuda.dispatcher": "lazyarray.integrations.numba_cuda",
     "pandas": "lazyarray.integrations.pandas",
     "polars": "lazyarray.integrations.polars",
     "pyarrow": "lazyarray.integrations.pyarrow",
