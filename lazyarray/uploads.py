@@ -30,6 +30,8 @@ __all__ = ["forget", "forget_all", "remembered"]
 
 #: Remembered copies take no more than this part of a device's memory; the longest unused go first.
 SHARE = 1 / 8
+#: Arrays watched at most. Each may split a mapping in three, of which the system allows a process some 65,000.
+MOST = 1024
 #: From this size on memory is watched by the kernel. Below it, to compare all of it is as quick.
 PAGES_FROM = 128 << 10
 
@@ -132,7 +134,7 @@ def _let_go(found: Any, span: _Span) -> None:
 
 
 def _gone(identity: int) -> None:
-    """The owner is dying, and its memory not yet free: afterwards others may watch it."""
+    """Stop watching an array. Where it is dying, its memory is not yet free: afterwards others may watch it."""
     known = _owners.pop(identity, None)
     if known is not None:
         known.watch.end()
@@ -181,6 +183,8 @@ def remembered(device: Device, array: np.ndarray, why: str) -> Any:
             if known is None:
                 return None
         _owners[id(owner)] = known      # the last used
+        if len(_owners) > MOST:
+            _gone(next(iter(_owners)))
         low, high = byte_bounds(array)
         start, stop = low - known.span[0], high - known.span[0]
         try:

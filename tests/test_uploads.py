@@ -215,6 +215,13 @@ def test_those_unused_the_longest_make_room(monkeypatch):
     assert count_of(arrays[1]) == 1
 
 
+def test_no_more_than_so_many_are_watched(monkeypatch):
+    monkeypatch.setattr(uploads, "MOST", 3)
+    arrays = [locked(100 + i) for i in range(5)]
+    assert count_of(*arrays) == 5 and len(uploads._owners) <= 3
+    assert count_of(*arrays[2:]) == 0 and count_of(*arrays[:2]) == 2
+
+
 @pytest.mark.skipif(lazyarray.device().name != "simulated", reason="limits the simulated memory")
 def test_what_is_remembered_gives_way_to_what_is_needed():
     device = lazyarray.device()

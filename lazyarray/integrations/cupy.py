@@ -1,10 +1,10 @@
 """CuPy's kernels take lazy arrays as they are, outputs included.
 
 `ElementwiseKernel` and `ReductionKernel` would take them unaided, but write to an output without a word to us, so that
-an alias of it on the host would be old; `RawKernel` and the kernels of `cupyx.jit` refuse whatever is no CuPy array, and
-a `RawKernel` takes the value of an array with one element for its address. They offer no place to register at. So their
-names in ``cupy`` come to stand for subclasses that look for lazy arguments first: kernels that a program makes once both
-libraries are imported, and all of `cupyx.jit`'s, take them. For any other kernel there is ``lazyarray.lazy(kernel)``.
+an alias of it on the host would be old; `RawKernel` and kernels of `cupyx.jit` refuse whatever is no CuPy array, and a
+`RawKernel` takes the value of an array with one element for its address. They offer no place to register at. So their
+names in ``cupy`` come to stand for subclasses that look for lazy arguments first: kernels that a program makes once
+both libraries are imported take them, and all of `cupyx.jit`'s. For any other there is ``lazyarray.lazy(kernel)``.
 """
 from __future__ import annotations
 
