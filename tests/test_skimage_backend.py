@@ -48,7 +48,8 @@ def run(code, folder, **environment):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lazy-ndarray\nVersion: 0\n")
     points = (f"[{group}]\n{declared(group).name} = {declared(group).value}\n" for group in GROUPS)
     (info / "entry_points.txt").write_text("\n".join(points))
-    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"} | environment
+    path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path} | environment
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True,
                           timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -138,12 +138,26 @@ class _Host:
             except ValueError as error:
                 if "read-only" not in str(error):
                     raise
-                # Cython code that asks for memory it may write to, though it only reads.
-                return self.function(*map(_writable, args), **{k: _writable(v) for k, v in kwargs.items()})
+                return self._run_on_copies(args, kwargs)
+
+    def _run_on_copies(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """With memory that may be written to, as Cython code asks for that often does no more than read."""
+        copies: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def writable(value: Any) -> Any:
+            if type(value) is not np.ndarray or value.flags.writeable:
+                return value
+            copies.append((value, value.copy(order="K")))
+            return copies[-1][1]
+
+        result = self.function(*map(writable, args), **{key: writable(value) for key, value in kwargs.items()})
+        if any(not np.array_equal(value, copy, equal_nan=value.dtype.kind in "fc") for value, copy in copies):
+            raise _WritesError
+        return result
 
 
-def _writable(value: Any) -> Any:
-    return value.copy() if type(value) is np.ndarray and not value.flags.writeable else value
+class _WritesError(Exception):
+    """A host function writes to an argument, and no table says so."""
 
 
 _hosts: dict[int, _Host] = {}
@@ -178,6 +192,15 @@ def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     known = _hosts.get(id(host))
     if known is None or known.function is not host:
         known = _hosts[id(host)] = _Host(host)
+    try:
+        return _run(twin, known, args, kwargs)
+    except _WritesError:
+        return wrapping.run(None, args, kwargs, name=twin.host, writes=None, host=known.run, signature=host,
+                            reason="it writes to its arguments")
+
+
+def _run(twin: Twin, known: _Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    host = known.function
     try:
         args, kwargs = twin.bounded(known.signature, args, kwargs)
         function = twin.function

@@ -90,6 +90,16 @@ def kept(*names: str) -> Before:
     return step
 
 
+def doubled(*names: str) -> Before:
+    """Images of integers, of any width, whose values scikit-image keeps in double precision."""
+    def step(given: dict[str, Any]) -> None:
+        for name in names:
+            if isinstance(given[name], devices.current().array_type) and given[name].dtype.kind in "biu":
+                given[name] = given[name].astype(np.float64)
+
+    return step
+
+
 def ranged(given: dict[str, Any]) -> None:
     """An image that is scaled unless ``preserve_range`` is true."""
     (kept if given.get("preserve_range") else scaled)("image")(given)
@@ -97,7 +107,7 @@ def ranged(given: dict[str, Any]) -> None:
 
 def interpolated(given: dict[str, Any]) -> None:
     """As `ranged`; but nearest neighbours are taken of the image as it is, by default of a boolean one."""
-    options = given | given.get("kwargs", {})
+    options = {**given, **(given.get("kwargs") or {})}
     if is_small(given["image"]) and options.get("order") != 0 and given["image"].dtype.char != "?":
         (kept if options.get("preserve_range") else scaled)("image")(given)
 
@@ -202,10 +212,19 @@ def dimensions(name: str, most: int, but: str = "") -> Condition:
     return condition
 
 
+def wider_than_filter(given: dict[str, Any]) -> str | None:
+    """No axis is shorter than the reach of the Gaussian, which truncates it at four standard deviations."""
+    shape = np.shape(given["image"])
+    sigmas = np.broadcast_to(given.get("sigma", 1), len(shape))
+    if any(length <= int(4 * sigma + 0.5) for length, sigma in zip(shape, sigmas)):
+        return "cuCIM differs where an axis is shorter than the filter"
+    return None
+
+
 def order_is_not(*orders: int) -> Condition:
     """Some orders of interpolation are done otherwise, or are warned of."""
     def condition(given: dict[str, Any]) -> str | None:
-        order = (given | given.get("kwargs", {})).get("order")
+        order = {**given, **given.get("kwargs", {})}.get("order")
         return f"cuCIM interpolates otherwise with order={order}" if order in orders else None
 
     return condition

@@ -29,6 +29,13 @@ def _twins(module: str, names: str, **bounds: Any) -> dict[str, Twin]:
 _TOLERANCE = Tolerance(single=1e-5, double=1e-8)
 """Sums in another order, and Fourier transforms."""
 
+_EIGENVALUES = Tolerance(single=1e-5, double=1e-5)
+_SIMILARITY = Tolerance(single=1e-4, double=1e-4)
+_PYRAMID = Tolerance(single=1e-3, double=1e-8)
+
+_ORDER = steps.order_is_not(0, 2, 3)
+"""Nearest neighbours fall either way at ties, scikit-image warns of order 2, and has another one of order 3."""
+
 _COLOR = (
     _twins("color", "gray2rgb gray2rgba rgba2rgb")
     | _twins("color", "deltaE_cie76 deltaE_ciede94 lab2lch lch2lab", dtypes=_WIDE)
@@ -63,9 +70,15 @@ _EXPOSURE = (
 )
 _FEATURE = (
     _twins("feature",
-           "blob_dog blob_doh blob_log corner_foerstner corner_harris corner_shi_tomasi daisy hessian_matrix_det "
-           "shape_index structure_tensor", before=steps.scaled("image"))
-    | _twins("feature", "hessian_matrix", before=steps.scaled("image"), lacks={"use_gaussian_derivatives": (True,)})
+           "blob_dog blob_log corner_foerstner corner_harris corner_shi_tomasi shape_index",
+           before=steps.scaled("image"))
+    | _twins("feature", "blob_doh", before=steps.scaled("image"), dtypes=_ALL.replace("f", ""))
+    | _twins("feature", "daisy", before=steps.scaled("image"), lacks={"visualize": (True,)})
+    | _twins("feature", "structure_tensor", before=steps.scaled("image"), conditions=(steps.wider_than_filter,))
+    | _twins("feature", "hessian_matrix", before=steps.scaled("image"), conditions=(steps.wider_than_filter,),
+             lacks={"use_gaussian_derivatives": (True,)})
+    | _twins("feature", "hessian_matrix_det", before=steps.scaled("image"), dtypes=_ALL.replace("f", ""),
+             conditions=(steps.wider_than_filter,))
     | _twins("feature", "corner_kitchen_rosenfeld", before=steps.kept("image"))
     | _twins("feature", "canny", before=steps.thresholds_of_canny)
     | _twins("feature", "multiscale_basic_features", dtypes=_FLOATS)
@@ -77,7 +90,7 @@ _FILTERS = (
              "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts roberts_neg_diag "
              "roberts_pos_diag scharr_h scharr_v sobel_h sobel_v", before=steps.scaled("image"))
     | _twins("filters", "butterworth", before=steps.kept("image"), dtypes=_ALL + "FD")
-    | _twins("filters", "frangi meijering sato", before=steps.kept("image"))
+    | _twins("filters", "meijering sato", before=steps.kept("image"), tolerance=_EIGENVALUES)
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
@@ -88,7 +101,7 @@ _FILTERS = (
     | _twins("filters",
              "apply_hysteresis_threshold rank_order threshold_isodata threshold_mean threshold_minimum "
              "threshold_multiotsu threshold_otsu threshold_triangle threshold_yen")
-    | _twins("filters", "median", writes=("out",))
+    | _twins("filters", "median", writes=("out",), lacks={"behavior": ("rank",)})
 )
 _RANK = (
     _twins("filters.rank", "autolevel enhance_contrast gradient minimum", dtypes="?B", writes=("out",),
@@ -101,31 +114,34 @@ _MEASURE = (
     | _twins("measure", "inertia_tensor_eigvals", before=steps.kept("image"), after=steps.as_list)
     | _twins("measure", "label", after=steps.labels, conditions=(steps.dimensions("label_image", 3, "?"),))
     | _twins("measure", "regionprops", adapter="skimage_regions:regions")
-    | _twins("measure", "block_reduce", conditions=(steps.numpy_function("func"),))
+    | _twins("measure", "block_reduce", conditions=(steps.numpy_function("func"),), lacks={"func_kwargs": None})
     | _twins("measure", "profile_line", conditions=(steps.numpy_function("reduce_func"),))
-    | _twins("measure", "manders_overlap_coeff", dtypes="?fd")
-    | _twins("measure", "pearson_corr_coeff", after=steps.last_is_float)
+    | _twins("measure", "manders_overlap_coeff", dtypes="fd")
+    | _twins("measure", "pearson_corr_coeff", after=steps.last_is_float, dtypes=_ALL.replace("f", ""))
     | _twins("measure",
              "euler_number intersection_coeff manders_coloc_coeff moments_coords moments_hu perimeter "
              "perimeter_crofton shannon_entropy")
 )
 _METRICS = (
     _twins("metrics",
-           "adapted_rand_error mean_squared_error normalized_mutual_information normalized_root_mse "
-           "peak_signal_noise_ratio variation_of_information")
-    | _twins("metrics", "structural_similarity", before=steps.range_of_similarity,
+           "adapted_rand_error normalized_mutual_information variation_of_information")
+    | _twins("metrics", "mean_squared_error", before=steps.kept("image0", "image1"))
+    | _twins("metrics", "normalized_root_mse", before=steps.kept("image_true", "image_test"))
+    | _twins("metrics", "peak_signal_noise_ratio", dtypes="?B" + _WIDE)
+    | _twins("metrics", "structural_similarity", before=steps.range_of_similarity, tolerance=_SIMILARITY,
              conditions=(steps.says_data_range,))
 )
 _MORPHOLOGY = (
     _twins("morphology",
-           "black_tophat closing convex_hull_object dilation erosion isotropic_dilation local_maxima local_minima "
+           "black_tophat closing dilation erosion isotropic_dilation local_maxima local_minima "
            "opening remove_small_holes remove_small_objects thin white_tophat", writes=("out",))
     | _twins("morphology", "convex_hull_image", after=steps.as_dtype(bool))
-    | _twins("morphology", "reconstruction", before=steps.kept("seed", "mask"))
+    | _twins("morphology", "convex_hull_object", conditions=(steps.dimensions("image", 2),))
+    | _twins("morphology", "reconstruction", before=steps.doubled("seed", "mask"))
     | _twins("morphology", "h_maxima h_minima")
 )
 _REGISTRATION = (
-    _twins("registration", "optical_flow_ilk optical_flow_tvl1")
+    _twins("registration", "optical_flow_ilk")
     | _twins("registration", "phase_cross_correlation", after=steps.shifts, dtypes=_ALL + "FD",
              lacks={"reference_mask": None, "moving_mask": None})
 )
@@ -143,11 +159,11 @@ _SEGMENTATION = (
 )
 _TRANSFORM = (
     _twins("transform", "rescale resize", before=steps.interpolated)
-    | _twins("transform", "swirl warp_polar", before=steps.interpolated, conditions=(steps.order_is_not(2),))
-    | _twins("transform", "rotate", before=steps.interpolated, conditions=(steps.order_is_not(2, 3),))
-    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, steps.order_is_not(2, 3)))
+    | _twins("transform", "rotate swirl warp_polar", before=steps.interpolated, conditions=(_ORDER,))
+    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, _ORDER))
     | _twins("transform", "pyramid_expand pyramid_reduce resize_local_mean", before=steps.ranged)
-    | _twins("transform", "pyramid_gaussian pyramid_laplacian", before=steps.ranged, adapter="skimage_regions:levels")
+    | _twins("transform", "pyramid_gaussian pyramid_laplacian", before=steps.ranged, adapter="skimage_regions:levels",
+             tolerance=_PYRAMID)
     | _twins("transform", "downscale_local_mean integral_image integrate")
 )
 _UTIL = (
@@ -184,15 +200,16 @@ _OTHERWISE = {
     "differs where image or template are constant": "feature.match_template",
     "writes into its argument": "measure.moments_coords_central",
     "has zeros where scikit-image has nan": "measure.moments_normalized",
-    "differs by several percent": "measure.blur_effect segmentation.random_walker segmentation.mark_boundaries "
-                                  "segmentation.morphological_chan_vese filters.hessian",
+    "differs by several percent": "filters.frangi filters.hessian measure.blur_effect "
+                                  "registration.optical_flow_tvl1 segmentation.mark_boundaries "
+                                  "segmentation.morphological_chan_vese segmentation.random_walker",
     "differs at the border": "morphology.isotropic_closing morphology.isotropic_erosion morphology.isotropic_opening "
                              + " ".join(f"filters.rank.{name}" for name in (
                                  "entropy equalize geometric_mean majority mean mean_bilateral mean_percentile median "
                                  "modal noise_filter pop pop_bilateral pop_percentile subtract_mean "
                                  "subtract_mean_percentile sum sum_bilateral sum_percentile threshold").split()),
-    "has not been compared": "filters.correlate_sparse filters.rank.gradient_percentile filters.rank.maximum "
-                             "measure.regionprops_table",
+    "has not been compared": "filters.correlate_sparse filters.rank.gradient_percentile filters.rank.maximum",
+    "has other dtypes": "measure.regionprops_table",
     "decides otherwise between equally near labels": "segmentation.expand_labels",
     "returns maps of its own": "segmentation.relabel_sequential",
     "draws other random numbers": "morphology.medial_axis restoration.unsupervised_wiener util.random_noise",
@@ -208,10 +225,10 @@ for _module, _names in _MISSING.items():
     HOST_ONLY |= _twins(_module, _names, reason="cuCIM has no such function", writes=("out",))
 for _reason, _names in _OTHERWISE.items():
     for _name in _names.split():
-        HOST_ONLY |= _twins(*_name.rsplit(".", 1), reason=f"cuCIM's twin {_reason}")
+        HOST_ONLY |= _twins(*_name.rsplit(".", 1), reason=f"cuCIM's twin {_reason}", writes=("out",))
 
-# It may be asked to fill the image itself.
-for _name in ("morphology.flood_fill", "segmentation.flood_fill"):
+# They may be asked to write into the image itself.
+for _name in ("morphology.flood_fill", "segmentation.flood_fill", "transform.iradon_sart"):
     HOST_ONLY |= _twins(*_name.rsplit(".", 1), reason="cuCIM has no such function", writes=("image",))
 
 TWINS: dict[str, Twin] = (
