@@ -63,6 +63,18 @@ class _StreamOnDevice:
         return hash((self.stream.ptr, self.device_id, self.thread))
 
 
+class _Pointer:
+    """A stream of another library, in the protocol of streams."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer = pointer
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.pointer
+
+
 class _Token:
     """Owner of a loan's memory: dies with the last array made from it, and keeps the lender's memory until then."""
 
@@ -96,6 +108,9 @@ class CudaDevice(Device):
         self._ndarray = cupy.ndarray
         self._runtime = cupy.cuda.runtime
         self._unowned = cupy.cuda.UnownedMemory
+        self._of_pointer = getattr(cupy.cuda.Stream, "from_external", None) or (
+            lambda foreign: cupy.cuda.ExternalStream(foreign.pointer))
+        self._foreign_streams: dict[int, Any] = {}
         memory = cupy.cuda.memory
         self._own = (memory.PooledMemory, memory.MemoryAsync, memory.ManagedMemory, memory.Memory)
         self._pointer = cupy.cuda.MemoryPointer
@@ -218,7 +233,9 @@ class CudaDevice(Device):
     def stream_at(self, pointer: int) -> Any:
         stream = self._current_stream()
         if stream.ptr != pointer:
-            stream = self.xp.cuda.ExternalStream(pointer)
+            stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
+            if stream is None:
+                stream = self._foreign_streams[pointer] = self._of_pointer(_Pointer(pointer))
         return stream if self.count == 1 else _StreamOnDevice(stream, self._runtime.getDevice(), 0)
 
     def wait(self, stream: Any) -> None:

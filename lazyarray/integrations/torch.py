@@ -164,6 +164,14 @@ def as_tensor(x: LazyNdarray) -> Any:
         return of_device(storage.device, array)
 
 
+def on_host(x: LazyNdarray) -> Any:
+    """The tensor over an alias of a lazy array, live as any; of a copy if torch can't have one there."""
+    alias = wrap.alias_of(x, "beside a tensor in host memory")
+    if _is_odd(alias) or not alias.flags.writeable:
+        alias = alias.copy()
+    return _torch().from_numpy(alias)
+
+
 def of_device(device: Device, array: Any) -> Any:
     """The tensor on the memory of a device array, or on that of a copy if torch can't have one there."""
     if _is_odd(array):
@@ -197,6 +205,7 @@ def torch_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
 def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of tensors on lazy arrays; see `torch_function`."""
     given = Given()
+    replace((args, kwargs), given.look)
     tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
     check_written(func, args, kwargs)
     if given.tensors:
@@ -209,17 +218,27 @@ class Given:
 
     def __init__(self) -> None:
         self.tensors = False                            # the caller knows tensors
+        self.on_host = False                            # and has some in host memory
         self.sources: list[LazyNdarray] = []
         self.known: dict[int, tuple[Any, Any]] = {}     # id of a tensor -> (it, the lazy array that it was made of)
         self.new: list[tuple[Any, Any]] = []            # (memory of a result, its storage)
 
+    def look(self, obj: Any) -> Any:
+        """Note where the tensors among the arguments are. One without dimensions goes with those of any place."""
+        if is_tensor(obj):
+            self.tensors = True
+            self.on_host |= obj.device.type == "cpu" and obj.dim() > 0 and not sharing.host_is_device.get()
+        elif isinstance(obj, _torch().Generator):
+            self.on_host |= obj.device.type == "cpu" and devices.current().name == "cuda"
+        return obj
+
     def tensor(self, obj: Any) -> Any:
+        """The tensor of a lazy array, on the host beside one that is there; anything else as it is."""
         if not wrap.is_lazy(obj):
-            self.tensors = self.tensors or is_tensor(obj)
             return obj
         if wrap.is_scalar(obj):
             return wrap.value_of(obj, "a number for torch")
-        tensor = as_tensor(obj)
+        tensor = on_host(obj) if self.on_host else as_tensor(obj)
         self.sources.append(obj)
         self.known[id(tensor)] = tensor, obj
         return tensor

@@ -39,23 +39,22 @@ def test_forked_workers(table, classes):
     return batches(table, classes, num_workers=2, multiprocessing_context="fork")
 
 
-@torch("``Subset``, ``random_split``, ``TensorDataset`` of ``as_tensor(x)``, weights of samplers", copies="in between")
-def test_datasets(table, y):
+@torch("``Subset``, ``random_split``, ``TensorDataset`` of ``as_tensor(x)``", copies="in between")
+def test_datasets(table):
     import torch
-    from torch.utils.data import Subset, TensorDataset, WeightedRandomSampler, random_split
+    from torch.utils.data import Subset, TensorDataset, random_split
 
     parts = random_split(table, [0.5, 0.5], generator=torch.Generator().manual_seed(1))
-    drawn = list(WeightedRandomSampler(np.abs(y), 20, generator=torch.Generator().manual_seed(1)))
-    return [np.asarray(row) for row in Subset(table, [1, 3, 5])], np.asarray(parts[0][3]), drawn, TensorDataset(
+    return [np.asarray(row) for row in Subset(table, [1, 3, 5])], np.asarray(parts[0][3]), TensorDataset(
         torch.as_tensor(table))[5:9]
 
 
-@torch("``t[x]``, ``t + x.mean()``", copies="none")
-def test_indexes(x, i, b):
+@torch("``t[x]``, ``t + x``, ``torch.add(t, x)`` beside a CPU tensor ``t``", copies="each once")
+def test_beside_tensors(x, i, b):
     import torch
 
     t = torch.arange(100.0, dtype=torch.float64)
-    return t[i], t[b], t * x.mean()
+    return t[i], t[b], t * x, t * x.mean()
 
 
 @torch("``torch.from_numpy(x)``", refused=Refused("TypeError", "ndarray", "``torch.as_tensor(x)``"))
