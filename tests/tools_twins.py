@@ -75,6 +75,9 @@ def candidates(path: str) -> dict[str, tuple[Any, Any]]:
         if theirs is None or isinstance(theirs, (type, types.ModuleType)) or not callable(theirs):
             continue
         found[name] = mine, theirs
+    for twin in twins.table(path.partition(".")[0]).values():
+        if twin.module == path and twin.device.startswith("lazyarray."):
+            found[twin.name] = getattr(host, twin.name), twin.function
     return found
 
 
@@ -176,8 +179,9 @@ class Records:
                 self.note(path, kind, f"only the host raises: {type(error).__name__}: {error}"[:160], {})
             else:
                 found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}, "largest": largest((args, kwargs))}
-                verdict = compare(result, twin, found) or compare(
-                    (twin_args, twin_kwargs), after, found, "argument ")
+                verdict = compare(result, twin, found)
+                if not verdict and not re.search(r"overwrite\w*=True", kind):   # else what is left of it is nobody's
+                    verdict = compare((twin_args, twin_kwargs), after, found, "argument ")
                 self.note(path, kind, verdict or "same", found)
         if error is not None:
             raise error

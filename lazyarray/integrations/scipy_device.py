@@ -1,6 +1,8 @@
 """Functions of SciPy's on device arrays, where CuPy has none that fits.
 
-CuPy's distances need cuVS, whose fast formulas lose digits; its entropy overwrites its arguments.
+CuPy's distances need cuVS, whose fast formulas lose digits; its entropy overwrites its arguments. Of `scipy.linalg` it
+has the parts that NumPy lacks; what NumPy has is made of its `linalg` here, where nothing is a matter of choice, as the
+signs of singular vectors are, and SciPy gives no warnings.
 """
 from __future__ import annotations
 
@@ -57,6 +59,37 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     """CuPy's `entropy`, of copies."""
     return devices.current().library("cupyx.scipy.stats").entropy(
         pk.copy(), None if qk is None else qk.copy(), base, axis)
+
+
+def _finite(a: Any, check_finite: bool) -> None:
+    if check_finite and not bool(devices.current().xp.isfinite(a).all()):
+        raise ValueError("array must not contain infs or NaNs")
+
+
+def det(a: Any, check_finite: bool = True) -> Any:
+    """`scipy.linalg.det` of a device array."""
+    _finite(a, check_finite)
+    return devices.current().xp.linalg.det(a)
+
+
+def svdvals(a: Any, check_finite: bool = True) -> Any:
+    """`scipy.linalg.svdvals` of a device array."""
+    _finite(a, check_finite)
+    return devices.current().xp.linalg.svd(a, compute_uv=False)
+
+
+def eigvalsh(a: Any, lower: bool = True, check_finite: bool = True) -> Any:
+    """`scipy.linalg.eigvalsh` of a device array."""
+    _finite(a, check_finite)
+    return devices.current().xp.linalg.eigvalsh(a, "L" if lower else "U")
+
+
+def cholesky(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
+    """`scipy.linalg.cholesky` of a device array; which half of the matrix is read is SciPy's choice."""
+    _finite(a, check_finite)
+    factor = devices.current().xp.linalg.cholesky(a if lower else a.conj().T)
+    _finite(factor, True)       # of a matrix that is not positive definite, CuPy gives rubbish
+    return factor if lower else factor.conj().T
 
 
 def metric_is_known(given: dict[str, Any]) -> str | None:

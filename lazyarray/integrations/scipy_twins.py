@@ -18,6 +18,7 @@ from .twin_conditions import (
     same_columns,
     same_length,
     sensible_workers,
+    square,
 )
 from .twins import Tolerance, Twin, none, twins
 
@@ -83,6 +84,8 @@ FFT = {
 
 _LINALG = "scipy.linalg", "cupyx.scipy.linalg"
 _OVERWRITES = ("overwrite_a", "overwrite_b", "check_finite")
+_OVERWRITTEN = ("overwrite_a", "overwrite_b")
+_SQUARE = square("a")
 LINALG = {
     **twins(*_LINALG, "block_diag companion convolution_matrix khatri_rao leslie fiedler_companion"),
     **twins(*_LINALG, "circulant fiedler hankel toeplitz", conditions=(dimensions("a c r", 1),)),
@@ -91,14 +94,19 @@ LINALG = {
     **twins(*_LINALG, "lu_solve", ignored=_OVERWRITES, conditions=(dimensions("b", 1, 2), one_dtype("lu_and_piv b"))),
     **twins(*_LINALG, "solve_triangular", ignored=_OVERWRITES,
             conditions=(dimensions("a", 2), dimensions("b", 1, 2), one_dtype("a b"), same_length("a", "b"))),
+    **twins(_LINALG[0], _OURS, "det", dtypes="dD", ignored=("overwrite_a",), conditions=(_SQUARE,)),
+    **twins(_LINALG[0], _OURS, "cholesky", dtypes="fdFD", ignored=("overwrite_a",), conditions=(_SQUARE,)),
+    **twins(_LINALG[0], _OURS, "eigvalsh", dtypes="fdFD", ignored=_OVERWRITTEN, conditions=(_SQUARE,),
+            lacks={"b": None, "type": None, "subset_by_index": None, "subset_by_value": None, "driver": None}),
+    **twins(_LINALG[0], _OURS, "svdvals", dtypes="fdFD", ignored=("overwrite_a",), conditions=(dimensions("a", 2),)),
     **none(*_LINALG, "bandwidth", "it gives two numbers, for which the matrix has to be read"),
     **none(*_LINALG, "expm", "it is off by orders of magnitude for some of SciPy's own test matrices"),
 }
 
 _INTERPOLATE = "scipy.interpolate", "cupyx.scipy.interpolate"
 INTERPOLATE = {
-    **twins(*_INTERPOLATE, "interpn", dtypes="?bhilqBHILQdD", lacks={"method": ("cubic", "quintic", "pchip", "slinear", "splinef2d")},
-            tolerance=Tolerance(double=1e-10)),
+    **twins(*_INTERPOLATE, "interpn", dtypes="?bhilqBHILQdD", tolerance=Tolerance(double=1e-10),
+            lacks={"method": ("cubic", "quintic", "pchip", "slinear", "splinef2d")}),
     **twins(*_INTERPOLATE, "krogh_interpolate pchip_interpolate", arrays=("xi", "yi", "x"),
             tolerance=Tolerance(double=1e-10)),
     **twins(*_INTERPOLATE, "barycentric_interpolate", arrays=("xi", "yi", "x"), lacks={"der": None, "rng": None},

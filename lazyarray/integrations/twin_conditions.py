@@ -43,6 +43,17 @@ def dimensions(names: str, *counts: int) -> Condition:
     return condition
 
 
+def square(name: str) -> Condition:
+    """A parameter is one square matrix."""
+
+    def condition(given: dict[str, Any]) -> str | None:
+        shape = shape_of(given.get(name))
+        fine = shape is not None and len(shape) == 2 and shape[0] == shape[1] > 0
+        return None if fine else f"the device's function takes one square matrix as {name}"
+
+    return condition
+
+
 def one_dtype(names: str) -> Condition:
     """These parameters, where they are arrays, also in a tuple, have one dtype, which is of floating point."""
 
