@@ -94,6 +94,26 @@ class Record:
                 "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
 
 
+class Routed:
+    """What a router makes of the calls of a function."""
+
+    def __init__(self, twin: Any, function: Callable[..., Any]) -> None:
+        self.twin, self.function = twin, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from lazyarray.integrations import routers
+
+        return routers.run(self.twin, self.function, args, kwargs)
+
+    def bound(self, dtype: np.dtype) -> float:
+        return self.twin.tolerance.of(dtype)
+
+
+def bound(dtype: np.dtype) -> float:
+    """How far results may be apart, of the largest, where no table says."""
+    return {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}.get(str(dtype), 1e-8)
+
+
 class Variant(NamedTuple):
     """One function of those that a host function is compared with."""
 
@@ -113,6 +133,7 @@ class Shadow:
         self.largest = 0.0
         self.test = ""
         self.device = devices[0]
+        self.bound = bound
 
     def install(self) -> None:
         modules = [importlib.import_module(self.host)]
@@ -161,11 +182,11 @@ class Shadow:
 
     def routed(self) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
         """The functions in the table of twins, and what a router makes of their calls."""
-        from lazyarray.integrations import routers, twins
+        from lazyarray.integrations import twins
 
         for path, twin in twins.table(self.host).items():
             function = getattr(importlib.import_module(twin.module), twin.name)
-            yield path, function, lambda *args, _pair=(twin, function), **kwargs: routers.run(*_pair, args, kwargs)
+            yield path, function, Routed(twin, function)
 
     # -- one call --------------------------------------------------------------------------------
 
@@ -217,6 +238,7 @@ class Shadow:
             if given is None:
                 continue
             self.device = variant.device
+            self.bound = getattr(variant.twin, "bound", bound)
             there = outcome(variant.twin, *given, variant.device.settle)
             variant.record.seconds[0] += host.seconds
             variant.record.seconds[1] += there.seconds
@@ -329,7 +351,7 @@ class Shadow:
         scale = max(scale, self.largest * 1e-3) or 1.0      # what should be zero has the rounding of the arguments
         size = float(difference / scale)
         record.error(str(h.dtype), size)
-        if size > {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}.get(str(h.dtype), 1e-8):
+        if size > self.bound(h.dtype):
             yield "values", f"{at} {h.dtype} differ by {size:.1e} of the largest"
 
     def judge_writes(self, record: Record, where: str, function: Callable[..., Any], args: Any, kwargs: Any,
