@@ -30,7 +30,7 @@ _TOLERANCE = Tolerance(single=1e-5, double=1e-8)
 """Sums in another order, and Fourier transforms."""
 
 _EIGENVALUES = Tolerance(single=1e-5, double=1e-5)
-_SIMILARITY = Tolerance(single=1e-4, double=1e-4)
+_LOOSE = Tolerance(single=1e-4, double=1e-4)
 _PYRAMID = Tolerance(single=1e-3, double=1e-8)
 
 _ORDER = steps.order_is_not(0, 2, 3)
@@ -128,7 +128,7 @@ _METRICS = (
     | _twins("metrics", "mean_squared_error", before=steps.kept("image0", "image1"))
     | _twins("metrics", "normalized_root_mse", before=steps.kept("image_true", "image_test"))
     | _twins("metrics", "peak_signal_noise_ratio", dtypes="?B" + _WIDE)
-    | _twins("metrics", "structural_similarity", before=steps.range_of_similarity, tolerance=_SIMILARITY,
+    | _twins("metrics", "structural_similarity", before=steps.range_of_similarity, tolerance=_LOOSE,
              conditions=(steps.says_data_range,))
 )
 _MORPHOLOGY = (
@@ -141,7 +141,7 @@ _MORPHOLOGY = (
     | _twins("morphology", "h_maxima h_minima")
 )
 _REGISTRATION = (
-    _twins("registration", "optical_flow_ilk")
+    _twins("registration", "optical_flow_ilk", tolerance=_LOOSE)
     | _twins("registration", "phase_cross_correlation", after=steps.shifts, dtypes=_ALL + "FD",
              lacks={"reference_mask": None, "moving_mask": None})
 )
