@@ -81,13 +81,6 @@ def test_made_full(value):
 
 def test_a_scalar_that_is_known_on_the_host_is_handed_to_device_code_with_its_sign():
     x = lazyarray.asarray(np.array([-0.0, 1.0]))
-    for scalar in (x[0], next(iter(np.modf(x[0])))):
-        array = lazyarray.asarray(scalar.__wrapped__)
-        assert np.signbit(np.asarray(array)) and array.shape == ()
-
-
-def test_a_scalar_that_is_known_on_the_host_is_handed_to_device_code_with_its_sign():
-    x = lazyarray.asarray(np.array([-0.0, 1.0]))
     for scalar in (x[0], np.modf(x[0])[0]):
         array = lazyarray.asarray(scalar.__wrapped__)
         assert np.signbit(np.asarray(array)) and array.shape == ()

@@ -8,6 +8,7 @@ CuPy compiles, and keeps what it compiled on disk.
 """
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,27 @@ _HEADERS = """#include <cupy/complex.cuh>
 #include <cupy/math_constants.h>
 """
 
+# Loads and stores of a pack are written as one word: not every release of the compiler joins those of its elements.
 _PACK = """
 template <typename T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
+template <int B> struct Word;
+template <> struct Word<1> { typedef unsigned char type; };
+template <> struct Word<2> { typedef unsigned short type; };
+template <> struct Word<4> { typedef unsigned int type; };
+template <> struct Word<8> { typedef uint2 type; };
+template <> struct Word<16> { typedef uint4 type; };
+template <typename T, int N> __device__ inline Pack<T, N> lz_load(const T* __restrict__ from) {
+  typedef typename Word<sizeof(T) * N>::type word;
+  const word w = *reinterpret_cast<const word*>(from);
+  Pack<T, N> pack;
+  memcpy(&pack, &w, sizeof(w));
+  return pack;
+}
+template <typename T, int N> __device__ inline void lz_store(T* __restrict__ to, const Pack<T, N>& pack) {
+  typename Word<sizeof(T) * N>::type w;
+  memcpy(&w, &pack, sizeof(w));
+  *reinterpret_cast<typename Word<sizeof(T) * N>::type*>(to) = w;
+}
 __device__ inline float lz_add(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double lz_add(double a, double b) { return __dadd_rn(a, b); }
 __device__ inline float lz_sub(float a, float b) { return __fsub_rn(a, b); }
@@ -97,26 +117,37 @@ def source(program: Program, xp: Any, wide: bool) -> str | None:
 
     `wide`: indexes take 64 bits.
     """
-    preambles, steps = [], []
+    preambles: dict[str, int] = {}
+    steps, called = [], []
     for position, (step, _) in enumerate(program.steps):
+        room = 0
         if step.name == "astype":
             text = "out0 = (out0_type)in0"
         else:
             ufunc = getattr(xp, step.name)
-            text = _EXACT.get((step.name, step.inputs[0].char)) or routine(ufunc, step.inputs, step.output)
+            text = routine(ufunc, step.inputs, step.output)
             if text is None:
                 return None
-            if ufunc._preamble and ufunc._preamble not in preambles:
-                preambles.append(ufunc._preamble)
+            text = _EXACT.get((step.name, step.output.char), text)
+            if ufunc._preamble:
+                room = preambles.setdefault(ufunc._preamble, len(preambles) + 1)
         names = [f"in{i}" for i in range(len(step.inputs))]
         types = "".join(f" typedef {type_of(d)} {n}_type;" for n, d in zip(names, step.inputs))
         parameters = ", ".join(f"const {type_of(d)} {n}" for n, d in zip(names, step.inputs))
         output = type_of(step.output)
-        steps.append(f"__device__ __forceinline__ {output} step{position}({parameters}) {{\n"
-                     f" {types} typedef {output} out0_type;\n  {output} out0;\n  {text};\n  return out0;\n}}\n")
+        lines = (f"__device__ __forceinline__ {output} step{position}({parameters}) {{\n"
+                 f" {types} typedef {output} out0_type;\n  {output} out0;\n  {text};\n  return out0;\n}}\n")
+        steps.append(f"namespace room{room} {{\n{lines}}}\n" if room else lines)
+        called.append(f"room{room}::step{position}" if room else f"step{position}")
     index = "long long" if wide else "unsigned int"
-    return "".join([_HEADERS, _PACK, *preambles, *steps, _kernel(program, index, "vector", vector_length(program)),
-                    _kernel(program, index, "single", 1)])
+    # Preambles of two ufuncs may define the same helper (gcd and lcm do), so each has a namespace of its own.
+    lines = {room: text.splitlines(keepends=True) for text, room in preambles.items()}
+    included = [line for text in lines.values() for line in text if line.lstrip().startswith("#include")]
+    rooms = [f"namespace room{room} {{\n{''.join(line for line in text if line not in included)}\n}}\n"
+             for room, text in lines.items()]
+    return "".join([_HEADERS, *included, _PACK, *rooms, *steps,
+                    _kernel(program, called, index, "vector", vector_length(program)),
+                    _kernel(program, called, index, "single", 1)])
 
 
 def vector_length(program: Program) -> int:
@@ -131,7 +162,7 @@ def _dtype(program: Program, number: int) -> np.dtype:
     return program.inputs[number].dtype if number < count else program.steps[number - count][0].output
 
 
-def _kernel(program: Program, index: str, name: str, length: int) -> str:
+def _kernel(program: Program, called: list[str], index: str, name: str, length: int) -> str:
     count = len(program.inputs)
     parameters, loads, singles = [], [], []
     strided = []
@@ -142,7 +173,7 @@ def _kernel(program: Program, index: str, name: str, length: int) -> str:
         else:
             parameters.append(f"const {t}* __restrict__ p{i}")
             if operand.mode == "flat":
-                loads.append(f"    const Pack<{t}, {length}> a{i} = *(const Pack<{t}, {length}>*)(p{i} + base);\n")
+                loads.append(f"    const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n")
                 singles.append(f"const {t} x{i} = SOURCE({i});")
             else:
                 strided.append(i)
@@ -151,7 +182,7 @@ def _kernel(program: Program, index: str, name: str, length: int) -> str:
     for k, number in enumerate(program.outputs):
         t = type_of(_dtype(program, number))
         parameters.append(f"{t}* __restrict__ q{k}")
-        stores.append(f"    *(Pack<{t}, {length}>*)(q{k} + base) = b{k};\n")
+        stores.append(f"    lz_store<{t}, {length}>(q{k} + base, b{k});\n")
         keeps.append((k, t, number))
     parameters.append(f"const {index} n")
     parameters += [f"const {index} d{axis}" for axis in range(1, program.ndim)]
@@ -169,7 +200,7 @@ def _kernel(program: Program, index: str, name: str, length: int) -> str:
     for position, (step, operands) in enumerate(program.steps):
         names[count + position] = f"t{position}"
         arguments = ", ".join(names[o] for o in operands)
-        body += f"      const {type_of(step.output)} t{position} = step{position}({arguments});\n"
+        body += f"      const {type_of(step.output)} t{position} = {called[position]}({arguments});\n"
 
     def element(read: str, write: str) -> str:
         taken = "".join(f"      {line.replace('SOURCE', read)}\n" for line in singles)
@@ -235,6 +266,8 @@ class Kernels:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
+                          cupy.cuda.driver.CUDADriverError, OSError)
         self._known: dict[tuple[Program, bool], Kernel | None] = {}
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
@@ -280,6 +313,10 @@ class Kernels:
                     module = self._cupy.RawModule(code=text, options=("--std=c++17",))
                     module.compile()
                     kernel = Kernel(self._cupy, program, module)
+            except self._failures as error:
+                # It runs unfused for ever, which is slower and no less right.
+                logging.getLogger("lazyarray").warning("a kernel of %d steps was not made: %s", len(program.steps),
+                                                       str(error).strip().partition("\n")[0])
             finally:
                 with self._done:
                     self._known[key] = kernel

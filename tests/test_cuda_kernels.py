@@ -1,0 +1,194 @@
+"""Kernels of recorded work: they compile for every ufunc and dtype, and give the bits that CuPy's own kernels give."""
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import functions, wrap
+from lazyarray.devices.base import HOLDABLE
+
+ON_CUDA = lazyarray.device().name == "cuda"
+if importlib.util.find_spec("cupy") is None:
+    pytest.skip("CuPy is not installed: there is nothing to make kernels of", allow_module_level=True)
+
+import cupy  # noqa: E402
+
+from lazyarray.devices import cuda_kernels  # noqa: E402
+from lazyarray.fusion.program import Operand, Program, Step  # noqa: E402
+
+DTYPES = sorted({np.dtype(f"{d.kind}{d.itemsize}") if d.kind in "iu" else d for d in HOLDABLE}, key=lambda d: d.str)
+NAMES = sorted({(name, ufunc) for ufunc, name in functions.UFUNCS.items() if isinstance(name, str) and ufunc.nout == 1
+                and ufunc.signature is None}, key=lambda pair: pair[0])
+
+
+def loops(dtype):
+    """The steps whose operands are all of `dtype`, one for each ufunc that has such a loop in NumPy and in CuPy.
+
+    CuPy lists some for complex numbers that it can't compile itself (arctan2, hypot); NumPy never takes them.
+    """
+    found = []
+    for name, ufunc in NAMES:
+        inputs = (dtype,) * ufunc.nin
+        try:
+            resolved = ufunc.resolve_dtypes((*inputs, None))
+        except TypeError:
+            continue
+        text = cuda_kernels.routine(getattr(cupy, name), inputs, resolved[-1]) if resolved[:-1] == inputs else None
+        if text is not None:
+            found.append(Step(name, getattr(cupy, name), inputs, resolved[-1]))
+    return found
+
+
+def one_of_each(dtype, modes):
+    """A program with every step on the same operands, all of them kept."""
+    inputs = tuple(Operand(dtype, mode) for mode in modes)
+    steps = tuple((step, tuple(range(len(step.inputs)))) for step in loops(dtype) if len(step.inputs) <= len(inputs))
+    return Program(inputs, steps, tuple(len(inputs) + i for i in range(len(steps))), 2 if "strided" in modes else 0)
+
+
+def compiled(text):
+    """The log of NVRTC, which needs no GPU; empty if it has no complaint."""
+    nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
+    include = Path(cupy.__file__).parent / "_core" / "include"
+    parts = [include / "cupy" / "_cccl" / part for part in ("libcudacxx", "thrust", "cub")]
+    folders = [include, *parts, *cuda_headers()]
+    program = nvrtc.createProgram(text, "fused.cu", [], [])
+    try:
+        nvrtc.compileProgram(program, ["--std=c++17", "-arch=sm_90", *(f"-I{folder}" for folder in folders)])
+    except nvrtc.NVRTCError:
+        return nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
+    return ""
+
+
+def cuda_headers():
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(place) for place in spec.submodule_search_locations] if spec else []
+    found = [header.parent for root in roots for header in root.glob("*/include/cuda_fp16.h")]
+    if "CUDA_PATH" in os.environ or Path("/usr/local/cuda/include/cuda_fp16.h").exists():
+        found.append(Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "include")
+    return found or pytest.skip("no CUDA headers here")
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("modes", [("flat", "flat"), ("flat", "value"), ("strided", "flat")], ids="-".join)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_ufunc_compiles(dtype, modes, wide):
+    if (wide or modes != ("flat", "flat")) and (dtype.char not in "fD" or wide and "strided" not in modes):
+        pytest.skip("how operands are read, and how wide indexes are, has little to do with the dtype")
+    program = one_of_each(dtype, modes)
+    assert len(program.steps) >= (10 if dtype.kind == "b" else 15)
+    text = cuda_kernels.source(program, cupy, wide)
+    assert text is not None and compiled(text) == ""
+
+
+def test_a_chain_compiles_and_reads_each_input_once():
+    f = np.dtype("f4")
+    steps = {step.name: step for step in loops(f)}
+    program = Program((Operand(f, "flat"), Operand(f, "value")), (
+        (steps["absolute"], (0,)), (steps["negative"], (2,)), (steps["exp"], (3,)), (steps["log1p"], (4,)),
+        (steps["maximum"], (1, 0)), (steps["add"], (6, 5))), (7,), 0)
+    text = cuda_kernels.source(program, cupy, False)
+    assert compiled(text) == ""
+    assert text.count("lz_load<float, 4>(p0") == 1 and cuda_kernels.vector_length(program) == 4
+
+
+def test_products_and_sums_of_two_steps_are_not_contracted():
+    f = np.dtype("f4")
+    steps = {step.name: step for step in loops(f)}
+    program = Program((Operand(f, "flat"),) * 2, ((steps["multiply"], (0, 1)), (steps["add"], (2, 1))), (3,), 0)
+    text = cuda_kernels.source(program, cupy, False)
+    assert "lz_mul(in0, in1)" in text and "lz_add(in0, in1)" in text
+
+
+def test_a_step_that_cupy_has_no_snippet_for_is_not_fused():
+    f = np.dtype("f4")
+    strange = Step("add", None, (f, np.dtype("i1")), f)
+    assert cuda_kernels.source(Program((Operand(f, "flat"),) * 2, ((strange, (0, 1)),), (2,), 0), cupy, False) is None
+
+
+@pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
+class TestOnTheGpu:
+    """Each step in a kernel of its own and in a chain, against CuPy's own kernel, to the last bit."""
+
+    @staticmethod
+    def operand(dtype, n, seed=0):
+        values = np.random.default_rng(seed).uniform(-3, 3, n)
+        if dtype.kind == "u":
+            values = abs(values) * 5
+        found = values + 1j * values[::-1] if dtype.kind == "c" else values
+        found = found.astype(dtype)
+        if dtype.kind == "f":
+            found[:6] = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1]
+        return cupy.asarray(found)
+
+    @pytest.mark.parametrize("n", [1, 1000, 4099])
+    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    def test_one_step(self, dtype, n):
+        a, b = self.operand(dtype, n), self.operand(dtype, n, 1)
+        b[b == 0] = 1
+        program = one_of_each(dtype, ("flat", "flat"))
+        kernels = lazyarray.device()._kernels
+        kernels.get(program, n)
+        kernels.wait()
+        kernel = kernels.get(program, n)
+        assert kernel is not None
+        for outputs in (kernel([a, b], (n,), False), kernel([a[:0 or None], b.copy()], (n,), False)):
+            for (step, operands), found in zip(program.steps, outputs):
+                expected = step.function(*[(a, b)[i] for i in operands])
+                same = (found == expected) | ((found != found) & (expected != expected))
+                assert bool(same.all()), (step, a[~same][:3], b[~same][:3], found[~same][:3], expected[~same][:3])
+
+    @pytest.mark.parametrize("offset", [0, 1])
+    @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+    def test_a_chain(self, dtype, offset):
+        dtype = np.dtype(dtype)
+        device = self.operand(dtype, 5000)[6 + offset:]
+        x = lazyarray.asarray(device.copy() if not offset else device)
+        with lazyarray.options(defer_from=None):
+            expected = np.asarray(self.work(x))
+        for _ in range(3):
+            found = self.work(x)
+            wrap.device_of(found)
+            lazyarray.device()._kernels.wait()
+        assert np.array_equal(np.asarray(found), expected, equal_nan=True)
+
+    @staticmethod
+    def work(x):
+        y = np.exp(x * 2 + 1) - x * x
+        return (y + x) * x - abs(x) * np.sqrt(y * y + 2)
+
+    def test_rows_columns_and_transposes(self):
+        matrix = lazyarray.asarray(self.operand(np.dtype("f4"), 60 * 50).reshape(60, 50))
+        for other in (matrix[0], matrix[:, :1], matrix[:1, :1]):
+            for x in (matrix, matrix.T):
+                other = other if x is matrix else other.T.copy() if other.ndim == 2 else matrix.T[0].copy()
+                for _ in range(3):
+                    found = (x - other) * 2 + other
+                    wrap.device_of(found)
+                    lazyarray.device()._kernels.wait()
+                with lazyarray.options(defer_from=None):
+                    expected = (x - other) * 2 + other
+                assert found.strides == expected.strides
+                assert np.array_equal(np.asarray(found), np.asarray(expected), equal_nan=True)
+
+    def test_a_program_that_was_never_seen_does_not_wait_for_the_compiler(self):
+        import time
+
+        kernels = lazyarray.device()._kernels
+        kernels.wait()
+        x = lazyarray.asarray(np.ones(1000, np.float32)) * 1
+        wrap.device_of(x)
+        np.tan(x), np.tan(np.cosh(x))
+        start = time.perf_counter()
+        wrap.device_of(np.tan(np.cosh(np.tan(np.cosh(np.tan(np.cosh(x)))))))
+        taken = time.perf_counter() - start
+        assert kernels._waiting, "it is compiled beside"
+        kernels.wait()
+        assert taken < 0.05     # NVRTC takes longer
