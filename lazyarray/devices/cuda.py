@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import LazyArrayError, NotOnDevice
+from . import cuda_torch
 from .base import HOLDABLE, Device, Diagnosis
 from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
@@ -61,18 +62,6 @@ class _StreamOnDevice:
 
     def __hash__(self) -> int:
         return hash((self.stream.ptr, self.device_id, self.thread))
-
-
-class _Pointer:
-    """A stream of another library, in the protocol of streams."""
-
-    __slots__ = ("pointer",)
-
-    def __init__(self, pointer: int) -> None:
-        self.pointer = pointer
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.pointer
 
 
 class _Token:
@@ -235,7 +224,7 @@ class CudaDevice(Device):
         if stream.ptr != pointer:
             stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
             if stream is None:
-                stream = self._foreign_streams[pointer] = self._of_pointer(_Pointer(pointer))
+                stream = self._foreign_streams[pointer] = self._of_pointer(cuda_torch.Pointer(pointer))
         return stream if self.count == 1 else _StreamOnDevice(stream, self._runtime.getDevice(), 0)
 
     def wait(self, stream: Any) -> None:
@@ -314,11 +303,7 @@ class CudaDevice(Device):
         return None
 
     def from_torch(self, tensor: Any) -> Any | None:
-        if not tensor.is_cuda:
-            return None
-        # torch has no stream in its __cuda_array_interface__, but lets ours wait for its own in DLPack.
-        with self.on(tensor.device.index):
-            return self.xp.from_dlpack(tensor)
+        return cuda_torch.array_of(self, tensor) if tensor.is_cuda else None
 
     def library(self, path: str) -> Any:
         try:

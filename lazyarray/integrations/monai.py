@@ -210,7 +210,7 @@ class _Call:
         plain = lazytorch.plain(obj.detach())
         if lazytorch.refusal(plain) is not None:
             return obj
-        found = devices.current().from_torch(plain)
+        found = lazytorch.from_torch(devices.current(), plain)
         return obj if found is None else found
 
     def on_device_arrays(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],

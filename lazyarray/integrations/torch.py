@@ -134,7 +134,15 @@ def from_tensor(device: Device, tensor: Any) -> Any | None:
     error = refusal(tensor)
     if error is not None:
         raise error
-    return device.from_torch(plain(tensor)) if tensor.is_cuda and device.name == "cuda" else None
+    return from_torch(device, plain(tensor)) if tensor.is_cuda and device.name == "cuda" else None
+
+
+def from_torch(device: Device, tensor: Any) -> Any | None:
+    """`Device.from_torch`, for work on our stream after what torch has issued on its own."""
+    theirs = _stream(device)
+    if theirs is not None:
+        device.order(theirs, device.stream())
+    return device.from_torch(tensor)
 
 
 def as_tensor(x: LazyNdarray) -> Any:
@@ -268,7 +276,7 @@ class Given:
             return obj
         device = devices.current()
         memory = _memory(obj)
-        array = device.from_torch(memory)
+        array = from_torch(device, memory)
         if array is None:
             return wrap.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)
         if array.ndim == 0:
