@@ -146,12 +146,11 @@ _listed: weakref.WeakKeyDictionary[_Host, _Host] = weakref.WeakKeyDictionary()
 
 def levels(twin: Twin, host: _Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
     """The levels that a generator gives: all are computed when the first one is asked for."""
-    listed = _listed.get(host)
-    if listed is None:
+    if host not in _listed:
         @functools.wraps(host)
         def listed(*args: Any, **kwargs: Any) -> list[Any]:
             return list(host(*args, **kwargs))
 
         _listed[host] = listed
     assert isinstance(twin, Prepared)
-    yield from routers.run(dataclasses.replace(twin, adapter="", after=as_list), listed, args, kwargs)
+    yield from routers.run(dataclasses.replace(twin, adapter="", after=as_list), _listed[host], args, kwargs)

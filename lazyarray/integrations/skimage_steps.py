@@ -62,7 +62,8 @@ class Prepared(Twin):
 
 def is_small(value: Any) -> bool:
     """Whether a device array has a dtype that cuCIM would compute with in single precision."""
-    return isinstance(value, devices.current().array_type) and value.dtype.char in SMALL
+    dtype: Any = getattr(value, "dtype", None)
+    return isinstance(value, devices.current().array_type) and dtype.char in SMALL
 
 
 def to_unit(array: Any) -> Any:

@@ -21,7 +21,7 @@ _FLOATS = "fd"
 
 def _twins(module: str, names: str, **bounds: Any) -> dict[str, Twin]:
     kind = Prepared if bounds.keys() & {"before", "after"} else Twin
-    bounds = {"dtypes": _ALL, "tolerance": _TOLERANCE} | bounds
+    bounds = {"dtypes": _ALL, "tolerance": _TOLERANCE, **bounds}
     return {f"skimage.{module}.{name}": kind(f"skimage.{module}.{name}", f"cucim.skimage.{module}.{name}", **bounds)
             for name in names.split()}
 

@@ -11,15 +11,12 @@ import functools
 from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import convert, devices, routed, wrap
 from .. import routers, twins
-
-if TYPE_CHECKING:
-    from skimage.util._backends import BackendInformation
 
 __all__ = ["Interface", "backend", "information", "implementations", "should_run"]
 
@@ -78,8 +75,8 @@ class Interface:
         return implementation(name)
 
 
-def information() -> BackendInformation:
-    """What scikit-image wants to know of this backend (entry point ``skimage_backend_infos``)."""
+def information() -> Any:
+    """What scikit-image wants to know of this backend, as `BackendInformation` (its entry point for that)."""
     from skimage.util._backends import BackendInformation
 
     return BackendInformation(_names())
