@@ -43,6 +43,16 @@ def dimensions(names: str, *counts: int) -> Condition:
     return condition
 
 
+def not_empty(names: str) -> Condition:
+    """These parameters, if they are arrays, have elements."""
+
+    def condition(given: dict[str, Any]) -> str | None:
+        empty = [name for name in names.split() if 0 in (shape_of(given.get(name)) or ())]
+        return f"{empty[0]} is empty" if empty else None
+
+    return condition
+
+
 def square(name: str) -> Condition:
     """A parameter is one square matrix."""
 
