@@ -5,6 +5,9 @@ forbids it, `options` holds the settings, and ``python -m lazyarray`` says which
 """
 from __future__ import annotations
 
+import os as _os
+import typing as _typing
+
 from lazyarray.array import LazyNdarray
 from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy
 from lazyarray.errors import (
@@ -14,13 +17,14 @@ from lazyarray.errors import (
     TransferError,
 )
 from lazyarray.integrations import on_import as _on_import
-from lazyarray.integrations.routing import disable, enable, enabled
-from lazyarray.integrations.routing import from_environment as _enable_from_environment
 from lazyarray.options import options
 from lazyarray.scalar import LazyScalar
 from lazyarray.trace import no_transfers, trace
-from lazyarray.wrapping import lazy
-from lazyarray.wrapping_modules import lazy_module
+
+if _typing.TYPE_CHECKING:
+    from lazyarray.integrations.routing import disable, enable, enabled
+    from lazyarray.wrapping import lazy
+    from lazyarray.wrapping_modules import lazy_module
 
 __version__ = "0.1.0"
 
@@ -46,8 +50,35 @@ __all__ = [
     "trace",
 ]
 
+# Imported when they are first asked for: many programs never do, and all pay for an import.
+_LATER = {
+    "disable": "lazyarray.integrations.routing",
+    "enable": "lazyarray.integrations.routing",
+    "enabled": "lazyarray.integrations.routing",
+    "lazy": "lazyarray.wrapping",
+    "lazy_module": "lazyarray.wrapping_modules",
+}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    home = _LATER.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 _on_import.activate()     # last of all: what is imported already is registered with at once
-_enable_from_environment()
+if _os.environ.get("LAZYARRAY_ENABLE"):
+    from lazyarray.integrations.routing import from_environment as _enable_from_environment
+
+    _enable_from_environment()
 
 
 def load_ipython_extension(ipython: object) -> None:
