@@ -46,7 +46,8 @@ class Options:
         quarter of the machine's memory.
     defer_from : int or None
         Element-wise work whose result has at least so many bytes is recorded, and computed in one kernel when a value
-        is needed. None: each operator is computed at once.
+        is needed; for smaller ones the recording would take longer than it saves. None: each operator is computed at
+        once.
     lazy : bool
         False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
         `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no host arrays are routed to the device, so
@@ -61,7 +62,7 @@ class Options:
     write_tracking: Tracking = "auto"
     min_bytes: int = 0
     pool_bytes: int | None = None
-    defer_from: int | None = 1 << 20
+    defer_from: int | None = 16 << 20
     lazy: bool = True
 
     def __post_init__(self) -> None:

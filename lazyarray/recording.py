@@ -14,7 +14,7 @@ import numpy as np
 
 from . import views, wrap
 from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node, note_large, note_readers
-from .fusion.program import Step
+from .fusion.program import Step, step_of
 from .options import current as current_options
 from .storage import Storage
 
@@ -30,7 +30,7 @@ def remember(ufunc: np.ufunc, kinds: tuple[Any, ...], name: str, function: Any, 
     """Note a call whose operands and result need no cast."""
     inputs, output = dtypes[:-1], dtypes[-1]
     scalar = next((dtype.type for kind, dtype in zip(kinds, inputs) if kind in _python_numbers), None)
-    STEPS[(ufunc, *kinds)] = Step(name, function, tuple(inputs), output, scalar)
+    STEPS[(ufunc, *kinds)] = step_of(name, function, tuple(inputs), output, scalar)
 
 
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

@@ -288,3 +288,19 @@ def test_any_program_gives_what_numpy_gives(data):
     for a, p in zip(arrays, plain):
         assert a.dtype == p.dtype and a.strides == p.strides
         assert np.array_equal(np.asarray(a), p)
+
+
+def test_computed_work_is_no_garbage():
+    """Arrays go when their last user goes, not when a collector comes by."""
+    import weakref
+
+    x = lazyarray.asarray(base())
+    gc.disable()
+    try:
+        y = (x * 2 + x) * 3
+        array = lazyarray.asdevice(y)
+        node = weakref.ref(y._self_storage)
+        del y, array
+        assert node() is None
+    finally:
+        gc.enable()

@@ -159,20 +159,23 @@ def _laid_out(device: Device, array: Any, fortran: bool) -> Any:
 
 def _needed(node: Node) -> list[Node]:
     """The nodes of one kernel that gives `node`, operands first. Operands of another form are computed before."""
+    shape, fortran = node.shape, node.fortran
     order: list[Node] = []
-    seen: set[int] = set()
-
-    def visit(n: Node) -> None:
-        seen.add(id(n))
-        for operand in n.operands:
+    seen = {id(node)}
+    # Not a recursive function: as a closure it would be a cycle, which keeps arrays until a garbage collection.
+    path = [(node, iter(node.operands))]
+    while path:
+        n, operands = path[-1]
+        for operand in operands:
             if type(operand) is Node and operand.array is None and id(operand) not in seen:
-                if operand.shape == node.shape and operand.fortran == node.fortran:
-                    visit(operand)
-                else:
-                    operand.compute()
-        order.append(n)
-
-    visit(node)
+                if operand.shape == shape and operand.fortran == fortran:
+                    seen.add(id(operand))
+                    path.append((operand, iter(operand.operands)))
+                    break
+                operand.compute()
+        else:
+            order.append(n)
+            path.pop()
     return order
 
 

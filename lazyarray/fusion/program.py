@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Operand", "Program", "Step"]
+__all__ = ["Operand", "Program", "Step", "step_of"]
 
 
 class Step:
-    """What one operator does to an element; the same object for each use of the operator with these dtypes.
+    """What one operator does to an element; `step_of` gives the same object for each use with these dtypes.
 
     Attributes
     ----------
@@ -34,14 +34,17 @@ class Step:
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))}) -> {self.output}"
 
-    def _key(self) -> tuple[Any, ...]:
-        return self.name, self.inputs, self.output
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Step) and self._key() == other._key()
+#: Every step that was made. One object for one step, so that programs are compared by identity, which is quick.
+_made: dict[tuple[Any, ...], Step] = {}
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+
+def step_of(name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
+            scalar: Any = None) -> Step:
+    """The step with this name and these dtypes."""
+    key = name, inputs, output, scalar
+    found = _made.get(key)
+    return _made.setdefault(key, Step(name, function, inputs, output, scalar)) if found is None else found
 
 
 class Operand(NamedTuple):
