@@ -133,14 +133,14 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     -----
     Lazy arrays are not copied, numbers (`LazyScalar`) are fetched. A host array is uploaded at each call; the copy of a
     read-only one is kept and used again for as long as nobody can have written to the array. What the function wrote to
-    a host array is copied back: always if `writes` names it, and if it may modify any, after a comparison on the device,
-    for which the host waits. An argument that is read-only is given as a copy to a function that may modify it, and
+    a host array is copied back: always if `writes` names it; if it may modify any, after a comparison on the device, for
+    which the host waits. An argument that is read-only is given as a copy to a function that may modify it, and
     ValueError is raised if it does. Where there is a host twin, what the function may modify is copied on the device
     first, so that the twin finds it unharmed. None of this is needed for a function that is `pure`.
 
-    A result that lies in an argument's memory is a view of that argument (of a NumPy array whose elements lie far apart:
-    a copy). One that the function keeps, in a cache or on an object, shares its memory: such an array is not trusted to
-    stay the same, and is fetched anew each time that it is looked at on the host.
+    A result that lies in an argument's memory is a view of that argument (a copy, of a NumPy array whose elements lie
+    far apart). One that the function keeps, in a cache or on an object, shares its memory: such an array is not trusted
+    to stay the same, and is fetched anew each time that it is looked at on the host.
 
     Examples
     --------
