@@ -133,7 +133,7 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     -----
     Lazy arrays are not copied, numbers (`LazyScalar`) are fetched. A host array is uploaded at each call; the copy of a
     read-only one is kept and used again for as long as nobody can have written to the array. What the function wrote to
-    a host array is copied back: always if `writes` names it; if it may modify any, after a comparison on the device, for
+    a host array is copied back: always if `writes` names it; if it may modify any, after a comparison there, for
     which the host waits. An argument that is read-only is given as a copy to a function that may modify it, and
     ValueError is raised if it does. Where there is a host twin, what the function may modify is copied on the device
     first, so that the twin finds it unharmed. None of this is needed for a function that is `pure`.
