@@ -195,7 +195,7 @@ _TAKES_ALL = frozenset({"cupy", "cupyx", "cucim", "numba", "cudf", "cuml", "lazy
 def _is_for_torch(frame: FrameType) -> bool:
     """Whether it may be torch that asks, whose code in C has no frame: a call of the user's, with torch in use."""
     return "torch" in sys.modules and frame.f_globals.get("__name__", "").partition(".")[0] not in _TAKES_ALL and (
-        called(frame) is not None)
+        called(frame) not in (None, "getattr", "hasattr"))
 
 
 def cuda_array_interface(x: LazyNdarray) -> dict:

@@ -143,6 +143,9 @@ class TestOnTheGpu:
             for (step, operands), found in zip(program.steps, outputs):
                 expected = step.function(*[(a, b)[i] for i in operands])
                 same = (found == expected) | ((found != found) & (expected != expected))
+                if found.dtype.kind == "c":
+                    # Within a product of complex numbers the compiler may contract, as it likes in each kernel.
+                    same |= abs(found - expected) <= np.finfo(found.dtype).eps * abs(expected)
                 assert bool(same.all()), (step, a[~same][:3], b[~same][:3], found[~same][:3], expected[~same][:3])
 
     @pytest.mark.parametrize("offset", [0, 1])
