@@ -221,4 +221,4 @@ def test_the_benchmark_prints_a_row_for_each_size():
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["n", "10,000", "100,000"]
-    assert len(lines) == 3 and {path: path.read_bytes() for path in results.iterdir()} == before    # only all of it is kept
+    assert len(lines) == 3 and {path: path.read_bytes() for path in results.iterdir()} == before    # a part is not kept
