@@ -71,7 +71,8 @@ def main() -> None:
           f"{1e3 * seconds:.0f} ms on {lazyarray.device().name}\n")
     print(record)
     difference = np.abs(np.asarray(image) - plain(photograph).numpy())
-    print(f"difference from MONAI with NumPy arrays: {difference.mean():.1e} on average, at most {difference.max():.1e}")
+    print(f"difference from MONAI with NumPy arrays: {difference.mean():.1e} on average, "
+          f"at most {difference.max():.1e}")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class TestOnTheGpu:
         found = values + 1j * values[::-1] if dtype.kind == "c" else values
         found = found.astype(dtype)
         if dtype.kind == "f":
-            found[:6] = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1]
+            found[:6] = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1][:n]
         return cupy.asarray(found)
 
     @pytest.mark.parametrize("n", [1, 1000, 4099])
