@@ -1,0 +1,91 @@
+"""Copies between the sides against the rate of page-locked memory, on CUDA: ``python -m benchmarks.copies``."""
+from __future__ import annotations
+
+import statistics
+import time
+
+import numpy as np
+
+import lazyarray
+from lazyarray import wrap
+
+from . import timing
+
+MB = 1 << 20
+
+
+def seconds(work, prepare=lambda: None, rounds: int = 7) -> float:
+    """Median seconds of `work`, of what `prepare` returns, waited for on both sides."""
+    synchronize = lazyarray.device().synchronize
+    found = []
+    for _ in range(rounds + 2):
+        given = prepare()
+        synchronize()
+        start = time.perf_counter()
+        kept = work(given)
+        synchronize()
+        found.append(time.perf_counter() - start)
+        del kept, given
+    return statistics.median(found[2:])
+
+
+def page_locked(cupy, nbytes: int = 256 * MB) -> tuple[float, float]:
+    """GB/s to the host and to the device of one copy from or to page-locked memory."""
+    memory, block = cupy.cuda.alloc_pinned_memory(nbytes), cupy.zeros(nbytes, cupy.uint8)
+    stream = cupy.cuda.get_current_stream()
+    down = seconds(lambda _: block.data.copy_to_host_async(memory.ptr, nbytes, stream))
+    up = seconds(lambda _: block.data.copy_from_host_async(memory.ptr, nbytes, stream))
+    return nbytes / down / 1e9, nbytes / up / 1e9
+
+
+def figures() -> list[dict]:
+    """The figures, as in `calls.figures`; the device must be CUDA."""
+    cupy = lazyarray.device().xp
+    found: list[dict] = []
+
+    def note(what: str, value: float, unit: str, least: float | None = None) -> None:
+        found.append({"what": what, "value": round(value, 3), "unit": unit, "target": None, "least": least})
+
+    down, up = page_locked(cupy)
+    note("page-locked memory, device to host", down, "GB/s")
+    note("page-locked memory, host to device", up, "GB/s")
+    for nbytes in (64 * MB, 256 * MB, 1024 * MB):
+        name, count = f"{nbytes // MB} MiB", nbytes // 4
+        source, other = lazyarray.asarray(np.ones(count, np.float32)), cupy.ones(count, cupy.float32)
+
+        def fresh(source=source):
+            result = source + 1
+            wrap.device_of(result)
+            return result
+
+        ours = nbytes / seconds(np.asarray, fresh) / 1e9
+        theirs = nbytes / seconds(lambda _, other=other: cupy.asnumpy(other), rounds=3) / 1e9
+        note(f"np.asarray(x), {name}", ours, "GB/s")
+        note(f"np.asarray(x), {name}, of the page-locked rate", ours / down, "times", 0.9)
+        note(f"np.asarray(x), {name}, of cupy.asnumpy", ours / theirs, "times", 10)
+        host = np.ones(count, np.float32)
+        ours = nbytes / seconds(lambda _, host=host: lazyarray.asarray(host)) / 1e9
+        theirs = nbytes / seconds(lambda _, host=host: cupy.asarray(host)) / 1e9
+        note(f"asarray(ndarray), {name}", ours, "GB/s")
+        note(f"asarray(ndarray), {name}, of cupy.asarray", ours / theirs, "times", 1.5)
+        x = fresh()
+        alias = np.asarray(x)
+        rate = nbytes / seconds(lambda _, x=x: wrap.device_of(x), lambda alias=alias: alias.fill(2)) / 1e9
+        note(f"a written mirror to the device, {name}, of the page-locked rate", rate / up, "times", 0.9)
+        del source, other, host, x, alias
+    small = [lazyarray.asarray(np.ones(256, np.float32)) for _ in range(2000)]
+    others = [cupy.ones(256, cupy.float32) for _ in range(2000)]
+    ours = seconds(lambda arrays: [np.asarray(a) for a in arrays], lambda: [wrap.view_of(a, a[:]._self_outline).copy()
+                                                                            for a in small]) / len(small)
+    theirs = seconds(lambda _: [cupy.asnumpy(a) for a in others]) / len(others)
+    note("np.asarray(x), 1 KiB", ours * 1e6, "us")
+    note("np.asarray(x), 1 KiB, of the time of cupy.asnumpy", ours / theirs, "times")
+    return found
+
+
+if __name__ == "__main__":
+    result = figures()
+    for figure in result:
+        missed = figure["least"] is not None and figure["value"] < figure["least"]
+        print(f"{figure['what']:70} {figure['value']:9.3f} {figure['unit']:6} {'MISSED' if missed else ''}")
+    print(f"kept in {timing.keep('copies', result)}")
