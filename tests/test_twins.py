@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,3 +149,16 @@ def test_a_suite_passes_with_its_calls_on_the_device(suite, tmp_path):
         if not failed[0]:
             return
     assert failed[0] <= failed[1]
+
+
+VERDICTS = Path(__file__).parent.parent / "benchmarks" / "results" / "scipy_twins.json"
+
+
+@pytest.mark.parametrize("path", [path for path, twin in scipy_twins.TWINS.items() if not twin.reason])
+def test_a_twin_is_listed_once_it_has_passed_scipy_s_own_tests(path):
+    """`tools_twins.py` wrote the verdicts on CUDA: calls of SciPy's tests that came out the same, and that did not."""
+    found = json.loads(VERDICTS.read_text())["functions"].get(path)
+    assert found is not None, "nobody has looked at it on CUDA: see tests/tools_twins.py"
+    assert found["same"] > 0 and found["wrong"] == 0
+    for dtype, error in found["errors"].items():
+        assert error <= scipy_twins.TWINS[path].tolerance.of(np.dtype(dtype))

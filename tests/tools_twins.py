@@ -24,6 +24,7 @@ import copy
 import glob
 import importlib
 import inspect
+import itertools
 import json
 import lzma
 import os
@@ -188,7 +189,8 @@ class Records:
             else:
                 found: dict[str, Any] = {"dtypes": [], "kinds": [], "errors": {}, "largest": largest((args, kwargs))}
                 verdict = compare(result, twin, found)
-                if not verdict and not re.search(r"overwrite\w*=True", kind):   # else what is left of it is nobody's
+                # What is left of an argument that may be overwritten is nobody's; copies share no memory.
+                if not verdict and not re.search(r"overwrite\w*=True", kind) and not share((args, kwargs)):
                     verdict = compare((twin_args, twin_kwargs), after, found, "argument ")
                 self.note(path, kind, verdict or "same", found)
         if error is not None:
@@ -261,6 +263,23 @@ class Watched(wrapt.BaseObjectProxy):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return copy.copy, (self.__wrapped__,)
+
+
+def share(arguments: Any) -> bool:
+    """Whether two different arrays among arguments lie in the same memory."""
+    found: dict[int, np.ndarray] = {}
+
+    def note(value: Any) -> None:
+        if isinstance(value, dict):
+            value = tuple(value.values())
+        if isinstance(value, (tuple, list)):
+            for item in value:
+                note(item)
+        elif isinstance(value, np.ndarray):
+            found[id(value)] = value
+
+    note(arguments)
+    return any(np.may_share_memory(a, b) for a, b in itertools.combinations(found.values(), 2))
 
 
 def in_array(value: Any, function: Any) -> Any:
@@ -473,7 +492,9 @@ def verdicts(rows: list[dict[str, Any]], tables: dict[str, Any]) -> dict[str, di
             continue
         entry = found.setdefault(path, {"same": 0, "both raise": 0, "to the host": 0, "wrong": 0, "errors": {}})
         outcome = row["verdict"].partition(":")[0]
-        if outcome in ("refused", "out of bounds", "not holdable"):
+        # Bounds may have become narrower since.
+        dtypes = {np.dtype(text).char for text in re.findall(r"[=(|]([biufc]\d+)\[", row["kind"])}
+        if outcome in ("refused", "out of bounds", "not holdable") or dtypes - set(twin.dtypes):
             entry["to the host"] += row["calls"]
         elif outcome == "both raise":
             entry[outcome] += row["calls"]

@@ -38,7 +38,11 @@ def spline(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     def parts(self: Any) -> tuple[Any, Any]:
         return self.t, self.c[:len(self.t) - self.k - 1]    # there may be more, which CuPy takes for some of them
 
-    return _called(twin, host, args, kwargs, parts, lambda *args, **kwargs: "",
+    def reason(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> str:
+        ends = self.t[0] == self.t[self.k] and self.t[-1] == self.t[-self.k - 1]
+        return "" if ends else "the device evaluates splines otherwise whose knots are not repeated at the ends"
+
+    return _called(twin, host, args, kwargs, parts, reason,
                    lambda self, t, c: twin.function.construct_fast(t, c, self.k, self.extrapolate, self.axis))
 
 
@@ -48,7 +52,7 @@ def grid(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     def reason(self: Any, xi: Any, method: str | None = None, *, nu: Any = None) -> str:
         if (method or self.method) not in ("linear", "nearest"):
             return "the device's splines on a grid are solved for by iteration"
-        single = dtype_of(xi) in (np.float32, np.float16)
+        single = {dtype_of(xi), dtype_of(self.values)} & {np.dtype(np.float32), np.dtype(np.float16)}
         return "the device computes in the precision of the coordinates, SciPy in double" if single else ""
 
     def make(self: Any, values: Any, *points: Any) -> Any:

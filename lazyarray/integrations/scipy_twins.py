@@ -14,6 +14,7 @@ from .twin_conditions import (
     not_homogeneous,
     not_negative,
     one_dtype,
+    one_mode,
     own_dtype,
     same_columns,
     same_length,
@@ -29,19 +30,31 @@ _OURS = f"{__package__}.scipy_device"
 _NO_HALF = "?bhilqBHILQfdFD"
 """SciPy's ndimage refuses half precision, CuPy's computes with it."""
 
-_SPLINES = Tolerance(single=1e-4, double=1e-9)
+_SIGNED = "?bhilqBHfdFD"
+"""What a negative sum is as an unsigned number of 32 or 64 bits differs."""
+
+_SPLINES = Tolerance(single=1e-3, double=1e-9)
+"""For pictures in single precision, places in them are in single precision too: off by up to 1e-4 of a pixel where
+there are a thousand of them."""
 
 _NDIMAGE = "scipy.ndimage", "cupyx.scipy.ndimage"
 NDIMAGE = {
     **twins(
         *_NDIMAGE,
         "binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss binary_opening "
-        "binary_propagation black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian "
-        "fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace "
-        "grey_closing grey_dilation grey_erosion grey_opening laplace maximum_filter maximum_filter1d median_filter "
-        "minimum_filter minimum_filter1d morphological_gradient morphological_laplace percentile_filter prewitt "
-        "rank_filter sobel uniform_filter uniform_filter1d white_tophat",
-        writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,), arrays=("weights",), lacks={"radius": None},
+        "binary_propagation black_tophat fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform "
+        "grey_closing grey_dilation grey_erosion grey_opening maximum_filter maximum_filter1d median_filter "
+        "minimum_filter minimum_filter1d morphological_gradient morphological_laplace percentile_filter "
+        "rank_filter uniform_filter uniform_filter1d white_tophat",
+        writes=("output",), dtypes=_NO_HALF, conditions=(own_dtype,),
+    ),
+    **twins(*_NDIMAGE, "convolve correlate", writes=("output",), dtypes=_SIGNED, arrays=("weights",),
+            conditions=(own_dtype, one_mode)),
+    **twins(
+        *_NDIMAGE,
+        "convolve1d correlate1d gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace laplace "
+        "prewitt sobel",
+        writes=("output",), dtypes=_SIGNED, conditions=(own_dtype,), arrays=("weights",), lacks={"radius": None},
     ),
     # Whole numbers are rounded in another way.
     **twins(*_NDIMAGE, "map_coordinates rotate shift zoom", writes=("output",), dtypes="fdFD", arrays=("coordinates",),

@@ -164,6 +164,11 @@ def no_more_than(name: str, count: int, reason: str) -> Condition:
     return condition
 
 
+def one_mode(given: dict[str, Any]) -> str | None:
+    """There is one mode for all axes."""
+    return None if isinstance(given.get("mode", ""), str) else "SciPy says what is wrong with several modes"
+
+
 def not_homogeneous(given: dict[str, Any]) -> str | None:
     """A matrix has no row of its own for the shift, which SciPy checks."""
     matrix, source = shape_of(given.get("matrix")), shape_of(given.get("input"))
