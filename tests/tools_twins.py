@@ -527,13 +527,19 @@ def within(row: dict[str, Any], twin: Any) -> bool:
     return True
 
 
+def as_text(versions: dict[str, str], found: dict[str, Any]) -> str:
+    """JSON of verdicts, with a line for each function."""
+    lines = ",\n".join(f"  {json.dumps(path)}: {json.dumps(entry)}" for path, entry in found.items())
+    return f'{{\n "versions": {json.dumps(versions)},\n "functions": {{\n{lines}\n }}\n}}'
+
+
 def main() -> None:
     """Print what was found of each function, and all of it packed into text; or the verdicts on several packed ones."""
     if sys.argv[1] == "verdicts":
         tables = twins.table(sys.argv[2])
         packed = [json.loads(lzma.decompress(Path(path).read_bytes())) for path in sys.argv[3:]]
         rows = [row for part in packed for row in part["rows"]]
-        print(json.dumps({"versions": packed[-1]["versions"], "functions": verdicts(rows, tables)}, indent=1))
+        print(as_text(packed[-1]["versions"], verdicts(rows, tables)))
         return
     rows = merged(sys.argv[1])
     found: dict[str, Counter[str]] = {}
