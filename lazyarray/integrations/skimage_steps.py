@@ -222,13 +222,10 @@ def wider_than_filter(given: dict[str, Any]) -> str | None:
     return None
 
 
-def order_is_not(*orders: int) -> Condition:
-    """Some orders of interpolation are done otherwise, or are warned of."""
-    def condition(given: dict[str, Any]) -> str | None:
-        order = {**given, **given.get("kwargs", {})}.get("order")
-        return f"cuCIM interpolates otherwise with order={order}" if order in orders else None
-
-    return condition
+def linear(given: dict[str, Any]) -> str | None:
+    """Nearest neighbours fall either way at ties, scikit-image warns of order 2, and has splines of its own beyond."""
+    order = {**given, **given.get("kwargs", {})}.get("order")
+    return None if order is None or order == 1 else f"cuCIM interpolates otherwise with order={order}"
 
 
 def keeps_dtype(given: dict[str, Any]) -> str | None:

@@ -33,9 +33,6 @@ _EIGENVALUES = Tolerance(single=1e-5, double=1e-5)
 _LOOSE = Tolerance(single=1e-4, double=1e-4)
 _PYRAMID = Tolerance(single=1e-3, double=1e-8)
 
-_ORDER = steps.order_is_not(0, 2, 3)
-"""Nearest neighbours fall either way at ties, scikit-image warns of order 2, and has another one of order 3."""
-
 _COLOR = (
     _twins("color", "gray2rgb gray2rgba rgba2rgb")
     | _twins("color", "deltaE_cie76 deltaE_ciede94 lab2lch lch2lab", dtypes=_WIDE)
@@ -92,6 +89,7 @@ _FILTERS = (
     | _twins("filters", "butterworth", before=steps.kept("image"), dtypes=_ALL + "FD")
     | _twins("filters", "meijering sato", before=steps.kept("image"), tolerance=_EIGENVALUES)
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
+    | _twins("filters", "correlate_sparse", dtypes=_WIDE)
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
     | _twins("filters", "threshold_niblack", before=steps.kept("image"))
@@ -104,7 +102,7 @@ _FILTERS = (
     | _twins("filters", "median", writes=("out",), lacks={"behavior": ("rank",)})
 )
 _RANK = (
-    _twins("filters.rank", "autolevel enhance_contrast gradient minimum", dtypes="?B", writes=("out",),
+    _twins("filters.rank", "autolevel enhance_contrast gradient maximum minimum", dtypes="?B", writes=("out",),
            conditions=(steps.dimensions("image", 3),))
     | _twins("filters.rank", "autolevel_percentile enhance_contrast_percentile percentile threshold_percentile",
              dtypes="?B", writes=("out",), conditions=(steps.dimensions("image", 2),))
@@ -159,8 +157,8 @@ _SEGMENTATION = (
 )
 _TRANSFORM = (
     _twins("transform", "rescale resize", before=steps.interpolated)
-    | _twins("transform", "rotate swirl warp_polar", before=steps.interpolated, conditions=(_ORDER,))
-    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, _ORDER))
+    | _twins("transform", "rotate swirl warp_polar", before=steps.interpolated, conditions=(steps.linear,))
+    | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, steps.linear))
     | _twins("transform", "pyramid_expand pyramid_reduce resize_local_mean", before=steps.ranged)
     | _twins("transform", "pyramid_gaussian pyramid_laplacian", before=steps.ranged, adapter="skimage_regions:levels",
              tolerance=_PYRAMID)
@@ -205,10 +203,9 @@ _OTHERWISE = {
                                   "segmentation.morphological_chan_vese segmentation.random_walker",
     "differs at the border": "morphology.isotropic_closing morphology.isotropic_erosion morphology.isotropic_opening "
                              + " ".join(f"filters.rank.{name}" for name in (
-                                 "entropy equalize geometric_mean majority mean mean_bilateral mean_percentile median "
-                                 "modal noise_filter pop pop_bilateral pop_percentile subtract_mean "
+                                 "entropy equalize geometric_mean gradient_percentile majority mean mean_bilateral "
+                                 "mean_percentile median modal noise_filter pop pop_bilateral pop_percentile subtract_mean "
                                  "subtract_mean_percentile sum sum_bilateral sum_percentile threshold").split()),
-    "has not been compared": "filters.correlate_sparse filters.rank.gradient_percentile filters.rank.maximum",
     "has other dtypes": "measure.regionprops_table",
     "decides otherwise between equally near labels": "segmentation.expand_labels",
     "returns maps of its own": "segmentation.relabel_sequential",
