@@ -201,11 +201,11 @@ _OTHERWISE = {
     "differs by several percent": "filters.frangi filters.hessian measure.blur_effect "
                                   "registration.optical_flow_tvl1 segmentation.mark_boundaries "
                                   "segmentation.morphological_chan_vese segmentation.random_walker",
-    "differs at the border": "morphology.isotropic_closing morphology.isotropic_erosion morphology.isotropic_opening "
-                             + " ".join(f"filters.rank.{name}" for name in (
-                                 "entropy equalize geometric_mean gradient_percentile majority mean mean_bilateral "
-                                 "mean_percentile median modal noise_filter pop pop_bilateral pop_percentile "
-                                 "subtract_mean subtract_mean_percentile sum sum_bilateral sum_percentile threshold").split()),
+    "differs at the border": "morphology.isotropic_closing morphology.isotropic_erosion morphology.isotropic_opening",
+    "counts otherwise": " ".join(f"filters.rank.{name}" for name in (
+        "entropy equalize geometric_mean gradient_percentile majority mean mean_bilateral mean_percentile median modal "
+        "noise_filter pop pop_bilateral pop_percentile subtract_mean subtract_mean_percentile sum sum_bilateral "
+        "sum_percentile threshold").split()),
     "has other dtypes": "measure.regionprops_table",
     "decides otherwise between equally near labels": "segmentation.expand_labels",
     "returns maps of its own": "segmentation.relabel_sequential",
