@@ -497,6 +497,8 @@ def test_a_loader_makes_batches_of_lazy_arrays_where_they_are():
 
 def loaded(dataset, **options):
     """What two workers load: a batch of three pictures each."""
+    # So long does torch wait for each worker of a loader that failed, once it is collected; 5 s otherwise.
+    torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.2
     return list(torch.utils.data.DataLoader(dataset, batch_size=3, num_workers=2, **options))
 
 

@@ -19,6 +19,8 @@ def batches(*arrays, **options):
         def __getitem__(self, index):
             return {"items": tuple(array[index] for array in arrays), "index": index}
 
+    # So long does torch wait for each worker of a loader that failed, once it is collected; 5 s otherwise.
+    torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.2
     loader = torch.utils.data.DataLoader(Items(), batch_size=32, **options)
     return [(batch["items"], batch["index"]) for batch in loader]
 
