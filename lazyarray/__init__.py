@@ -24,7 +24,7 @@ from lazyarray.trace import no_transfers, trace
 if _typing.TYPE_CHECKING:
     from lazyarray.integrations.routing import disable, enable, enabled
     from lazyarray.wrapping import lazy
-    from lazyarray.wrapping_modules import lazy_module
+    from lazyarray.wrapping.modules import lazy_module
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _LATER = {
     "enable": "lazyarray.integrations.routing",
     "enabled": "lazyarray.integrations.routing",
     "lazy": "lazyarray.wrapping",
-    "lazy_module": "lazyarray.wrapping_modules",
+    "lazy_module": "lazyarray.wrapping.modules",
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 import lazyarray
 from lazyarray import HostFallbackWarning, lazy_module
 from lazyarray.wrapping import LazyFunction
-from lazyarray.wrapping_modules import LazyModule
+from lazyarray.wrapping.modules import LazyModule
 
 device = lazyarray.device()
 xp = device.xp

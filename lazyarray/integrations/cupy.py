@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from .. import wrap
-from ..wrapping_arguments import MAYBE, READ, WRITTEN, Rules
-from ..wrapping_call import call
+from ..wrapping.arguments import MAYBE, READ, WRITTEN, Rules
+from ..wrapping.call import call
 
 
 def register(module: ModuleType) -> None:

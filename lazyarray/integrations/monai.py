@@ -21,7 +21,7 @@ import numpy as np
 from .. import convert, devices, routed, sharing, wrap
 from ..containers import replace
 from ..options import current as current_options
-from ..wrapping_results import at_once
+from ..wrapping.results import at_once
 from ..writable import writeable
 from . import torch as lazytorch
 from .routers import LARGE

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from .. import devices, wrap
-from ..wrapping_arguments import MAYBE, Rules
-from ..wrapping_call import call
+from ..wrapping.arguments import MAYBE, Rules
+from ..wrapping.call import call
 
 _ANY = Rules(lambda slot: MAYBE, hosts=False)
 

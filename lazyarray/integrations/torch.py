@@ -23,7 +23,7 @@ from ..callees import TENSOR, who_asks
 from ..containers import replace
 from ..scalar import LazyScalar
 from ..storage import Storage
-from ..wrapping_results import at_once
+from ..wrapping.results import at_once
 from ..writable import writeable
 
 if TYPE_CHECKING:

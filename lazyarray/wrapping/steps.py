@@ -10,9 +10,9 @@ import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from . import containers, transfer, wrap
-from .wrapping_arguments import HOST, LAZY, SCALAR, Arguments, kind_of
-from .wrapping_results import Results, at_once
+from .. import containers, transfer, wrap
+from .arguments import HOST, LAZY, SCALAR, Arguments, kind_of
+from .results import Results, at_once
 
 _DRIVERS: dict[type, Callable[[Any, _Steps], Any]] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .wrapping_arguments import MAYBE, READ, WRITTEN, Rules
+from .arguments import MAYBE, READ, WRITTEN, Rules
 
 _Parameters = dict[str, inspect.Parameter]
 _known: WeakKeyDictionary[Any, _Parameters | None] = WeakKeyDictionary()

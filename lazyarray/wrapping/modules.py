@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from . import functions
-from .wrapping import LazyFunction
-from .wrapping_arguments import READ, WRITTEN, Rules
-from .wrapping_call import Writes, call
-from .wrapping_names import UNKNOWN, parameters, positional
+from .. import functions
+from . import LazyFunction
+from .arguments import READ, WRITTEN, Rules
+from .call import Writes, call
+from .names import UNKNOWN, parameters, positional
 
 #: Libraries whose functions modify only what they are asked to, by parameters of these names, or as said below.
 LIBRARIES = frozenset({"cupy", "cupyx", "cucim"})
@@ -197,7 +197,7 @@ def _known_twin(path: str) -> Callable[..., Any] | None:
     twin = _numpy_twin(path)
     if twin is not None:
         return twin if functions.PLAIN.get(twin) == path.removeprefix("cupy.") else None
-    from .integrations import twins
+    from ..integrations import twins
 
     for device, host in _HOSTS.items():
         if path.startswith(device + "."):

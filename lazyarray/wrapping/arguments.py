@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from . import containers, devices, host, transfer, uploads, wrap
-from .errors import NotOnDevice
-from .storage import Storage
-from .wrapping_results import Copied
-from .writable import may_write
+from .. import containers, devices, host, transfer, uploads, wrap
+from ..errors import NotOnDevice
+from ..storage import Storage
+from ..writable import may_write
+from .results import Copied
 
 if TYPE_CHECKING:
-    from .devices import Device
+    from ..devices import Device
 
 #: What becomes of an argument. WRITTEN: the function is known to modify it; MAYBE: it may.
 READ, WRITTEN, MAYBE = 0, 1, 2

@@ -1,7 +1,7 @@
 """One call of a GPU function, with lazy, host or device arrays.
 
-Its parts: `wrapping_arguments` (to the device, and back where it was modified), `wrapping_results` and `wrapping_held`
-(where a result belongs, and who holds it), `wrapping_host` (the host twin); `wrapping_quick` is the commonest call.
+Its parts: `arguments` (to the device, and back where it was modified), `results` and `held`
+(where a result belongs, and who holds it), `host` (the host twin); `quick` is the commonest call.
 """
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from . import devices, wrapping_quick, wrapping_steps
-from .errors import NotOnDevice
-from .options import current as current_options
-from .wrapping_arguments import DEVICE, HOST, LAZY, Arguments, Rules
-from .wrapping_host import on_host
-from .wrapping_names import rules_of
-from .wrapping_results import Results, at_once
+from .. import devices
+from ..errors import NotOnDevice
+from ..options import current as current_options
+from . import quick, steps
+from .arguments import DEVICE, HOST, LAZY, Arguments, Rules
+from .host import on_host
+from .names import rules_of
+from .results import Results, at_once
 
 Writes = tuple[str, ...] | None
 
@@ -62,8 +63,8 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         if host is not None and (unusable := device.usable()) is not None:
             raise NotOnDevice(unusable)
         if device.count == 1:
-            result = wrapping_quick.run(device, function, args, kwargs, name, rules, host is not None)
-            if result is not wrapping_quick.SLOW:
+            result = quick.run(device, function, args, kwargs, name, rules, host is not None)
+            if result is not quick.SLOW:
                 return result if current_options().lazy else at_once(result, (args, kwargs))
         arguments = Arguments(device, name, args, kwargs, rules)
         if host is None:
@@ -108,9 +109,9 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                 except Exception:
                     arguments.restore()
                     raise
-                if wrapping_steps.is_stepped(box[0]):
+                if steps.is_stepped(box[0]):
                     going_on = True
-                    return wrapping_steps.drive(box[0], arguments)
+                    return steps.drive(box[0], arguments)
                 results.look(box)
             result = box[0] if arguments.only_device else results.wrap(box[0])
             arguments.copy_back()

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from . import containers, host, transfer, wrap
-from .fallbacks import warn_fallback
-from .trace import begin, end
-from .wrapping_arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Arguments
-from .wrapping_results import in_place
+from .. import containers, host, transfer, wrap
+from ..fallbacks import warn_fallback
+from ..trace import begin, end
+from .arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Arguments
+from .results import in_place
 
 
 def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> Any:

@@ -1,6 +1,6 @@
 """The commonest call of a GPU function, without ceremony: lazy arrays that are on the device already, and numbers.
 
-Whatever else there may be among arguments is for `wrapping_arguments` to see to.
+Whatever else there may be among arguments is for `arguments` to see to.
 """
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import wrap
-from .storage import Storage
-from .wrapping_arguments import LAZY, OTHER, Arguments, Rules, kind_of
-from .wrapping_held import is_new
-from .wrapping_results import Results
-from .wrapping_steps import drive, is_stepped
-from .writable import may_write
+from .. import wrap
+from ..storage import Storage
+from ..writable import may_write
+from .arguments import LAZY, OTHER, Arguments, Rules, kind_of
+from .held import is_new
+from .results import Results
+from .steps import drive, is_stepped
 
 if TYPE_CHECKING:
-    from .devices import Device
+    from ..devices import Device
 
 #: The call is another one.
 SLOW = object()

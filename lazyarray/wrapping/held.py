@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import containers
+from .. import containers
 
 if TYPE_CHECKING:
-    from .devices import Device
+    from ..devices import Device
 
 _count = sys.getrefcount
 _u8 = np.dtype(np.uint8)

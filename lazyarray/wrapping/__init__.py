@@ -10,9 +10,9 @@ from typing import Any, TypeVar, overload
 
 import wrapt
 
-from .wrapping_arguments import Rules
-from .wrapping_call import Writes, call, run
-from .wrapping_names import name_of, parameters, rules_of
+from .arguments import Rules
+from .call import Writes, call, run
+from .names import name_of, parameters, rules_of
 
 __all__ = ["LazyFunction", "lazy", "run"]
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import containers, transfer, views, wrap
-from .mirror import Mirror
-from .options import current as current_options
-from .ranges import Ranges
-from .storage import Storage
-from .wrapping_held import Found, is_new
+from .. import containers, transfer, views, wrap
+from ..mirror import Mirror
+from ..options import current as current_options
+from ..ranges import Ranges
+from ..storage import Storage
+from .held import Found, is_new
 
 if TYPE_CHECKING:
-    from .array import LazyNdarray
-    from .devices import Device
+    from ..array import LazyNdarray
+    from ..devices import Device
 
 
 def at_once(result: Any, arguments: Any) -> Any:
