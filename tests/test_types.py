@@ -100,7 +100,7 @@ def test_public_functions_are_annotated(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_annotations_name_something(name: str) -> None:
     for path, func, _ in _public(name):
-        hints = typing.get_type_hints(func, localns=_classes())
+        hints = typing.get_type_hints(func, localns={**_classes(), **func.__globals__})
         assert set(hints) == set(func.__annotations__), path
 
 
