@@ -423,7 +423,8 @@ class TestUfuncs:
 
     def test_out_and_where(self, image, lazy):
         out = lazyarray.asarray(np.zeros(image.shape))
-        expected = scipy.special.erf(image, out=np.zeros(image.shape), where=image > 0.5)
+        # Not `erf(image, out=..., where=...)`: SciPy 1.17 beside NumPy 2.4 writes outside of its memory there.
+        expected = np.where(image > 0.5, scipy.special.erf(image), 0)
         with lazyarray.enabled("scipy.special"), lazyarray.no_transfers():
             assert scipy.special.erf(lazy, out=out, where=lazy > 0.5) is out
         np.testing.assert_allclose(np.asarray(out), expected)
