@@ -13,7 +13,7 @@ N = 100_000_000
 
 
 def softplus(x, xp):
-    return xp.maximum(0, x) + xp.log1p(xp.exp(-abs(x)))
+    return xp.maximum(0, x) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
 def figures() -> list[dict]:

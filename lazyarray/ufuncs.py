@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, host, recording, ufunc_methods, wrap
+from . import devices, dispatch, host, options, recording, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
@@ -27,12 +27,8 @@ _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 def array_ufunc(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
-    if not kwargs and method == "__call__":
-        result = recording.quick(ufunc, inputs)
-        if result is None:
-            result = _quick(ufunc, inputs)
-        if result is not None:
-            return result
+    if not kwargs and method == "__call__" and (result := _quick(ufunc, inputs)) is not None:
+        return result
     return call(x, ufunc, method, inputs, kwargs)
 
 
@@ -41,9 +37,7 @@ def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tupl
     """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict."""
     if method == "__call__":
         if not kwargs:
-            result = recording.quick(ufunc, inputs)
-            if result is None:
-                result = _quick(ufunc, inputs)
+            result = _quick(ufunc, inputs)
         elif len(kwargs) == 1 and len(inputs) == 2 and "out" in kwargs:
             result = _quick_in_place(ufunc, inputs, kwargs["out"])
         else:
@@ -93,17 +87,22 @@ def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
 # an equality. What they can't do, errors included, they leave to the general way.
 
 def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call whose plan is known and whose operands are ready, else None."""
+    """The result of a plain call whose plan is known and whose operands are ready, or a recorded one; else None."""
     array_type = wrap._array_type
     x = inputs[0]
     if type(x) is not array_type:
-        return None
+        return recording.quick(ufunc, inputs)
+    a = x._self_array
+    if a is None or a.nbytes >= options.least_deferred:
+        result = recording.quick(ufunc, inputs)
+        if result is not None:
+            return result
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
     if not storage.quiet or storage.stream is not stream and storage.stream != stream:
         return None
-    if (a := x._self_array) is None:
+    if a is None:
         a = device_of(x)        # a view that was made just now
     turned = not a._c_contiguous
     if turned and not a._f_contiguous:

@@ -225,6 +225,8 @@ def wider_than_filter(given: dict[str, Any]) -> str | None:
 def linear(given: dict[str, Any]) -> str | None:
     """Nearest neighbours fall either way at ties, scikit-image warns of order 2, and has splines of its own beyond."""
     order = {**given, **given.get("kwargs", {})}.get("order")
+    if order is None and getattr(given.get("image"), "dtype", None) == np.bool_:
+        order = 0       # what both take for a mask
     return None if order is None or order == 1 else f"cuCIM interpolates otherwise with order={order}"
 
 

@@ -108,7 +108,7 @@ def test_jnp(f, i, matrix):
 
     small = matrix.astype(np.float32)
     return (jnp.asarray(f), jnp.array(i), jnp.sin(f), jnp.dot(small, small.T), jnp.ones(100) + f, f * jnp.ones(100),
-            jnp.arange(10)[i], jnp.zeros(10).at[i].add(f), jnp.where(f > 0, f, 0), jnp.stack([f, f]),
+            jnp.arange(10)[i], jnp.zeros(10).at[i].add(i), jnp.where(f > 0, f, 0), jnp.stack([f, f]),
             jnp.ones(3) * f.max(),
             jnp.linalg.norm(small))
 
