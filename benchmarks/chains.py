@@ -43,7 +43,11 @@ def figures() -> list[dict]:
     copy = 8 * N / seconds(lambda _, to=target, of=source: cupy.copyto(to, of), rounds=15)
     note("device to device copy", copy / 1e9, "GB/s")
     del source, target
-    fuse = cupy.fuse(lambda x: softplus(x, cupy))
+
+    @cupy.fuse
+    def fuse(x):
+        return softplus(x, cupy)
+
     for name in ("float32", "float64", "float16", "int32", "complex64"):
         plain = (cupy.arange(N, dtype=cupy.int32) % 1000).astype(name)
         x = lazyarray.asarray(plain.copy())
