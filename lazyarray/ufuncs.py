@@ -100,8 +100,12 @@ def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
-    if not storage.quiet or storage.stream is not stream and storage.stream != stream:
+    if not storage.quiet:
         return None
+    if storage.stream is not stream:
+        if storage.stream != stream:
+            return None
+        stream = storage.stream     # one object from here on: the other operand's is most often the same
     if a is None:
         a = device_of(x)        # a view that was made just now
     turned = not a._c_contiguous
