@@ -33,6 +33,14 @@ def note(storage: Storage, token: weakref.ref[Any]) -> None:
     sharing.register(storage)
 
 
+def all_ended(storage: Storage) -> bool:
+    """Whether nobody holds a pointer any more, and nothing has to be looked at for that: there is no mirror."""
+    with storage.lock:
+        if storage.mirror is None:
+            storage.loans = tuple(ref for ref in storage.loans if ref() is not None)
+        return not storage.loans
+
+
 def distrust(storage: Storage, view: np.ndarray) -> None:
     """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
 

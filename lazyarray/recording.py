@@ -15,6 +15,7 @@ import numpy as np
 from . import views, wrap
 from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node, note_large, note_readers
 from .fusion.program import Step, step_of
+from .loans import all_ended
 from .options import current as current_options
 from .storage import Storage
 
@@ -67,7 +68,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
                 array = x._self_array
                 if array is None and storage.quiet and x._self_outline is storage._root_view:
                     array = x._self_array = storage.root
-                if array is None or not storage.quiet or storage.loans or storage.foreign:
+                if array is None or not storage.quiet or storage.foreign or (
+                        storage.loans and not all_ended(storage)):
                     return None
                 kinds.append(array.dtype)
                 operands.append(Leaf(array, storage, "flat"))

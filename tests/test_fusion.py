@@ -118,6 +118,18 @@ class TestNothingIsOverwrittenTooEarly:
         z = x + 1
         assert y[0] == 2 and z[0] == 1
 
+    def test_memory_that_somebody_brought_and_forgot(self):
+        brought = lazyarray.device().xp.asarray(base())
+        x = lazyarray.asarray(brought)
+        y = x + 1
+        assert not pending(y), "its owner may write to it at any time"
+        brought[...] = 0
+        assert x[0] == 0 and y[0] == 2
+        del brought, y
+        gc.collect()
+        x = lazyarray.asarray(lazyarray.device().xp.asarray(base()))
+        assert pending(x + 1) and np.array_equal(x + 1, base() + 1)
+
     def test_in_place_on_what_is_not_computed(self):
         x = lazy(base())
         view = x[2:4]
