@@ -18,8 +18,8 @@ def normalise(image, out=None):
     return out
 
 
-# A GPU may take subnormal numbers for zero: they are left out.
-images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 0, "max_value": 255, "allow_subnormal": False})
+# A GPU may take subnormal numbers for zero: there are none here, nor in the squares.
+images = specimens(dtype="f4", shape=(3, 4), elements={"min_value": 1, "max_value": 255})
 
 
 @settings(max_examples=50, deadline=None)
