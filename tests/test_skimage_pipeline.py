@@ -173,6 +173,15 @@ def test_a_pipeline_of_regions_is_one_upload_and_one_materialisation(coins):
     assert areas == [region.area for region in on_host(lambda: measure.regionprops(chain(coins, STAGES)))]
 
 
+@pytest.mark.parametrize("name", ["feret_diameter_max", "image_convex", "solidity", "moments_hu"])
+def test_what_a_region_computes_with_scikit_image_itself_stays_on_the_host(labels, name):
+    """Its own calls, of names imported within its functions too, are of small arrays of the host."""
+    found = max(lazy_regions(labels), key=areas_key)
+    plain = max(on_host(measure.regionprops, labels), key=areas_key)
+    assert not lazyarray.is_lazy(getattr(found, name))
+    assert np.array_equal(getattr(found, name), getattr(plain, name))
+
+
 def lazy_regions(labels):
     return measure.regionprops(lazyarray.asarray(labels))
 

@@ -22,6 +22,11 @@ LARGE = 1 << 20
 """Bytes from which host arrays go to the device where they are asked to, unless ``options(min_bytes=...)`` says."""
 
 
+ON_THE_HOST = frozenset({f"skimage.measure.{name}" for name in ("_moments", "_regionprops", "_regionprops_utils")})
+"""Modules that compute the properties of one region at a time, of the host's arrays: none of their calls is routed,
+whether the name is in their namespace or imported within a function."""
+
+
 class Router(wrapt.BaseObjectProxy):
     """A function that runs its twin on the device where that is enabled, and an argument is lazy.
 
@@ -38,7 +43,8 @@ class Router(wrapt.BaseObjectProxy):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         stack = routed.scopes.get()
         numpy = (stack[-1][1] if stack else routed.default()).modules.get(self._self_module)
-        if numpy is None or not has_lazy(args, kwargs) and not (numpy and has_large(args, kwargs)):
+        if numpy is None or not has_lazy(args, kwargs) and not (
+                numpy and has_large(args, kwargs) and sys._getframe(1).f_globals.get("__name__") not in ON_THE_HOST):
             return self.__wrapped__(*args, **kwargs)
         if self._self_twin.kind == "ufunc":
             return run_ufunc(self._self_twin, inspect.unwrap(self.__wrapped__), args, kwargs)

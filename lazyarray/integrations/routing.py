@@ -26,15 +26,12 @@ from .. import functions, routed
 from ..options import Scope
 from . import twins
 from .on_import import on_import
-from .routers import DeviceUfunc, Router, is_router, unrouted
+from .routers import ON_THE_HOST, DeviceUfunc, Router, is_router, unrouted
 
 __all__ = ["disable", "enable", "enabled"]
 
 _UNTOUCHED = frozenset({"lazyarray", "cupy", "cupyx", "cupy_backends", "cucim"})
 """Packages whose own references stay as they are: what computes on the device must not be sent back to it."""
-
-_ON_THE_HOST = frozenset({f"skimage.measure.{name}" for name in ("_moments", "_regionprops", "_regionprops_utils")})
-"""Modules whose own references stay too: they compute the properties of one region at a time, of the host's arrays."""
 
 UFUNCS = " ufuncs"
 """What the name of a module ends with that stands for its ufuncs: they are replaced only where host arrays go too."""
@@ -360,7 +357,7 @@ def _remove() -> None:
 def _namespaces() -> Iterable[dict[str, Any]]:
     seen = set()
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _UNTOUCHED or name in _ON_THE_HOST:
+        if name.partition(".")[0] in _UNTOUCHED or name in ON_THE_HOST:
             continue
         if isinstance(module, types.ModuleType):
             namespace = module.__dict__
