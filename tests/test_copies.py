@@ -31,17 +31,33 @@ class Pointer:
         return Pointer(self.ptr + offset)
 
     def copy_to_host_async(self, address, nbytes, stream):
+        stream.check(address, nbytes)
         stream.queue.append((address, self.ptr, nbytes))
 
     def copy_from_host_async(self, address, nbytes, stream):
+        if stream.runtime is not None and not stream.check(address, nbytes):
+            # From memory that is not locked the driver stages before it returns.
+            staged = ctypes.create_string_buffer(ctypes.string_at(address, nbytes), nbytes)
+            stream.staged.append(staged)
+            address = ctypes.addressof(staged)
         stream.queue.append((self.ptr, address, nbytes))
 
 
 class Stream:
     """Work is done when it is waited for, so that a missing wait shows."""
 
-    def __init__(self):
-        self.queue = []
+    def __init__(self, runtime=None):
+        self.queue, self.staged = [], []
+        self.runtime = runtime
+
+    def check(self, address, nbytes):
+        """Whether a copy lies in locked memory; it lies in one piece of it, or in none."""
+        locked = False
+        for start, size in (self.runtime.locked if self.runtime else {}).items():
+            inside = max(0, min(address + nbytes, start + size) - max(address, start))
+            assert inside in (0, nbytes), "it begins in locked memory and ends elsewhere"
+            locked |= inside == nbytes
+        return locked
 
     def synchronize(self, upto=None):
         done, self.queue[:upto] = self.queue[:upto], []
@@ -140,9 +156,7 @@ class TestOnAMadeUpCuda:
     def test_an_uploads_source_may_change_on_return(self, cuda, owner, nbytes):
         array, _ = self.host(cuda, owner, nbytes)
         array[:] = expected = values(nbytes)
-        target, stream = np.zeros(nbytes, np.uint8), Stream()
-        if owner != "locked" and nbytes < STAGED_FROM:
-            pytest.skip("the driver stages these before it returns; a made-up one does not")
+        target, stream = np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
         cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
         array[:] = 0
         stream.synchronize()
@@ -176,6 +190,29 @@ class TestRegions:
             cuda.copies.download(Pointer(source.ctypes.data + low), start + low, high - low, stream)
             assert np.array_equal(array[low:high], source[low:high])
             assert not array[:low].any() and not array[high:].any()
+
+    @pytest.mark.parametrize("half", [5, 4 * KB, STAGED_FROM // 2, STAGED_FROM])
+    def test_no_copy_straddles_pieces(self, cuda, half):
+        """A few pages that were written, on both sides of where one locked piece ends."""
+        nbytes = 3 * PIECE
+        array, stream = fresh(nbytes), Stream(cuda.runtime)
+        array[:] = values(nbytes)
+        start = array.ctypes.data
+        region = cuda.copies.region(start, nbytes)
+        target = np.zeros(nbytes, np.uint8)
+        device = Pointer(target.ctypes.data)
+        for locked in (set(), {0}, {0, 1}):
+            for piece in locked - {(s - start) // PIECE for s in region.locked}:
+                assert cuda.copies._lock_piece(region, start + piece * PIECE, start + (piece + 1) * PIECE)
+            low, high = PIECE - half, PIECE + half
+            target[:] = 0
+            expected = array[low:high].copy()
+            cuda.copies.upload(device + low, start + low, high - low, stream)
+            array[low:high] += 1        # as it may on return
+            stream.synchronize()
+            assert np.array_equal(target[low:high], expected)
+            cuda.copies.download(device + low, start + low, high - low, stream)
+            assert np.array_equal(array[low:high], target[low:high])
 
     def test_where_the_system_locks_no_more_copies_are_staged(self, cuda):
         nbytes = PIECE + STAGED_FROM

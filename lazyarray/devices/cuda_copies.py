@@ -152,34 +152,39 @@ class Copies:
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
-        if nbytes < STAGED_FROM:
-            pointer.copy_from_host_async(start, nbytes, stream)
-            # From pageable memory the copy has been staged by now. Page-locked memory is still being read.
-            if self._is_locked(start, nbytes):
-                stream.synchronize()
-            return
         region = self._find(start, start + nbytes)
         if region is None:
-            if self._is_locked(start, nbytes):
+            if nbytes < STAGED_FROM:
+                self._driven_up(pointer, start, nbytes, stream)
+            elif self._is_locked(start, nbytes):
                 pointer.copy_from_host_async(start, nbytes, stream)
                 stream.synchronize()
             else:
                 self._stage_up(pointer, start, nbytes, stream)
             return
+        # Piece by piece, however small: a copy may not begin in locked memory and end in other, or in another piece.
         locked = False
         for low, high, piece, end in region.pieces(start, start + nbytes):
             part = pointer + (low - start)
             if piece in region.locked or (high - low) * 2 >= end - piece and self._lock_piece(region, piece, end):
                 part.copy_from_host_async(low, high - low, stream)
                 locked = True
+            elif high - low < STAGED_FROM:
+                self._driven_up(part, low, high - low, stream)
             else:
                 self._stage_up(part, low, high - low, stream)
         if locked:
             stream.synchronize()
 
+    def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+        pointer.copy_from_host_async(start, nbytes, stream)
+        # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.
+        if nbytes and self._runtime.pointerGetAttributes(start).type > 0:
+            stream.synchronize()
+
     def _is_locked(self, start: int, nbytes: int) -> bool:
         attributes = self._runtime.pointerGetAttributes
-        return nbytes > 0 and attributes(start).type > 0 and attributes(start + nbytes - 1).type > 0
+        return attributes(start).type > 0 and attributes(start + nbytes - 1).type > 0
 
     def _fill(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         parts = list(region.pieces(start, start + nbytes))
