@@ -65,8 +65,4 @@ def figures() -> list[dict]:
 
 
 if __name__ == "__main__":
-    result = figures()
-    for figure in result:
-        missed = figure["least"] is not None and figure["value"] < figure["least"]
-        print(f"{figure['what']:70} {figure['value']:9.4f} {figure['unit']:6} {'MISSED' if missed else ''}")
-    print(f"kept in {timing.keep('chains', result)}")
+    timing.show("chains", figures())

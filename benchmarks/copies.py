@@ -80,12 +80,9 @@ def figures() -> list[dict]:
     theirs = seconds(lambda _: [cupy.asnumpy(a) for a in others]) / len(others)
     note("np.asarray(x), 1 KiB", ours * 1e6, "us")
     note("np.asarray(x), 1 KiB, of the time of cupy.asnumpy", ours / theirs, "times")
+    found[-1]["target"] = 1.0
     return found
 
 
 if __name__ == "__main__":
-    result = figures()
-    for figure in result:
-        missed = figure["least"] is not None and figure["value"] < figure["least"]
-        print(f"{figure['what']:70} {figure['value']:9.3f} {figure['unit']:6} {'MISSED' if missed else ''}")
-    print(f"kept in {timing.keep('copies', result)}")
+    timing.show("copies", figures())

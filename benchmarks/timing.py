@@ -75,3 +75,18 @@ def small(n: int = 64):
     values = np.linspace(0, 1, n)
     lazy = lazyarray.asarray(values), lazyarray.asarray(values)
     return lazy, (lazyarray.asdevice(values), lazyarray.asdevice(values))
+
+
+def show(name: str, figures: list[dict]) -> bool:
+    """Print figures, keep them, and say whether all meet what is asked of them: "target" at most, "least" at least."""
+    met = True
+    width = max(len(figure["what"]) for figure in figures)
+    for figure in figures:
+        value, most, least = figure["value"], figure["target"], figure.get("least")
+        missed = most is not None and value > most or least is not None and value < least
+        asked = f"<= {most:g}" if most is not None else f">= {least:g}" if least is not None else ""
+        print(f"{figure['what']:{width}}  {value:9.4g} {figure['unit']:6} {asked:9} "
+              f"{'MISSED' if missed else 'ok' if asked else ''}".rstrip())
+        met &= not missed
+    print(f"device: {lazyarray.device().name}; kept in {keep(name, figures)}")
+    return met

@@ -148,7 +148,7 @@ class Pool:
             time.sleep(_LOOK_SECONDS)
             self.look_after()
             with self._lock:
-                if not self.count:
+                if self.count <= 0:     # below, in a forked child that gives back what it inherited
                     self._watcher = None
                     return
 

@@ -22,7 +22,7 @@ class Step:
         Of the loop.
     output : numpy.dtype
     scalar : type or None
-        What makes a Python number the last operand of the loop.
+        What makes an operand of the loop of a Python number.
     """
 
     __slots__ = ("name", "function", "inputs", "output", "scalar")

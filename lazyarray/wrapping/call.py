@@ -106,7 +106,7 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                     box = [function(*device_args, **device_kwargs)]
                 except device.faults:
                     raise
-                except Exception:
+                except Exception:       # whatever it was, the caller's arrays are as they were; it is raised again
                     arguments.restore()
                     raise
                 if steps.is_stepped(box[0]):
