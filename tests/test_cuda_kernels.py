@@ -18,7 +18,7 @@ if importlib.util.find_spec("cupy") is None:
 
 import cupy  # noqa: E402
 
-from lazyarray.devices import cuda_kernels  # noqa: E402
+from lazyarray.devices import cuda_snippets, cuda_source  # noqa: E402
 from lazyarray.fusion.program import Operand, Program, Step  # noqa: E402
 
 DTYPES = sorted({np.dtype(f"{d.kind}{d.itemsize}") if d.kind in "iu" else d for d in HOLDABLE}, key=lambda d: d.str)
@@ -38,7 +38,7 @@ def loops(dtype):
             resolved = ufunc.resolve_dtypes((*inputs, None))
         except TypeError:
             continue
-        text = cuda_kernels.routine(getattr(cupy, name), inputs, resolved[-1]) if resolved[:-1] == inputs else None
+        text = cuda_snippets.routine(getattr(cupy, name), inputs, resolved[-1]) if resolved[:-1] == inputs else None
         if text is not None:
             found.append(Step(name, getattr(cupy, name), inputs, resolved[-1]))
     return found
@@ -84,7 +84,7 @@ def test_every_ufunc_compiles(dtype, modes, wide):
         pytest.skip("how operands are read, and how wide indexes are, has little to do with the dtype")
     program = one_of_each(dtype, modes)
     assert len(program.steps) >= (10 if dtype.kind == "b" else 15)
-    text = cuda_kernels.source(program, cupy, wide)
+    text = cuda_source.source(program, cupy, wide)
     assert text is not None and compiled(text) == ""
 
 
@@ -94,23 +94,23 @@ def test_a_chain_compiles_and_reads_each_input_once():
     program = Program((Operand(f, "flat"), Operand(f, "value")), (
         (steps["absolute"], (0,)), (steps["negative"], (2,)), (steps["exp"], (3,)), (steps["log1p"], (4,)),
         (steps["maximum"], (1, 0)), (steps["add"], (6, 5))), (7,), 0)
-    text = cuda_kernels.source(program, cupy, False)
+    text = cuda_source.source(program, cupy, False)
     assert compiled(text) == ""
-    assert text.count("lz_load<float, 4>(p0") == 1 and cuda_kernels.vector_length(program) == 4
+    assert text.count("lz_load<float, 4>(p0") == 1 and cuda_source.vector_length(program) == 4
 
 
 def test_products_and_sums_of_two_steps_are_not_contracted():
     f = np.dtype("f4")
     steps = {step.name: step for step in loops(f)}
     program = Program((Operand(f, "flat"),) * 2, ((steps["multiply"], (0, 1)), (steps["add"], (2, 1))), (3,), 0)
-    text = cuda_kernels.source(program, cupy, False)
+    text = cuda_source.source(program, cupy, False)
     assert "lz_mul(in0, in1)" in text and "lz_add(in0, in1)" in text
 
 
 def test_a_step_that_cupy_has_no_snippet_for_is_not_fused():
     f = np.dtype("f4")
     strange = Step("add", None, (f, np.dtype("i1")), f)
-    assert cuda_kernels.source(Program((Operand(f, "flat"),) * 2, ((strange, (0, 1)),), (2,), 0), cupy, False) is None
+    assert cuda_source.source(Program((Operand(f, "flat"),) * 2, ((strange, (0, 1)),), (2,), 0), cupy, False) is None
 
 
 @pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
