@@ -1,68 +1,212 @@
-"""Element-wise work on large arrays against CuPy, ``cupy.fuse`` and a copy's rate: ``python -m benchmarks.chains``."""
+"""Element-wise work on large arrays, and on small ones, beside other libraries: ``python -m benchmarks.chains``.
+
+NumPy, CuPy, ``cupy.fuse``, ``jax.jit`` and ``torch.compile`` do the same expression in the same run, as far as they are
+installed. What lazyarray makes of it is compared with CuPy's result first.
+"""
 from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import lazyarray
-from lazyarray import wrap
 
 from . import timing
-from .copies import seconds
 
 N = 100_000_000
+TINY = 10_000
+
+#: How near two results of one dtype must be.
+NEAR = {"float16": 2e-2, "float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "int32": 0}
 
 
-def softplus(x, xp):
-    return xp.maximum(0, x) + xp.log1p(xp.exp(-xp.abs(x)))
+class Work(NamedTuple):
+    """An expression of a namespace and arrays; `traffic` says how often a kernel that does it at once moves its bytes."""
+
+    name: str
+    run: Callable[..., Any]
+    traffic: int
+    fuses: bool     # whether `cupy.fuse` takes it
 
 
-def figures() -> list[dict]:
-    """The figures, as in `calls.figures`; the device must be CUDA."""
+DOUBLE = Work("x * 2", lambda xp, x: x * 2, 2, True)
+SOFTPLUS = Work("softplus", lambda xp, x: xp.maximum(0, x) + xp.log1p(xp.exp(-xp.abs(x))), 2, True)
+SQUARES = Work("((x - mu) ** 2).mean()", lambda xp, x, mu: ((x - mu) ** 2).mean(), 1, False)
+TRANSPOSED = Work("x.T * 2", lambda xp, x: x.T * 2, 2, False)
+BROADCAST = Work("(x - row) * 2", lambda xp, x, row: (x - row) * 2, 2, True)
+
+
+class Case(NamedTuple):
+    """Work on one dtype, and what is asked of it: times CuPy's speed, of a copy's rate, and of peers."""
+
+    work: Work
+    dtype: str
+    cupy: float | None = None
+    copy: float | None = None
+    fuse: float | None = None
+    torch: float | None = None
+    peers: bool = False
+
+
+# On 8 bytes an element CuPy's own kernels come to 0.8 of a copy's rate: more than 1.25 times as fast nothing can be.
+CASES = (
+    Case(DOUBLE, "float32", cupy=2.2, copy=0.85, peers=True),
+    Case(SOFTPLUS, "float32", cupy=10, fuse=2, torch=1.05, peers=True),
+    Case(SQUARES, "float32", cupy=3, peers=True),
+    Case(TRANSPOSED, "float32", cupy=2.2, copy=0.85, peers=True),
+    Case(BROADCAST, "float32", cupy=2.2, copy=0.85, peers=True),
+    Case(DOUBLE, "float64", copy=0.85),
+    Case(SOFTPLUS, "float64"),
+    Case(SQUARES, "float64", cupy=3),
+    Case(DOUBLE, "float16", cupy=2.2, copy=0.85),
+    Case(SOFTPLUS, "float16", cupy=10, fuse=2),
+    Case(SQUARES, "float16", cupy=3),
+    Case(DOUBLE, "int32", cupy=2.2, copy=0.85),
+    Case(SQUARES, "int32", cupy=3),
+    Case(DOUBLE, "complex64", copy=0.85),
+    Case(SQUARES, "complex64", cupy=3),
+)
+
+
+def installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def by_jax(work: Work, arrays: tuple[Any, ...]) -> Callable[[], Any]:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")     # before JAX looks: it would take the memory
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    function = jax.jit(lambda *arrays: work.run(jax.numpy, *arrays))
+    own = [jax.dlpack.from_dlpack(x) for x in arrays]
+    return lambda: function(*own).block_until_ready()
+
+
+def by_torch(work: Work, arrays: tuple[Any, ...]) -> Callable[[], Any]:
+    import torch
+
+    namespace = SimpleNamespace(maximum=lambda least, x: torch.clamp(x, min=least), log1p=torch.log1p, exp=torch.exp,
+                                abs=torch.abs)
+    function = torch.compile(lambda *arrays: work.run(namespace, *arrays), dynamic=False)
+    own = [torch.from_dlpack(x) for x in arrays]
+    if own[0].is_cuda:
+        return lambda: (function(*own), torch.cuda.synchronize())
+    return lambda: function(*own)
+
+
+#: Beside NumPy and the device's library.
+PEERS = {"jax.jit": ("jax", by_jax), "torch.compile": ("torch", by_torch)}
+
+
+def arrays_of(case: Case, size: int) -> tuple[Any, ...]:
+    """The device's own arrays."""
+    xp = lazyarray.device().xp
+    if case.work in (TRANSPOSED, BROADCAST):
+        side = int(size**0.5)
+        x = (xp.arange(side * side, dtype=xp.int32) % 1000).astype(case.dtype).reshape(side, side)
+        return (x, x[0].copy()) if case.work is BROADCAST else (x,)
+    x = (xp.arange(size, dtype=xp.int32) % 1000).astype(case.dtype) - xp.asarray(500, case.dtype)
+    if case.dtype != "int32":
+        x = x / xp.asarray(100, case.dtype)
+    return (x, x.mean()) if case.work is SQUARES else (x,)
+
+
+def lazily(arrays: tuple[Any, ...]) -> list[Any]:
+    """Lazy arrays of copies that nobody else holds."""
+    made = [lazyarray.asarray(x.copy()) for x in arrays]
+    return [x if x.ndim else x[()] for x in made]
+
+
+def compare(found: timing.Figures, case: Case, size: int, copy: float, rounds: int) -> None:
+    """The figures of a case; `copy` in bytes a second."""
+    device, work = lazyarray.device(), case.work
+    xp, name = device.xp, f"{work.name}, {case.dtype}"
+    theirs = {"cuda": "CuPy"}.get(device.name, device.name)
+    own = arrays_of(case, size)
+    lazy = lazily(own)
+    calls = {"lazyarray": lambda: work.run(np, *lazy), theirs: lambda: work.run(xp, *own)}
+    if work.fuses and hasattr(xp, "fuse"):
+        fused = xp.fuse(kernel_name="fused")(lambda *arrays: work.run(xp, *arrays))
+        calls["cupy.fuse"] = lambda: fused(*own)
+    for peer, (library, make) in PEERS.items():
+        if case.peers or case.torch is not None:
+            if installed(library):
+                calls[peer] = make(work, own)
+            else:
+                print(f"{name}: {library} is not installed")
+    for call in calls.values():
+        timing.warm(call)
+    check(name, calls["lazyarray"](), calls[theirs]())
+    medians = timing.medians(calls, rounds)
+    if case.peers:
+        hosts = [lazyarray.asnumpy(x) for x in own]
+        medians["NumPy"] = timing.once(lambda: work.run(np, *hosts))[0]
+    for library, value in medians.items():
+        found.note(f"{name}: {library}", value * 1e3, "ms")
+    ours = medians["lazyarray"]
+    found.note(f"{name}: {theirs} / lazyarray", medians[theirs] / ours, "times", least=case.cupy)
+    found.note(f"{name}: of the bandwidth of a copy", work.traffic * own[0].nbytes / ours / copy, "times",
+               least=case.copy)
+    if "cupy.fuse" in medians:
+        found.note(f"{name}: cupy.fuse / lazyarray", medians["cupy.fuse"] / ours, "times", least=case.fuse)
+    if "torch.compile" in medians:
+        found.note(f"{name}: of the time of torch.compile", ours / medians["torch.compile"], "times", most=case.torch)
+
+
+def check(name: str, found: Any, wanted: Any) -> None:
+    """Raise if a result is not that of the device's library."""
+    xp = lazyarray.device().xp
+    found = lazyarray.asdevice(found)
+    assert found.shape == wanted.shape and found.dtype == wanted.dtype, f"{name}: {found.dtype}, not {wanted.dtype}"
+    far = float(xp.abs(found - wanted).max()) / max(float(xp.abs(wanted).max()), 1e-30)
+    assert far <= NEAR[wanted.dtype.name], f"{name}: {far:.2g} from the device's own"
+
+
+def six(x: Any, y: Any) -> Any:
+    """Six operators."""
+    return (np.sqrt(abs(x * 2 + 1)) - 0.5) * y
+
+
+def small(found: timing.Figures, number: int, rounds: int) -> None:
+    """What counts for small arrays is the time of a call."""
     device = lazyarray.device()
-    cupy = device.xp
-    found: list[dict] = []
+    theirs = {"cuda": "CuPy"}.get(device.name, device.name)
+    values = np.linspace(0, 1, 1024, dtype=np.float32)
+    x, y = lazyarray.asarray(values), lazyarray.asarray(values)
+    a, b = lazyarray.asdevice(values), lazyarray.asdevice(values)
+    compute = timing.compute
+    calls = {"one operator, lazyarray": lambda: compute(x + y), f"one operator, {theirs}": lambda: a + b,
+             "six operators, lazyarray": lambda: compute(six(x, y)), f"six operators, {theirs}": lambda: six(a, b)}
+    for call in calls.values():
+        timing.warm(call)
+    check("six operators", six(x, y), six(a, b))
+    times = timing.in_turn(calls, number, rounds)
+    for what, value in times.items():
+        found.note(f"1,024 elements: {what}", value, "us")
+    one, its, chain, their_chain = times.values()
+    found.note(f"1,024 elements: one operator, lazyarray / {theirs}", one / its, "times", most=1)
+    found.note(f"1,024 elements: six operators, lazyarray / {theirs}", chain / their_chain, "times", most=0.6)
 
-    def note(what: str, value: float, unit: str, least: float | None = None) -> None:
-        found.append({"what": what, "value": round(value, 4), "unit": unit, "target": None, "least": least})
 
-    def compare(name: str, lazily, plainly, nbytes: int, least: float | None, fused=None) -> None:
-        for _ in range(4):      # the first ones run unfused, while the kernel is compiled
-            wrap.device_of(lazily())
-            device._kernels.wait()
-        ours = seconds(lambda _: wrap.device_of(lazily()), rounds=15)
-        theirs = seconds(lambda _: plainly(), rounds=15)
-        note(f"{name}: lazyarray", ours * 1e3, "ms")
-        note(f"{name}: CuPy", theirs * 1e3, "ms")
-        note(f"{name}: CuPy / lazyarray", theirs / ours, "times", least)
-        note(f"{name}: of the bandwidth of a copy", nbytes / ours / copy, "times")
-        if fused is not None:
-            fused()
-            note(f"{name}: cupy.fuse / lazyarray", seconds(lambda _: fused(), rounds=15) / ours, "times", 2)
-
-    source, target = cupy.ones(N, cupy.float32), cupy.empty(N, cupy.float32)
-    copy = 8 * N / seconds(lambda _, to=target, of=source: cupy.copyto(to, of), rounds=15)
-    note("device to device copy", copy / 1e9, "GB/s")
+def figures(size: int | None = None) -> timing.Figures:
+    """The figures; on the simulated device, of small arrays."""
+    device = lazyarray.device()
+    on_gpu = device.name == "cuda"
+    size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
+    found, xp = timing.Figures(), device.xp
+    source, target = xp.ones(size, np.float32), xp.empty(size, np.float32)
+    copy = 8 * size / timing.medians({"copy": lambda: xp.copyto(target, source)}, rounds)["copy"]
+    found.note("device to device copy", copy / 1e9, "GB/s")
     del source, target
-
-    @cupy.fuse
-    def fuse(x):
-        return softplus(x, cupy)
-
-    for name in ("float32", "float64", "float16", "int32", "complex64"):
-        plain = (cupy.arange(N, dtype=cupy.int32) % 1000).astype(name)
-        x = lazyarray.asarray(plain.copy())
-        compare(f"x * 2, {name}", lambda x=x: x * 2, lambda plain=plain: plain * 2, 2 * plain.nbytes,
-                2.2 if name == "float32" else None)
-        if plain.dtype.kind == "f":
-            compare(f"softplus, {name}", lambda x=x: softplus(x, np), lambda plain=plain: softplus(plain, cupy),
-                    2 * plain.nbytes, 10 if name == "float32" else None, lambda plain=plain: fuse(plain))
-        del plain, x
-    plain = cupy.random.random((10_000, 10_000), dtype=cupy.float32)
-    x, row = lazyarray.asarray(plain.copy()), lazyarray.asarray(plain[0].copy())
-    compare("x.T * 2", lambda: x.T * 2, lambda: plain.T * 2, 2 * plain.nbytes, None)
-    compare("(x - row) * 2", lambda: (x - row) * 2, lambda: (plain - plain[0]) * 2, 2 * plain.nbytes, None)
+    for case in CASES:
+        compare(found, case, size, copy, rounds)
+    small(found, *((500, 25) if on_gpu else (5, 1)))
     return found
 
 
 if __name__ == "__main__":
-    timing.show("chains", figures())
+    timing.main("chains", figures)

@@ -9,16 +9,86 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import lazyarray
-from lazyarray import devices
+from lazyarray import devices, wrap
 
 RESULTS = Path(__file__).parent / "results"
+
+
+class Figures(list):
+    """What was measured: each with its unit, and what is asked of it: "target" at most, or "least" at least."""
+
+    def note(self, what: str, value: float, unit: str, *, least: float | None = None, most: float | None = None) -> None:
+        """Add a figure."""
+        self.append({"what": what, "value": float(f"{value:.4g}"), "unit": unit, "target": most, "least": least})
+
+
+def missed(figure: dict) -> bool:
+    """Whether a figure is not what is asked of it."""
+    value, most, least = figure["value"], figure.get("target"), figure.get("least")
+    return most is not None and value > most or least is not None and value < least
+
+
+def asked(figure: dict) -> str:
+    """What is asked of a figure, in words; empty if nothing is."""
+    most, least = figure.get("target"), figure.get("least")
+    return f"<= {most:g}" if most is not None else f">= {least:g}" if least is not None else ""
+
+
+def compute(result: Any) -> Any:
+    """Have what was recorded computed, also in tuples and lists; the same object."""
+    if isinstance(result, tuple | list):
+        for part in result:
+            compute(part)
+    elif wrap.is_array(result) or wrap.is_scalar(result):
+        wrap.device_of(result)
+    return result
+
+
+def warm(call: Callable[[], Any], times: int = 4) -> None:
+    """Call a few times: the first ones run unfused while a kernel is compiled beside them, and fill the pools."""
+    device = lazyarray.device()
+    for _ in range(times):
+        compute(call())
+        kernels = getattr(device, "_kernels", None)
+        if kernels is not None:
+            kernels.wait()
+    device.synchronize()
+
+
+def once(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of one call, and what it returns."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def medians(calls: dict[str, Callable[[], Any]], rounds: int = 11) -> dict[str, float]:
+    """Median seconds of each callable, taken in turn; what they return is computed and waited for.
+
+    A library with streams of its own has to wait for them within the call.
+    """
+    synchronize = lazyarray.device().synchronize
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        compute(call())
+    for _ in range(rounds):
+        for name, call in calls.items():
+            synchronize()
+            start = time.perf_counter()
+            kept = compute(call())
+            synchronize()
+            found[name].append(time.perf_counter() - start)
+            del kept        # not within the time of the next one, nor beside its memory
+    return {name: statistics.median(seconds) for name, seconds in found.items()}
 
 
 def in_turn(calls: dict, number: int = 2000, rounds: int = 25) -> dict:
@@ -77,16 +147,16 @@ def small(n: int = 64):
     return lazy, (lazyarray.asdevice(values), lazyarray.asdevice(values))
 
 
-def show(name: str, figures: list[dict]) -> bool:
-    """Print figures, keep them, and say whether all meet what is asked of them: "target" at most, "least" at least."""
-    met = True
+def show(name: str, figures: list[dict], kept: bool = True) -> bool:
+    """Print figures, keep them, and say whether all meet what is asked of them."""
     width = max(len(figure["what"]) for figure in figures)
     for figure in figures:
-        value, most, least = figure["value"], figure["target"], figure.get("least")
-        missed = most is not None and value > most or least is not None and value < least
-        asked = f"<= {most:g}" if most is not None else f">= {least:g}" if least is not None else ""
-        print(f"{figure['what']:{width}}  {value:9.4g} {figure['unit']:6} {asked:9} "
-              f"{'MISSED' if missed else 'ok' if asked else ''}".rstrip())
-        met &= not missed
-    print(f"device: {lazyarray.device().name}; kept in {keep(name, figures)}")
-    return met
+        verdict = "MISSED" if missed(figure) else "ok" if asked(figure) else ""
+        print(f"{figure['what']:{width}}  {figure['value']:9.4g} {figure['unit']:6} {asked(figure):9} {verdict}".rstrip())
+    print(f"device: {lazyarray.device().name}; " + (f"kept in {keep(name, figures)}" if kept else "not kept"))
+    return not any(map(missed, figures))
+
+
+def main(name: str, figures: Callable[[], list[dict]]) -> None:
+    """Measure, show and keep; a simulated device's times say nothing, and are not kept."""
+    show(name, figures(), kept=lazyarray.device().name == "cuda")
