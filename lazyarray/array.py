@@ -82,6 +82,9 @@ class LazyNdarray(_Proxy):
         """The device array itself. Others may write through it: the host copy is not trusted afterwards."""
         return protocols.lend(self, "__wrapped__")
 
+    #: wrapt's own would do the same, but the interpreter takes no short cut to slots and properties through it.
+    __getattribute__ = object.__getattribute__
+
     def __getattr__(self, name: str) -> Any:
         # wrapt would forward to the device array; an ndarray has no such attribute.
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
