@@ -192,16 +192,19 @@ def small(found: timing.Figures, number: int, rounds: int) -> None:
     found.note(f"1,024 elements: six operators, lazyarray / {theirs}", chain / their_chain, "times", most=0.6)
 
 
+def copy_rate(size: int, rounds: int) -> float:
+    """Bytes a second that a copy within the device reads and writes."""
+    xp = lazyarray.device().xp
+    source, target = xp.ones(size, np.float32), xp.empty(size, np.float32)
+    return 2 * source.nbytes / timing.medians({"copy": lambda: xp.copyto(target, source)}, rounds)["copy"]
+
+
 def figures(size: int | None = None) -> timing.Figures:
     """The figures; on the simulated device, of small arrays."""
-    device = lazyarray.device()
-    on_gpu = device.name == "cuda"
+    on_gpu = lazyarray.device().name == "cuda"
     size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
-    found, xp = timing.Figures(), device.xp
-    source, target = xp.ones(size, np.float32), xp.empty(size, np.float32)
-    copy = 8 * size / timing.medians({"copy": lambda: xp.copyto(target, source)}, rounds)["copy"]
+    found, copy = timing.Figures(), copy_rate(size, rounds)
     found.note("device to device copy", copy / 1e9, "GB/s")
-    del source, target
     for case in CASES:
         compare(found, case, size, copy, rounds)
     small(found, *((500, 25) if on_gpu else (5, 1)))
