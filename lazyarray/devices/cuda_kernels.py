@@ -9,7 +9,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any
 
-from .cuda_source import THREADS, VECTOR, dtype_of, source, vector_length
+from .cuda_source import THREADS, VECTOR, dtype_of, source, vector_length, walk_values
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
@@ -30,9 +30,8 @@ class Kernel:
         self._length = vector_length(program)
         count = len(program.inputs)
         self._flat = [i for i in range(count) if program.inputs[i].mode == "flat"]
-        self._strided = [i for i in range(count) if program.inputs[i].mode == "strided"]
         self._outputs = [dtype_of(program, number) for number in program.outputs]
-        self._ndim = program.ndim
+        self._program = program
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         order = "F" if fortran else "C"
@@ -42,22 +41,11 @@ class Kernel:
         for i in self._flat:
             if arguments[i].data.ptr % VECTOR:
                 aligned = False
-        launched = [*arguments, *outputs, n]
-        if self._ndim:
-            launched += shape[-2::-1] if fortran else shape[1:]
-            for i in self._strided:
-                strides = _strides(arguments[i], shape)
-                launched += strides[::-1] if fortran else strides
+        launched = [*arguments, *outputs, n, *walk_values(self._program, arguments, shape, fortran)]
         length = self._length if aligned else 1
         blocks = -(-n // (THREADS * length))
         (self._vector if aligned else self._single)((blocks,), (THREADS,), launched)
         return outputs
-
-
-def _strides(array: Any, shape: tuple[int, ...]) -> list[int]:
-    """Strides in bytes of an array that is broadcast to `shape`."""
-    missing = len(shape) - array.ndim
-    return [0] * missing + [0 if length == 1 else stride for length, stride in zip(array.shape, array.strides)]
 
 
 class Kernels:

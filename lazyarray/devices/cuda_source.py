@@ -1,7 +1,7 @@
 """CUDA source of one kernel for a program of element-wise steps."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .cuda_snippets import HELPERS, snippet, type_of
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["THREADS", "VECTOR", "dtype_of", "source", "vector_length"]
+__all__ = ["THREADS", "VECTOR", "Body", "body", "dtype_of", "source", "vector_length", "walk_values"]
 
 #: Bytes that a thread loads at once.
 VECTOR = 16
@@ -53,11 +53,69 @@ template <typename T, int N> __device__ inline void lz_store(T* __restrict__ to,
 """
 
 
-def source(program: Program, xp: Any, wide: bool) -> str | None:
-    """CUDA source of two kernels, ``vector`` and ``single``; None if CuPy has no snippet for a step.
+class Body(NamedTuple):
+    """Text that computes one element, for any kernel.
 
-    `wide`: indexes take 64 bits.
+    Attributes
+    ----------
+    head : str
+        What stands before the kernel: headers, helpers and a function for each step.
+    inputs : list of str
+        Parameters of the kernel: ``p0`` ... (pointers) and ``x1`` ... (numbers), by the number of the input.
+    walk : list of str
+        Parameters that say where strided inputs have their elements; `walk_values` gives their values.
+    load : str
+        Sets ``x0`` ... for the element whose index in the result's memory order is ``at``.
+    steps : str
+        Sets ``t0`` ... from those.
+    results : tuple of str
+        Names of the program's outputs among them.
     """
+
+    head: str
+    inputs: list[str]
+    walk: list[str]
+    load: str
+    steps: str
+    results: tuple[str, ...]
+
+
+def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body | None:
+    """Text of one element; None if CuPy has no snippet for a step.
+
+    `index`: the C type of ``at``. `flat`: how an input in the result's own order is read.
+    """
+    found = _steps(program, xp)
+    if found is None:
+        return None
+    head, called = found
+    count = len(program.inputs)
+    inputs, load = [], ""
+    strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
+    for i, operand in enumerate(program.inputs):
+        t = type_of(operand.dtype)
+        if operand.mode == "value":
+            inputs.append(f"const {t} x{i}")
+        else:
+            inputs.append(f"const {t}* __restrict__ p{i}")
+            read = flat.format(i=i) if operand.mode == "flat" else f"*(const {t}*)((const char*)p{i} + o{i})"
+            load += f"      const {t} x{i} = {read};\n"
+    walk = [f"const {index} d{axis}" for axis in range(1, program.ndim)]
+    walk += [f"const long long s{i}_{axis}" for i in strided for axis in range(program.ndim)]
+    names = {i: f"x{i}" for i in range(count)}
+    steps = ""
+    for position, (step, operands) in enumerate(program.steps):
+        names[count + position] = f"t{position}"
+        arguments = [names[o] for o in operands]
+        if getattr(step, "indexed", False):
+            arguments.append("(long long)at")
+        steps += f"      const {type_of(step.output)} t{position} = {called[position]}({', '.join(arguments)});\n"
+    return Body(head, inputs, walk, _offsets(program, index, strided) + load, steps,
+                tuple(names[number] for number in program.outputs))
+
+
+def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
+    """Headers, helpers and a function for each step; and the functions' names."""
     preambles: dict[str, int] = {}
     steps, called = [], []
     for position, (step, _) in enumerate(program.steps):
@@ -68,21 +126,59 @@ def source(program: Program, xp: Any, wide: bool) -> str | None:
         room = preambles.setdefault(preamble, len(preambles) + 1) if preamble else 0
         names = [f"in{i}" for i in range(len(step.inputs))]
         types = "".join(f" typedef {type_of(d)} {n}_type;" for n, d in zip(names, step.inputs))
-        parameters = ", ".join(f"const {type_of(d)} {n}" for n, d in zip(names, step.inputs))
+        parameters = [f"const {type_of(d)} {n}" for n, d in zip(names, step.inputs)]
+        if getattr(step, "indexed", False):
+            parameters.append("const long long at")
         output = type_of(step.output)
-        lines = (f"__device__ __forceinline__ {output} step{position}({parameters}) {{\n"
+        lines = (f"__device__ __forceinline__ {output} step{position}({', '.join(parameters)}) {{\n"
                  f" {types} typedef {output} out0_type;\n  {output} out0;\n  {text};\n  return out0;\n}}\n")
         steps.append(f"namespace room{room} {{\n{lines}}}\n" if room else lines)
         called.append(f"room{room}::step{position}" if room else f"step{position}")
-    index = "long long" if wide else "unsigned int"
     # Preambles of two ufuncs may define the same helper (gcd and lcm do), so each has a namespace of its own.
     lines = {room: text.splitlines(keepends=True) for text, room in preambles.items()}
     included = [line for text in lines.values() for line in text if line.lstrip().startswith("#include")]
     rooms = [f"namespace room{room} {{\n{''.join(line for line in text if line not in included)}\n}}\n"
              for room, text in lines.items()]
-    return "".join([_HEADERS, *included, _PACK, HELPERS, *rooms, *steps,
-                    _kernel(program, called, index, "vector", vector_length(program)),
-                    _kernel(program, called, index, "single", 1)])
+    return "".join([_HEADERS, *included, _PACK, HELPERS, *rooms, *steps]), called
+
+
+def _offsets(program: Program, index: str, strided: list[int]) -> str:
+    """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes."""
+    if not strided:
+        return ""
+    text = f"      {index} rest = at;\n" + "".join(f"      long long o{i} = 0;\n" for i in strided)
+    for axis in range(program.ndim - 1, 0, -1):
+        text += f"      {{ const {index} c = rest % d{axis}; rest /= d{axis};"
+        text += "".join(f" o{i} += c * s{i}_{axis};" for i in strided) + " }\n"
+    return text + "".join(f"      o{i} += rest * s{i}_0;\n" for i in strided)
+
+
+def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[int]:
+    """The values of `Body.walk`: the shape in memory order but its first length, and strides in bytes."""
+    if not program.ndim:
+        return []
+    values = list(shape[-2::-1] if fortran else shape[1:])
+    for operand, array in zip(program.inputs, arguments):
+        if operand.mode == "strided":
+            missing = len(shape) - array.ndim
+            strides = [0] * missing + [0 if length == 1 else stride
+                                       for length, stride in zip(array.shape, array.strides)]
+            values += strides[::-1] if fortran else strides
+    return values
+
+
+def source(program: Program, xp: Any, wide: bool) -> str | None:
+    """CUDA source of two kernels, ``vector`` and ``single``; None if CuPy has no snippet for a step.
+
+    `wide`: indexes take 64 bits.
+    """
+    index = "long long" if wide else "unsigned int"
+    one = body(program, xp, index)
+    many = body(program, xp, index, "a{i}.v[k]")
+    if one is None or many is None:
+        return None
+    return one.head + _kernel(program, many, one, index, "vector", vector_length(program)) + _kernel(
+        program, one, one, index, "single", 1)
 
 
 def vector_length(program: Program) -> int:
@@ -98,60 +194,25 @@ def dtype_of(program: Program, number: int) -> np.dtype:
     return program.inputs[number].dtype if number < count else program.steps[number - count][0].output
 
 
-def _kernel(program: Program, called: list[str], index: str, name: str, length: int) -> str:
-    count = len(program.inputs)
-    parameters, loads, singles = [], [], []
-    strided = []
-    for i, operand in enumerate(program.inputs):
-        t = type_of(operand.dtype)
-        if operand.mode == "value":
-            parameters.append(f"const {t} x{i}")
-        else:
-            parameters.append(f"const {t}* __restrict__ p{i}")
-            if operand.mode == "flat":
-                loads.append(f"    const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n")
-                singles.append(f"const {t} x{i} = SOURCE({i});")
-            else:
-                strided.append(i)
-                singles.append(f"const {t} x{i} = *(const {t}*)((const char*)p{i} + o{i});")
-    stores, keeps = [], []
-    for k, number in enumerate(program.outputs):
-        t = type_of(dtype_of(program, number))
-        parameters.append(f"{t}* __restrict__ q{k}")
-        stores.append(f"    lz_store<{t}, {length}>(q{k} + base, b{k});\n")
-        keeps.append((k, t, number))
-    parameters.append(f"const {index} n")
-    parameters += [f"const {index} d{axis}" for axis in range(1, program.ndim)]
-    parameters += [f"const long long s{i}_{axis}" for i in strided for axis in range(program.ndim)]
-    where = ""
-    if program.ndim:
-        where = f"      {index} rest = at;\n"
-        where += "".join(f"      long long o{i} = 0;\n" for i in strided)
-        for axis in range(program.ndim - 1, 0, -1):
-            where += f"      {{ const {index} c = rest % d{axis}; rest /= d{axis};"
-            where += "".join(f" o{i} += c * s{i}_{axis};" for i in strided) + " }\n"
-        where += "".join(f"      o{i} += rest * s{i}_0;\n" for i in strided)
-    names = {i: f"x{i}" for i in range(count)}
-    body = ""
-    for position, (step, operands) in enumerate(program.steps):
-        names[count + position] = f"t{position}"
-        arguments = ", ".join(names[o] for o in operands)
-        body += f"      const {type_of(step.output)} t{position} = {called[position]}({arguments});\n"
-
-    def element(read: str, write: str) -> str:
-        taken = "".join(f"      {line.replace('SOURCE', read)}\n" for line in singles)
-        kept = "".join(f"      {write.format(k=k)} = {names[number]};\n" for k, _, number in keeps)
-        return where + taken + body + kept
-
-    packs = "".join(f"    Pack<{t}, {length}> b{k};\n" for k, t, _ in keeps)
+def _kernel(program: Program, many: Body, one: Body, index: str, name: str, length: int) -> str:
+    """A kernel that takes `length` elements a thread at once with `many`, what is left at the end with `one`."""
+    outputs = [type_of(dtype_of(program, number)) for number in program.outputs]
+    parameters = [*one.inputs, *(f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs)), f"const {index} n",
+                  *one.walk]
     text = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{\n'
     text += f"  const {index} base = (({index})blockIdx.x * {THREADS} + threadIdx.x) * {length};\n"
     if length > 1:
-        text += f"  if (base + {length} <= n) {{\n" + "".join(loads) + packs
+        text += f"  if (base + {length} <= n) {{\n"
+        for i, operand in enumerate(program.inputs):
+            if operand.mode == "flat":
+                t = type_of(operand.dtype)
+                text += f"    const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n"
+        text += "".join(f"    Pack<{t}, {length}> b{k};\n" for k, t in enumerate(outputs))
         text += f"    #pragma unroll\n    for (int k = 0; k < {length}; ++k) {{\n"
-        text += f"      const {index} at = base + k;\n" + element("VECTOR", "b{k}.v[k]") + "    }\n"
-        text += "".join(stores) + "    return;\n  }\n"
-    text += f"  for ({index} at = base; at < n && at < base + {length}; ++at) {{\n"
-    text += element("SINGLE", "q{k}[at]") + "  }\n}\n"
-    head = "#undef VECTOR\n#undef SINGLE\n#define VECTOR(i) a##i.v[k]\n#define SINGLE(i) p##i[at]\n"
-    return head + text
+        text += f"      const {index} at = base + k;\n" + many.load + many.steps
+        text += "".join(f"      b{k}.v[k] = {result};\n" for k, result in enumerate(many.results)) + "    }\n"
+        text += "".join(f"    lz_store<{t}, {length}>(q{k} + base, b{k});\n" for k, t in enumerate(outputs))
+        text += "    return;\n  }\n"
+    text += f"  for ({index} at = base; at < n && at < base + {length}; ++at) {{\n" + one.load + one.steps
+    text += "".join(f"      q{k}[at] = {result};\n" for k, result in enumerate(one.results))
+    return text + "  }\n}\n"
