@@ -55,7 +55,7 @@ def distrust(storage: Storage, view: np.ndarray) -> None:
             storage._upload(storage.ahead, view, "an alias was written")
         mirror.invalidate(mirror.valid)
         whole = views.outline((storage.nbytes,), np.uint8)
-        storage._refresh(Ranges.span(0, storage.nbytes), whole)
+        storage._refresh(Ranges.span(0, storage.nbytes))
         if storage.compacts:
             storage.compacts.refresh(whole)
     storage.loans = alive

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, loans, readers, sharing, transfer, views
+from . import compact, fetching, loans, readers, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -137,7 +137,7 @@ class Storage:
         if self._root_view is not None:
             return self._root_view
         root = self.root
-        if not root.flags.c_contiguous:
+        if not self.device.contiguity(root)[0]:
             self.block  # noqa: B018  settles the root's offset
         self._root_view = views.outline(root.shape, root.dtype, root.strides, self._root_offset)
         return self._root_view
@@ -196,8 +196,8 @@ class Storage:
             return views.without_elements(view)
         with self.lock:
             if compact.is_sparse(self, view):
-                return self._compact(view, why)
-            self._settle_host(view, why)
+                return fetching.compacted(self, view, why)
+            fetching.settle(self, view, why)
             return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
 
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
@@ -205,9 +205,13 @@ class Storage:
         if view.size == 0:
             return views.without_elements(view)
         with self._lock or self.lock:
+            if view is self._root_view and self.mirror is None:
+                alias = fetching.first_alias(self, view, why)
+                if alias is not None:
+                    return alias
             if compact.is_sparse(self, view):
-                return self._compact(view, why).view()
-            self._settle_host(view, why)
+                return fetching.compacted(self, view, why).view()
+            fetching.settle(self, view, why)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
@@ -219,14 +223,14 @@ class Storage:
         if resident is not None and resident[0] is view and self.mirror.full and not (self.loans or self.foreign):
             return memoryview(resident[1])
         alias = self.expose_host(view, why)
-        if not compact.is_sparse(self, view):
+        if self.compacts is None or not compact.is_sparse(self, view):
             self._resident = view, alias
         return memoryview(alias)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
         with self.lock:
-            self._settle_host(view, why)
+            fetching.settle(self, view, why)
             self.quiet = False
             self.mirror.pin()
             return self.mirror.bytes.ctypes.data + self._offset(view)
@@ -322,53 +326,8 @@ class Storage:
             self.stream, self.joined = self.device.stream(), ()
         self.ahead = self.ahead - ranges
 
-    def _settle_host(self, view: np.ndarray, why: str) -> None:
-        mirror = self.mirror
-        if mirror is None:
-            mirror = self.mirror = Mirror.reserve(max(self.block.nbytes, 1), current_options().write_tracking)
-        elif mirror.full and not (self.loans or self.foreign or self.compacts):
-            return      # whatever aliases wrote, they wrote it here
-        if self.loans or self.foreign:
-            mirror.track_exactly()
-            loans.distrust(self, view)
-        elif self.compacts:
-            self._settle_device(Ranges.EMPTY, view, why)
-        else:
-            self._collect()
-        if mirror.full:
-            return
-        offset = self._offset(view)
-        missing = Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
-        if missing:
-            if self.ahead and len(missing) > 1:
-                self._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
-            self._check_usable()
-            with self.place():
-                self.join()
-                transfer.download(self.device, self.block, mirror, missing, view, offset, why)
-
-    def _refresh(self, changed: Ranges, view: np.ndarray) -> None:
-        """Bring what aliases hold up to date, in place."""
-        mirror = self.mirror
-        if mirror.lent:
-            stale = (mirror.aliased() & changed) - mirror.valid
-            if stale:
-                whole = views.outline((self.nbytes,), _u8)
-                pieces = stale
-                if len(stale) > 16:
-                    # Many pieces: take the run that holds them, less what only the host has.
-                    pieces = Ranges.span(*stale.bounds) - self.ahead
-                transfer.download(self.device, self.block, mirror, pieces, whole, 0, "an alias is held")
-
-    def _compact(self, view: np.ndarray, why: str) -> np.ndarray:
-        """The compact array of a sparse view: read-only, and refreshed when the view is written."""
-        source = self.read_device(view, why=why)
-        if self.loans or self.foreign:
-            loans.distrust(self, view)
-        if self.compacts is None:
-            self.compacts = compact.Compacts(self)
-        self.quiet = False      # until nobody holds a compact array
-        return self.compacts.get(view, source, why)
+    def _refresh(self, changed: Ranges) -> None:
+        fetching.refresh(self, changed)
 
     def _wrote_device(self, view: np.ndarray) -> None:
         with self.lock:
@@ -385,7 +344,7 @@ class Storage:
                 if self.ahead:
                     self.ahead = self.ahead - exact
                 mirror.invalidate(changed - self.ahead)
-                self._refresh(changed, view)
+                self._refresh(changed)
             if self.compacts:
                 self.compacts.refresh(view)
             self._update_quiet()

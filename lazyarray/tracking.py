@@ -236,6 +236,13 @@ class Snapshot:
         self._start = 0
         self._copy = b""       # of one range: bytes compare at the speed of memcmp
 
+    @classmethod
+    def of(cls, memory: np.ndarray) -> Snapshot:
+        """One that watches all of `memory`."""
+        self = cls(memory)
+        self._copy = memory.tobytes()
+        return self
+
     def watch(self, ranges: Ranges) -> None:
         start, stop = self._start, self._start + len(self._copy)
         if self._copy:

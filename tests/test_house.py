@@ -26,7 +26,7 @@ FLOORS = [
         "routed", "containers", "slots",
     },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads", "readers"},
-    {"compact", "loans", "storage", "writing", "looking"},
+    {"compact", "fetching", "loans", "storage", "writing", "looking"},
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",

@@ -149,6 +149,10 @@ class Device(ABC):
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
 
     @abstractmethod
+    def fetch(self, d: Any) -> np.ndarray:
+        """The bytes of a small C-contiguous array in new host memory, 1-D of uint8."""
+
+    @abstractmethod
     def region(self, address: int, size: int) -> Any:
         """Tell of page-aligned host memory that copies will use often, so that they may lock it as they fill it.
 

@@ -204,6 +204,12 @@ class CudaDevice(Device):
             self._copies.download(source.data, target.__array_interface__["data"][0], target.nbytes,
                                   self._current_stream())
 
+    def fetch(self, d: Any) -> np.ndarray:
+        if self.count == 1:
+            return self._copies.fetch(d.data, d.nbytes, self._current_stream())
+        with self.on(d.data.device_id):
+            return self._copies.fetch(d.data, d.nbytes, self._current_stream())
+
     def region(self, address: int, size: int) -> Region:
         return self._copies.region(address, size)
 

@@ -150,6 +150,13 @@ class Copies:
         else:
             self._stage_down(pointer, start, nbytes, stream)
 
+    def fetch(self, pointer: Any, nbytes: int, stream: Any) -> np.ndarray:
+        """A few bytes at the device pointer in new host memory."""
+        buffer, address = self._buffer(nbytes)
+        pointer.copy_to_host_async(address, nbytes, stream)
+        stream.synchronize()
+        return buffer[:nbytes].copy()
+
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
         region = self._find(start, start + nbytes)

@@ -151,6 +151,10 @@ class SimulatedDevice(Device):
         else:
             source.get(out=target)
 
+    def fetch(self, d: SimulatedArray) -> np.ndarray:
+        view = d._view if hardware.plain else d.get()
+        return np.frombuffer(bytearray(view), np.uint8)
+
     def region(self, address: int, size: int) -> Region:
         return Region(address, size)
 

@@ -1,0 +1,96 @@
+"""Bringing a storage's bytes to the host: what is missing there, and what aliases hold.
+
+The caller holds the storage's lock.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import compact, loans, transfer, views
+from .mirror import PAGES_FROM, Mirror
+from .mirror_small import lend_first
+from .options import current as current_options
+from .ranges import Ranges
+from .trace import begin, end
+
+if TYPE_CHECKING:
+    from .storage import Storage
+
+_u8 = np.dtype(np.uint8)
+
+#: More pieces than this that aliases hold are fetched as the run that holds them all.
+_MOST_STALE = 16
+
+
+def first_alias(storage: Storage, view: np.ndarray, why: str) -> np.ndarray | None:
+    """An alias of all of a small storage that has never been on the host and is nobody else's; else None.
+
+    What `settle` and `Mirror.lend` do, where nothing is there yet that they would have to look at.
+    """
+    device = storage.device
+    if (view.nbytes >= PAGES_FROM or storage.mirror is not None or not storage.quiet or storage.loans or storage.foreign
+            or device.count > 1 or not view.flags.carray or storage.stream != device.stream()
+            or current_options().write_tracking != "auto"):
+        return None
+    storage._check_usable()
+    storage._nbytes = nbytes = view.nbytes
+    # There before the bytes are: from now on device code that writes tells of it.
+    mirror = storage.mirror = Mirror(nbytes, "auto")
+    token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    memory = device.fetch(storage.root)
+    if token is not None:
+        end(token)
+    storage.quiet = False
+    return lend_first(mirror, memory, view)
+
+
+def settle(storage: Storage, view: np.ndarray, why: str) -> None:
+    """Make the mirror current where `view` is."""
+    mirror = storage.mirror
+    if mirror is None:
+        mirror = storage.mirror = Mirror.reserve(max(storage.block.nbytes, 1), current_options().write_tracking)
+    elif mirror.full and not (storage.loans or storage.foreign or storage.compacts):
+        return      # whatever aliases wrote, they wrote it here
+    if storage.loans or storage.foreign:
+        mirror.track_exactly()
+        loans.distrust(storage, view)
+    elif storage.compacts:
+        storage._settle_device(Ranges.EMPTY, view, why)
+    else:
+        storage._collect()
+    if mirror.full:
+        return
+    offset = storage._offset(view)
+    missing = Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
+    if missing:
+        if storage.ahead and len(missing) > 1:
+            storage._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
+        storage._check_usable()
+        with storage.place():
+            storage.join()
+            transfer.download(storage.device, storage.block, mirror, missing, view, offset, why)
+
+
+def refresh(storage: Storage, changed: Ranges) -> None:
+    """Bring what aliases hold up to date, in place."""
+    mirror = storage.mirror
+    if mirror.lent:
+        stale = (mirror.aliased() & changed) - mirror.valid
+        if stale:
+            whole = views.outline((storage.nbytes,), _u8)
+            # Of many pieces the run that holds them, less what only the host has.
+            pieces = stale if len(stale) <= _MOST_STALE else Ranges.span(*stale.bounds) - storage.ahead
+            transfer.download(storage.device, storage.block, mirror, pieces, whole, 0, "an alias is held")
+
+
+def compacted(storage: Storage, view: np.ndarray, why: str) -> np.ndarray:
+    """The compact array of a sparse view: read-only, and refreshed when the view is written."""
+    source = storage.read_device(view, why=why)
+    if storage.loans or storage.foreign:
+        loans.distrust(storage, view)
+    if storage.compacts is None:
+        storage.compacts = compact.Compacts(storage)
+    storage.quiet = False      # until nobody holds a compact array
+    return storage.compacts.get(view, source, why)
