@@ -93,7 +93,8 @@ def note_readers(node: Node) -> None:
         if readers is None:
             read.readers = [ref]
         else:
-            if len(readers) >= _MOST_READERS:
+            count = len(readers)
+            if count >= _MOST_READERS and not count & (count - 1):  # at powers of two: all may be alive, however many
                 readers[:] = [r for r in readers if (n := r()) is not None and n.array is None]
             readers.append(ref)
 
