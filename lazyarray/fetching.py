@@ -10,7 +10,6 @@ import numpy as np
 
 from . import compact, loans, transfer, views
 from .mirror import PAGES_FROM, Mirror
-from .mirror_small import lend_first
 from .options import current as current_options
 from .ranges import Ranges
 from .trace import begin, end
@@ -37,13 +36,13 @@ def first_alias(storage: Storage, view: np.ndarray, why: str) -> np.ndarray | No
     storage._check_usable()
     storage._nbytes = nbytes = view.nbytes
     # There before the bytes are: from now on device code that writes tells of it.
-    mirror = storage.mirror = Mirror(nbytes, "auto")
+    mirror = storage.mirror = Mirror.small(nbytes)
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
     memory = device.fetch(storage.root)
     if token is not None:
         end(token)
     storage.quiet = False
-    return lend_first(mirror, memory, view)
+    return mirror.lend_first(memory, view)
 
 
 def settle(storage: Storage, view: np.ndarray, why: str) -> None:

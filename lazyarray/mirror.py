@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .errors import LazyArrayError
+from .mirror_filling import Filling
 from .mirror_memory import Mapping, mapped
 from .ranges import EMPTY, Ranges
 from .tracking import Nothing, Pages, Snapshot, kernel, why_no_pages
@@ -38,6 +39,8 @@ _FEW = 8
 
 _u1 = np.dtype(np.uint8)
 _ndarray = np.ndarray
+_new = object.__new__
+_ref = weakref.ref
 _NOTHING = Nothing()
 
 
@@ -63,7 +66,7 @@ class Mirror:
     """
 
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
-                 "_bury", "_exact", "_live", "_late", "_found", "_pinned", "__weakref__")
+                 "_bury", "_exact", "_live", "_late", "_found", "_pinned", "_first", "_first_copy", "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str) -> None:
         self.nbytes = nbytes
@@ -81,6 +84,23 @@ class Mirror:
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
+
+    @classmethod
+    def small(cls, nbytes: int) -> Mirror:
+        """What `reserve` gives for a few bytes, in less time: `lend_first` is what it is for."""
+        self = _new(cls)
+        self.nbytes = nbytes
+        self.valid = EMPTY
+        self.lent = False
+        self._memory = self._first = None
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """The rest of a small mirror is made when it is first asked for."""
+        if name not in Mirror.__slots__ or name.startswith("_first"):
+            raise AttributeError(name)
+        self._unfold()
+        return getattr(self, name)
 
     @classmethod
     def reserve(cls, nbytes: int, tracking: str = "auto") -> Mirror:
@@ -106,10 +126,7 @@ class Mirror:
     def over(cls, memory: np.ndarray) -> Mirror:
         """A mirror whose memory is somebody else's, all of it valid; he may write there at any time, unseen.
 
-        Parameters
-        ----------
-        memory : numpy.ndarray
-            Its bytes, 1-D of uint8; read-only ones are never filled.
+        `memory` : its bytes, 1-D of uint8; read-only ones are never filled.
         """
         self = cls(memory.nbytes, "none")
         self._memory = memory
@@ -165,13 +182,13 @@ class Mirror:
             array.setflags(write=False)
         return array
 
-    def filling(self, ranges: Ranges) -> _Filling:
+    def filling(self, ranges: Ranges) -> Filling:
         """Context in which we write `ranges` ourselves; its value is `bytes`.
 
         Afterwards they are valid, and do not count as written by an alias. What aliases wrote
         there before is forgotten. If the block raises, the bytes are as valid as they were.
         """
-        return _Filling(self, ranges)
+        return Filling(self, ranges)
 
     # -- aliases -------------------------------------------------------------------------
 
@@ -193,18 +210,8 @@ class Mirror:
             ranges = Ranges(offset, offset + size) if size else EMPTY
         else:
             ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
-        if self._aliases is None:
-            # By identity: weak references hash as what they refer to, whose address is soon used again.
-            self._aliases = {}
-            self._dead = []
-            # Called by the garbage collector, in any thread, with or without the caller's lock:
-            # it may do no more than this.
-            self._bury = self._dead.append
-        elif len(self._dead) > _MOST_DEAD:
+        if self._dead and len(self._dead) > _MOST_DEAD:
             self._count_dead()
-        alias = _Alias(owner, self._bury)
-        alias.ranges = ranges
-        alias.writeable = writeable
         live = self._live
         if live is None and len(self._aliases) < _FEW:
             self._writable()
@@ -214,9 +221,54 @@ class Mirror:
             self._watch(ranges)
             if self._live is not None and (writeable or self._tracker.sees_all):
                 self._live = self._live | ranges
-        self._aliases[id(alias)] = alias
+        self._enter(owner, ranges, writeable)
         self.lent = True
         return array
+
+    def lend_first(self, memory: np.ndarray, view: np.ndarray) -> np.ndarray:
+        """A writable alias, like `view`, of all of a `small` mirror, whose memory, filled just now, is `memory`.
+
+        There is nothing to find out yet, and a thousand bytes are copied in the time of thirty calls.
+        """
+        self._memory = memory
+        self._first_copy = memory.tobytes()
+        owner = PickleBuffer(memory)
+        self._first = _ref(owner)
+        self.valid = Ranges(0, self.nbytes)
+        self.lent = True
+        return _ndarray(view.shape, view.dtype, owner, 0, view.strides)
+
+    def _unfold(self) -> None:
+        """Be as if the alias of `lend_first` had been lent by `lend`."""
+        memory, valid, lent, first = self._memory, self.valid, self.lent, self._first
+        self.__init__(self.nbytes, "auto")  # type: ignore[misc]
+        self._memory, self.valid, self.lent = memory, valid, lent
+        if first is None:
+            return
+        self._tracker = Snapshot(memory, self._first_copy)
+        whole = Ranges.span(0, self.nbytes)
+        owner = first()
+        if owner is None:
+            self._aliases, self._dead, self._late = {}, [], whole
+            self._bury = self._dead.append
+        else:
+            self._enter(owner, whole, True)
+            self._live = whole
+        self._first = self._first_copy = None
+
+    def _enter(self, owner: PickleBuffer, ranges: Ranges, writeable: bool) -> None:
+        """Keep account of an alias."""
+        if self._aliases is None:
+            # By identity: weak references hash as what they refer to, whose address is soon used again.
+            self._aliases = {}
+            self._dead = []
+            # Called by the garbage collector, in any thread, with or without the caller's lock:
+            # it may do no more than this.
+            self._bury = self._dead.append
+        alias = _Alias(owner, self._bury)
+        alias.ranges = ranges
+        alias.writeable = writeable
+        self._aliases[id(alias)] = alias
 
     def pin(self, ranges: Ranges | None = None) -> None:
         """A raw host pointer to `ranges` (all of it by default) was handed out.
@@ -345,39 +397,3 @@ class Mirror:
             self._count_dead()
         writable = self._writable()
         return writable if self._late is EMPTY else writable | self._late
-
-
-class _Filling:
-    """`Mirror.filling`: a class, because a generator would double its cost."""
-
-    __slots__ = ("_mirror", "_ranges")
-
-    def __init__(self, mirror: Mirror, ranges: Ranges) -> None:
-        self._mirror = mirror
-        self._ranges = ranges
-
-    def __enter__(self) -> np.ndarray:
-        mirror = self._mirror
-        if mirror._tracker is not None:
-            self._tell("before_fill")
-        return mirror.bytes
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        mirror = self._mirror
-        if mirror._tracker is not None:
-            self._tell("after_fill")
-        if kind is None:
-            mirror.valid = mirror.valid | self._ranges
-
-    def _tell(self, what: str) -> None:
-        mirror, ranges = self._mirror, self._ranges
-        others = EMPTY
-        if mirror.lent:
-            others = mirror._candidates()
-        tracker = mirror._working_tracker()
-        try:
-            found = getattr(tracker, what)(ranges, others)
-        except OSError:
-            mirror._give_up()
-            found = others
-        mirror._found = (mirror._found | found) - ranges

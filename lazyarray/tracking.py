@@ -231,17 +231,11 @@ class Snapshot:
 
     sees_all = True
 
-    def __init__(self, memory: np.ndarray) -> None:
+    def __init__(self, memory: np.ndarray, copy: bytes = b"") -> None:
+        """`copy`: what was all of the memory when it began to be watched."""
         self._memory = memory
         self._start = 0
-        self._copy = b""       # of one range: bytes compare at the speed of memcmp
-
-    @classmethod
-    def of(cls, memory: np.ndarray) -> Snapshot:
-        """One that watches all of `memory`."""
-        self = cls(memory)
-        self._copy = memory.tobytes()
-        return self
+        self._copy = copy       # of one range: bytes compare at the speed of memcmp
 
     def watch(self, ranges: Ranges) -> None:
         start, stop = self._start, self._start + len(self._copy)

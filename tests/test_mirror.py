@@ -487,3 +487,88 @@ class Model(RuleBasedStateMachine):
 
 TestModel = Model.TestCase
 TestModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+# -- small mirrors, lent whole as soon as they are filled --------------------------------------
+
+class TestTheShortWay:
+    def lent(self, nbytes=1000):
+        mirror = Mirror.small(nbytes)
+        alias = mirror.lend_first(np.ones(nbytes, U1), np.empty(nbytes, U1))
+        return mirror, alias
+
+    def test_it_is_as_valid_and_as_lent_as_by_the_long_way(self):
+        mirror, alias = self.lent()
+        assert mirror.full and mirror.lent and alias.flags.writeable and alias.all()
+        assert list(mirror.aliased()) == [(0, 1000)]
+        assert mirror.address == alias.ctypes.data
+
+    def test_nothing_written_is_found_as_nothing(self):
+        mirror, alias = self.lent()
+        assert not mirror.collect() and mirror.lent
+        del alias
+        assert not mirror.collect() and not mirror.lent and not mirror.aliased()
+
+    @pytest.mark.parametrize("looked", [False, True])
+    def test_what_is_written_is_found(self, looked):
+        mirror, alias = self.lent()
+        if looked:
+            assert not mirror.collect()
+        alias[500] = 7
+        assert list(mirror.collect()) == [(500, 501)]
+        assert not mirror.collect()
+
+    def test_what_a_dead_alias_wrote_is_found(self):
+        mirror, alias = self.lent()
+        view = alias[10:20]
+        del alias
+        view[:] = 3
+        del view
+        assert list(mirror.collect()) == [(10, 20)]
+        assert not mirror.lent
+
+    def test_a_view_of_the_alias_keeps_it_lent(self):
+        mirror, alias = self.lent()
+        view = memoryview(alias)[3:4]
+        del alias
+        assert not mirror.collect() and mirror.lent
+        view[0] = 9
+        assert list(mirror.collect()) == [(3, 4)]
+
+    def test_another_alias_is_lent_beside_it(self):
+        mirror, alias = self.lent()
+        other = mirror.lend((4,), np.dtype("i4"), (4,), 100)
+        other[0] = -1
+        alias[0] = 2
+        assert list(mirror.collect()) == [(0, 1), (100, 104)]
+        del alias
+        assert not mirror.collect()
+        other[1] = -1
+        assert list(mirror.collect()) == [(104, 108)]
+
+    def test_what_the_device_has_since_written_does_not_count(self):
+        mirror, alias = self.lent()
+        alias[5] = 4
+        mirror.invalidate(Ranges.span(0, 10))
+        with mirror.filling(Ranges.span(0, 10)) as memory:
+            memory[:10] = 8
+        assert mirror.full and not mirror.collect() and alias[5] == 8
+
+    def test_an_address_may_be_handed_out_and_writes_found_to_the_byte(self):
+        mirror, alias = self.lent()
+        mirror.track_exactly()
+        mirror.pin()
+        del alias
+        mirror.bytes[7] = 0
+        assert list(mirror.collect()) == [(7, 8)] and mirror.lent
+
+    def test_without_a_copy_it_is_an_empty_mirror(self):
+        mirror = Mirror.small(1000)
+        assert not mirror.full and not mirror.collect() and not mirror.aliased()
+        with mirror.filling(Ranges.span(0, 1000)) as memory:
+            memory[:] = 2
+        alias = lend_all(mirror)
+        alias[1] = 3
+        assert list(mirror.collect()) == [(1, 2)]
+        with pytest.raises(AttributeError):
+            mirror.nothing

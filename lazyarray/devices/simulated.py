@@ -79,6 +79,7 @@ class SimulatedDevice(Device):
     xp = namespace
     array_type = SimulatedArray
     faults = (OutOfMemoryError, DeviceError, LazyArrayError, MemoryError)
+    compiles = False
 
     def __init__(self) -> None:
         hardware.used = True
@@ -153,7 +154,7 @@ class SimulatedDevice(Device):
 
     def fetch(self, d: SimulatedArray) -> np.ndarray:
         view = d._view if hardware.plain else d.get()
-        return np.frombuffer(bytearray(view), np.uint8)
+        return np.frombuffer(bytearray(view.tobytes()), np.uint8)
 
     def region(self, address: int, size: int) -> Region:
         return Region(address, size)
