@@ -15,6 +15,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
+    from ..fusion.reductions import Extent, Reduction
 
 from ..errors import NotOnDevice
 
@@ -72,6 +73,8 @@ class Device(ABC):
     array_type: type
     faults: tuple[type[BaseException], ...]
     count: int
+    #: Whether there are kernels, some day, for recorded work; without them it is interpreted.
+    compiles = True
 
     def refusal(self, error: Exception) -> NotOnDevice:
         """Why NumPy has to decide, where device code raised `error`; raised as it is if it is one of `faults`."""
@@ -123,6 +126,15 @@ class Device(ABC):
 
         It may be there later: whoever asks is not to wait for a compiler. It takes the arguments, the shape and whether
         outputs are Fortran-contiguous, and returns the outputs.
+        """
+        return None
+
+    def reduction(self, program: Program, reduction: Reduction, extent: Extent,
+                  arguments: list[Any]) -> Callable[..., Any] | None:
+        """A function that runs a program and reduces its output in one kernel, if there is one by now.
+
+        It takes the arguments, the extent, what sums are divided by, the shape of the result, whether everything is in
+        Fortran order, and the shape of the elements.
         """
         return None
 

@@ -60,7 +60,7 @@ class Node:
     """
 
     __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "storage", "readers", "array",
-                 "stream", "__weakref__")
+                 "stream", "passed", "__weakref__")
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any) -> None:
@@ -71,6 +71,7 @@ class Node:
         self.readers: Any = None
         self.array: Any = None  # once it is computed,
         self.stream: Any = None     # on this stream
+        self.passed = False     # whether a reduction was computed through it
 
     def compute(self) -> Any:
         """The device array, computed now if it wasn't."""
