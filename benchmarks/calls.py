@@ -5,10 +5,10 @@ import numpy as np
 
 import lazyarray
 
-from .timing import import_milliseconds, in_turn, small
+from .timing import Figures, import_milliseconds, in_turn, small
 
 
-def figures() -> list[dict]:
+def figures(number: int = 2000, rounds: int = 25) -> Figures:
     """Each figure: what was measured, its value and unit, and the most that it may be (None: for information)."""
     device = lazyarray.device()
     (x, y), (a, b) = small()
@@ -26,34 +26,50 @@ def figures() -> list[dict]:
         "lazy + 1.0": lambda: x + 1.0,
         "lazy += lazy": lambda: x.__iadd__(y),
         "np.sum(lazy)": lambda: np.sum(x),
-        "np.sum(device)": lambda: device.xp.sum(a),
+        "np.sum(device)": lambda: np.sum(a),
+        "device sum": lambda: device.xp.sum(a),
         "x[0]": lambda: y[0],
         "x[1:]": lambda: y[1:],
         "x.shape": lambda: x.shape,
         "second np.asarray": lambda: np.asarray(read),
         "begin()": _begin_call(),
         "nothing": lambda: None,
-    })
+    }, number, rounds)
+    with lazyarray.options(defer_from=0):       # computed by nobody: each result goes when the next one comes
+        times |= in_turn({"recording lazy + lazy": lambda: x + y, "recording ten operators": lambda: ten(x)},
+                         number // 4, rounds)
+    times["recording one of ten operators"] = times.pop("recording ten operators") / 10
     idle = times.pop("nothing")
     times = {name: value - idle for name, value in times.items()}
     simulated = device.name == "simulated"
-    found = [
-        figure("np.add of small lazy arrays, above the device operation", times["np.add(lazy)"] - times["device add"],
-               "us", 3.0 if simulated else None),
-        figure("np.add of small lazy arrays, in times of np.add of device arrays",
-               times["np.add(lazy)"] / times["np.add(device)"], "times", None if simulated else 1.2),
-        figure("a pure GPU function of two small lazy arrays, above the device operation",
-               times["GPU function (pure)"] - times["device add"], "us", 6.0 if simulated else None),
-        figure("one that may modify them, above the device operation", times["GPU function"] - times["device add"],
-               "us", 15.0 if simulated else None),
-        figure("x.shape", times["x.shape"], "us", 0.3),
-        figure("a second np.asarray(x)", times["second np.asarray"], "us", 2.0),
-        figure("an event with nobody listening", times["begin()"], "us", 0.3),
-        figure("import lazyarray, above import numpy",
-               import_milliseconds("import lazyarray") - import_milliseconds("import numpy"), "ms", 60.0),
-    ]
-    found += [figure(name, value, "us", None) for name, value in times.items() if name not in ("begin()", "x.shape")]
+    found = Figures()
+    found.note("np.add of small lazy arrays, above the device operation", times["np.add(lazy)"] - times["device add"],
+               "us", most=3.0 if simulated else None)
+    found.note("np.add of small lazy arrays, in times of np.add of device arrays",
+               times["np.add(lazy)"] / times["np.add(device)"], "times", most=None if simulated else 1.2)
+    found.note("np.sum of a small lazy array, in times of np.sum of a device array",
+               times["np.sum(lazy)"] / times["np.sum(device)"], "times", most=None if simulated else 1.15)
+    found.note("recording an operator", times["recording lazy + lazy"], "us", most=2.5)
+    found.note("recording an operator of a chain", times["recording one of ten operators"], "us", most=2.5)
+    found.note("a pure GPU function of two small lazy arrays, above the device operation",
+               times["GPU function (pure)"] - times["device add"], "us", most=6.0 if simulated else None)
+    found.note("one that may modify them, above the device operation", times["GPU function"] - times["device add"],
+               "us", most=15.0 if simulated else None)
+    found.note("x.shape", times["x.shape"], "us", most=0.3)
+    found.note("a second np.asarray(x)", times["second np.asarray"], "us", most=2.0)
+    found.note("an event with nobody listening", times["begin()"], "us", most=0.3)
+    with_us, without = (import_milliseconds(f"import {name}", min(rounds, 15)) for name in ("lazyarray", "numpy"))
+    found.note("import lazyarray, above import numpy", with_us - without, "ms", most=60.0)
+    for name, value in times.items():
+        if name not in ("begin()", "x.shape"):
+            found.note(name, value, "us")
     return found
+
+
+def ten(x):
+    """Ten operators."""
+    y = x + 1
+    return ((((y * x - 3) * y + x) * 2 - y) * x + 0.5) * y
 
 
 def _add(add):
@@ -65,6 +81,3 @@ def _begin_call():
 
     return lambda: begin("upload", 8, (1,), None, "a benchmark")
 
-
-def figure(what: str, value: float, unit: str, target: float | None) -> dict:
-    return {"what": what, "value": round(value, 4), "unit": unit, "target": target}

@@ -31,11 +31,11 @@ def work(xp: Any, size: int) -> Any:
 
 
 def candidates() -> dict[str, Callable[[int], Any]]:
-    """The libraries by name, and the work done with each; of lazy arrays it is the device array that counts."""
+    """The libraries by name, and the work done with each; a lazy array counts when it is computed, on either side."""
     device = lazyarray.device()
     name = {"cuda": "CuPy"}.get(device.name, device.name)
     return {"NumPy": lambda n: work(np, n), name: lambda n: work(device.xp, n),
-            "lazyarray": lambda n: lazyarray.asdevice(work(lazy, n))}
+            "lazyarray": lambda n: timing.compute(work(lazy, n))}
 
 
 def milliseconds(size: int, seconds: float = SECONDS) -> dict[str, float]:
@@ -56,19 +56,37 @@ def milliseconds(size: int, seconds: float = SECONDS) -> dict[str, float]:
     return {name: 1e3 * statistics.median(values) for name, values in found.items()}
 
 
-def figures(sizes: tuple[int, ...], seconds: float = SECONDS) -> list[dict[str, Any]]:
+#: What is asked: at most so many times NumPy at the smallest size, the better of both at larger ones, and CuPy at 1e8.
+MOST_OF_NUMPY, MOST_OF_BETTER, MOST_OF_CUPY = 2.0, 1.2, 0.35
+
+
+def figures(sizes: tuple[int, ...] | None = None, seconds: float = SECONDS) -> timing.Figures:
     """A figure for each size and library, and the ratios of the last library to the others."""
-    made = []
-    for size in sizes:
+    made = timing.Figures()
+    for size in sizes or sizes_up_to(None):
         found = milliseconds(size, seconds)
         (numpy, host), (name, device), (ours, lazy_) = found.items()
         print(f"{size:>11,}  " + "  ".join(f"{value:10.4f}" for value in found.values())
               + f"  {host / lazy_:9.1f}  {device / lazy_:9.2f}")
-        made += [{"what": f"{library}, n = {size:.0e}", "value": round(value, 5), "unit": "ms", "target": None}
-                 for library, value in found.items()]
-        made += [{"what": f"{library} / {ours}, n = {size:.0e}", "value": round(value / lazy_, 3), "unit": "times",
-                  "target": None} for library, value in ((numpy, host), (name, device))]
+        for library, value in found.items():
+            made.note(f"{library}, n = {size:.0e}", value, "ms")
+        for library, value in ((numpy, host), (name, device)):
+            made.note(f"{library} / {ours}, n = {size:.0e}", value / lazy_, "times")
+        if size == SIZES[0]:
+            made.note(f"{ours}, in times of {numpy}, n = {size:.0e}", lazy_ / host, "times", most=MOST_OF_NUMPY)
+        else:
+            made.note(f"{ours}, in times of the better of {numpy} and {name}, n = {size:.0e}",
+                      lazy_ / min(host, device), "times", most=MOST_OF_BETTER)
+        if size == SIZES[-1]:
+            made.note(f"{ours}, in times of {name}, n = {size:.0e}", lazy_ / device, "times", most=MOST_OF_CUPY)
     return made
+
+
+def sizes_up_to(largest: float | None) -> tuple[int, ...]:
+    """The sizes to measure; without a limit, all of them on a GPU."""
+    if largest is None:
+        largest = SIZES[-1] if lazyarray.device().name == "cuda" else LARGEST_SIMULATED
+    return tuple(size for size in SIZES if size <= largest)
 
 
 def main() -> None:
@@ -79,11 +97,10 @@ def main() -> None:
                         " (%(default)s)")
     arguments = parser.parse_args()
     on_gpu = lazyarray.device().name == "cuda"
-    largest = arguments.largest or (SIZES[-1] if on_gpu else LARGEST_SIMULATED)
     names = [*candidates()]
     print(f"{'n':>11}  " + "  ".join(f"{name + ' ms':>10}" for name in names)
           + f"  {names[0] + '/lazy':>9}  {names[1] + '/lazy':>9}")
-    found = figures(tuple(size for size in SIZES if size <= largest), arguments.seconds)
+    found = figures(sizes_up_to(arguments.largest), arguments.seconds)
     if on_gpu and arguments.largest is None:        # a part of the table would take the place of all of it
         print(f"kept in {timing.keep('table1', found)}")
 

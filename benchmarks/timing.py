@@ -44,11 +44,11 @@ def asked(figure: dict) -> str:
 
 
 def compute(result: Any) -> Any:
-    """Have what was recorded computed, also in tuples and lists; the same object."""
+    """Have what was recorded computed, where it belongs, also in tuples and lists; the same object."""
     if isinstance(result, tuple | list):
         for part in result:
             compute(part)
-    elif wrap.is_array(result) or wrap.is_scalar(result):
+    elif (wrap.is_array(result) or wrap.is_scalar(result)) and getattr(result._self_storage, "pending", None):
         wrap.device_of(result)
     return result
 
