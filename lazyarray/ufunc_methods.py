@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, indexing_arrays, layouts, ufunc_call, views, wrap
+from . import devices, dispatch, functions, indexing_arrays, layouts, recording_reductions, ufunc_call, views, wrap
 from .adapters import common
 from .errors import NotOnDevice
 from .storage import Storage
@@ -116,6 +116,8 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in _ASSOCIATIVE:
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
+    if (found := recording_reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
+        return found
     array = _operand(ufunc, inputs[0])
     loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
     if len(axes) > 1 and not _reorderable(ufunc):

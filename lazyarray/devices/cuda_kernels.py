@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .cuda_source import THREADS, VECTOR, dtype_of, source, vector_length, walk_values
@@ -14,7 +15,7 @@ from .cuda_source import THREADS, VECTOR, dtype_of, source, vector_length, walk_
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["Kernel", "Kernels"]
+__all__ = ["Kernel", "Kernels", "compiled"]
 
 #: Programs that are remembered.
 _MOST = 4096
@@ -48,6 +49,18 @@ class Kernel:
         return outputs
 
 
+def compiled(cupy: Any, text: str) -> Any:
+    """The module of a CUDA source, from the disk if it was compiled before."""
+    module = cupy.RawModule(code=text, options=("--std=c++17",))
+    module.compile()
+    return module
+
+
+def _fused(cupy: Any, program: Program, wide: bool) -> Kernel | None:
+    text = source(program, cupy, wide)
+    return None if text is None else Kernel(cupy, program, compiled(cupy, text))
+
+
 class Kernels:
     """The kernels of a process: compiled by a thread of their own, never by who asks."""
 
@@ -55,7 +68,7 @@ class Kernels:
         self._cupy = cupy
         self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
                           cupy.cuda.driver.CUDADriverError, OSError)
-        self._known: dict[tuple[Program, bool], Kernel | None] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -67,9 +80,17 @@ class Kernels:
         key = program, size >= 1 << 31
         found = self._known.get(key, self)
         if found is self:
-            self._ask(key)
+            self._ask(key, _fused)
             return None
-        return found  # type: ignore[return-value]
+        return found
+
+    def find(self, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
+        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be. A key begins with a program."""
+        found = self._known.get(key, self)
+        if found is self:
+            self._ask(key, make)
+            return None
+        return found
 
     def wait(self) -> None:
         """Wait until everything that was asked for is compiled."""
@@ -77,7 +98,7 @@ class Kernels:
             while self._waiting:
                 self._done.wait()
 
-    def _ask(self, key: tuple[Program, bool]) -> None:
+    def _ask(self, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
         with self._lock:
             if key in self._known:
                 return
@@ -85,24 +106,20 @@ class Kernels:
                 self._known.clear()
             self._known[key] = None
             self._waiting += 1
-            self._jobs.put(key)
+            self._jobs.put((key, make))
             if self._worker is None or not self._worker.is_alive():
                 self._worker = threading.Thread(target=self._work, name="lazyarray-compiler", daemon=True)
                 self._worker.start()
 
     def _work(self) -> None:
         while True:
-            program, wide = key = self._jobs.get()
+            key, make = self._jobs.get()
             kernel = None
             try:
-                text = source(program, self._cupy, wide)
-                if text is not None:
-                    module = self._cupy.RawModule(code=text, options=("--std=c++17",))
-                    module.compile()
-                    kernel = Kernel(self._cupy, program, module)
+                kernel = make(self._cupy, *key)
             except self._failures as error:
                 # It runs unfused for ever, which is slower and no less right.
-                logging.getLogger("lazyarray").warning("a kernel of %d steps was not made: %s", len(program.steps),
+                logging.getLogger("lazyarray").warning("a kernel of %d steps was not made: %s", len(key[0].steps),
                                                        str(error).strip().partition("\n")[0])
             finally:
                 with self._done:

@@ -1,0 +1,173 @@
+"""Reductions at the end of recorded work: one kernel computes the elements and reduces them, and no array is written.
+
+The work stays recorded: who needs the elements later has them computed then. So a chain may be computed twice, which
+costs less than to write its result and read it again, but no more than twice: what somebody holds and a reduction has
+passed through once is computed and kept the next time.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import graph
+from .graph import Leaf, Node
+from .program import Operand, Program
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+__all__ = ["Extent", "Reduction", "extent_of", "reduced"]
+
+
+class Reduction(NamedTuple):
+    """What becomes of the elements.
+
+    Attributes
+    ----------
+    name : str
+        A key of `ALONE`.
+    source, work, result : numpy.dtype
+        Of the elements, of what they are cast to before they are combined, and of the result.
+    """
+
+    name: str
+    source: np.dtype
+    work: np.dtype
+    result: np.dtype
+
+
+class Extent(NamedTuple):
+    """Elements in memory order, as an array of three dimensions whose middle one is reduced."""
+
+    outer: int
+    length: int
+    inner: int
+
+
+def extent_of(shape: tuple[int, ...], axes: tuple[int, ...], fortran: bool) -> Extent | None:
+    """Where the reduced axes of an array lie; None if that takes more than three dimensions."""
+    lengths: list[int] = []
+    kinds: list[bool] = []
+    order = range(len(shape) - 1, -1, -1) if fortran else range(len(shape))
+    for axis in order:
+        if shape[axis] == 1:
+            continue
+        kind = axis in axes
+        if kinds and kinds[-1] == kind:
+            lengths[-1] *= shape[axis]
+        else:
+            lengths.append(shape[axis])
+            kinds.append(kind)
+    if sum(kinds) > 1:
+        return None
+    if True not in kinds:
+        return Extent(lengths[0] if lengths else 1, 1, 1)
+    at = kinds.index(True)
+    return Extent(lengths[0] if at else 1, lengths[at], lengths[-1] if at < len(lengths) - 1 else 1)
+
+
+# -- one after the other -------------------------------------------------------------------------
+
+def _plain(name: str) -> Callable[..., Any]:
+    return lambda xp, array, work, freedom: getattr(xp, name)(array, axis=1)
+
+
+def _in_work(name: str) -> Callable[..., Any]:
+    return lambda xp, array, work, freedom: getattr(xp, name)(array, axis=1, dtype=work)
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    return lambda xp, array, work, freedom: getattr(xp, name)(
+        array.astype(work, copy=False), axis=1, ddof=array.shape[1] - freedom)
+
+
+def _norm(xp: Any, array: Any, work: np.dtype, freedom: float) -> Any:
+    array = array.astype(work, copy=False)
+    squares = xp.square(array.real) + xp.square(array.imag) if work.kind == "c" else xp.square(array)
+    return xp.sqrt(xp.sum(squares, axis=1))
+
+
+#: Name -> what does it to the middle axis of a device array, with the device's own functions.
+ALONE: dict[str, Callable[..., Any]] = {
+    **{name: _in_work(name) for name in ("sum", "prod", "mean")},
+    **{name: _plain(name) for name in ("min", "max", "any", "all", "argmin", "argmax")},
+    **{name: _spread(name) for name in ("var", "std")},
+    "norm": _norm,
+}
+
+
+def run(xp: Any, program: Program, reduction: Reduction, arguments: list[Any], extent: Extent, freedom: float,
+        shape: tuple[int, ...], fortran: bool, within: tuple[int, ...]) -> Any:
+    """The reduction of a program's only output by the device's own functions, as an array of this shape."""
+    array = program.run(arguments)[0]
+    array = (array.T if fortran else array).reshape(tuple(extent))
+    result = ALONE[reduction.name](xp, array, reduction.work, freedom).astype(reduction.result, copy=False)
+    return result.reshape(shape, order="F" if fortran else "C")
+
+
+# -- in one kernel -------------------------------------------------------------------------------
+
+def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: Extent, freedom: float,
+            shape: tuple[int, ...], fortran: bool) -> Any:
+    """The result as a device array, or None where the elements have to be computed first.
+
+    Parameters
+    ----------
+    source : Node or Leaf
+        Recorded work, or an array that is computed, dense and in the order that `fortran` says.
+    freedom : float
+        What a sum is divided by, for a mean or a variance.
+    shape : tuple of int
+        Of the result.
+    """
+    if type(source) is Leaf:
+        program = Program((Operand(source.array.dtype, "flat"),), (), (0,), 0)
+        return _launched(device, program, [source.array], [source], reduction, extent, freedom, shape, fortran,
+                         source.array.shape)
+    with graph._lock:
+        if source.array is not None or source.passed:
+            return None
+        order = graph._needed(source)
+        again = [n for n in order if n.passed and n is not source and _held(n)]
+        if again:
+            for n in again:
+                n.compute()
+            order = graph._needed(source)
+        program, arguments, sources = graph._program(order, [source])
+        result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, fortran,
+                           source.shape)
+        if result is not None:
+            for n in order:
+                n.passed = True
+        return result
+
+
+def _held(node: Node) -> bool:
+    return node.storage is not None and node.storage() is not None
+
+
+def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
+              extent: Extent, freedom: float, shape: tuple[int, ...], fortran: bool,
+              within: tuple[int, ...]) -> Any:
+    kernel = device.reduction(program, reduction, extent, arguments)
+    if kernel is None:
+        if device.compiles:
+            return None
+        kernel = functools.partial(run, device.xp, program, reduction)
+    if not sources:
+        return kernel(arguments, extent, freedom, shape, fortran, within)
+    with device.on(device.device_of(sources[0].array)):
+        stream = device.stream()
+        crossed = [s.stream for s in sources if type(s) is Node and s.stream != stream]
+        for other in crossed:
+            device.wait(other)
+        for s in sources:
+            if type(s) is Leaf:
+                s.storage.join()
+        result = kernel(arguments, extent, freedom, shape, fortran, within)
+        for other in crossed:
+            device.order(stream, other)     # its memory goes back there, not while this stream still reads it
+    return result
