@@ -363,6 +363,16 @@ class TestInterpolators:
                 spline(x, nonsense=1)
         np.testing.assert_array_equal(np.asarray(found), spline(self.x, 1))
 
+    @pytest.mark.parametrize("values, where", ["fd", "Fd", "df"])
+    def test_a_grid_in_single_precision_is_scipy_s(self, values, where):
+        """CuPy multiplies such values by their weights in single precision, which makes 6e-9; SciPy in double."""
+        x, y = np.linspace(1, 4, 11), np.linspace(4, 7, 22)
+        grid = scipy.interpolate.RegularGridInterpolator((x, y), (2 * x[:, None]**3 + 3 * y**2).astype(values))
+        points = np.array([[2.1, 6.2], [3.3, 5.2]], where)
+        with lazyarray.enabled("scipy"), pytest.warns(lazyarray.HostFallbackWarning, match="SciPy in double"):
+            found = np.asarray(grid(lazyarray.asarray(points)))
+        np.testing.assert_array_equal(found, grid(points))
+
     def test_changed_between_two_calls(self):
         spline, x = scipy.interpolate.CubicSpline(self.x, self.y), lazyarray.asarray(self.x)
         with lazyarray.enabled("scipy.interpolate"):

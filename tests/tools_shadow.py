@@ -10,7 +10,8 @@ by call, and written as JSON: type, shape and largest difference of results, err
 arguments that were written to. ``--shadow-device numpy`` compares the library with itself (to test this file),
 ``--shadow-device lazy`` with what a user gets who enables the library and passes lazy arrays; several, with commas
 between, are compared side by side.
-``python tests/tools_shadow.py FILE ...`` merges reports of several runs and prints them.
+``python tests/tools_shadow.py FILE ...`` merges reports of several runs and prints them;
+``python tests/tools_shadow.py verdicts skimage FILE ...`` writes what they say of each twin that is listed, as JSON.
 """
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +80,7 @@ class Record:
         self.errors: dict[str, float] = {}
         self.written: Counter[str] = Counter()
         self.seconds = [0.0, 0.0]
+        self.on_device = 0
 
     def add(self, kind: str, example: str = "") -> None:
         self.counts[kind] += 1
@@ -90,7 +93,8 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         kept = {kind: seen for kind, seen in self.examples.items() if seen}
-        return {"counts": dict(self.counts), "errors": self.errors, "written": dict(self.written),
+        return {"counts": dict(self.counts), "on_device": self.on_device, "errors": self.errors,
+                "written": dict(self.written),
                 "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
 
 
@@ -99,11 +103,16 @@ class Routed:
 
     def __init__(self, twin: Any, function: Callable[..., Any]) -> None:
         self.twin, self.function = twin, function
+        self.on_device = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        import lazyarray
         from lazyarray.integrations import routers
 
-        return routers.run(self.twin, self.function, args, kwargs)
+        with lazyarray.trace() as record:
+            result = routers.run(self.twin, self.function, args, kwargs)
+        self.on_device = not record.fallbacks
+        return result
 
     def bound(self, dtype: np.dtype) -> float:
         return self.twin.tolerance.of(dtype)
@@ -242,18 +251,20 @@ class Shadow:
             there = outcome(variant.twin, *given, variant.device.settle)
             variant.record.seconds[0] += host.seconds
             variant.record.seconds[1] += there.seconds
-            self.judge(variant.record, where, host, there)
+            agree = self.judge(variant.record, where, host, there)
+            variant.record.on_device += agree and getattr(variant.twin, "on_device", True)
             if host.error is None and there.error is None:
                 self.judge_writes(variant.record, where, function, args, kwargs, before, places)
         for warning in host.warnings:       # told anew, as if the test had called the function itself
-            warnings.warn(warning.message, warning.category, stacklevel=4)
+            warnings.warn(warning.message, warning.category, stacklevel=3)
         if host.error is not None:
             raise host.error
         return host.result
 
     # -- the verdict -----------------------------------------------------------------------------
 
-    def judge(self, record: Record, where: str, host: Outcome, there: Outcome) -> None:
+    def judge(self, record: Record, where: str, host: Outcome, there: Outcome) -> bool:
+        """Note how two outcomes of a call differ; whether both have a result, and the same."""
         result, raised = host.result, host.error
         found, failed = there.result, there.error
         given = host.warnings, there.warnings
@@ -275,6 +286,8 @@ class Shadow:
                 record.add(kind, f"{where}: {text}"[:400])
             if not differences:
                 record.add("same")
+                return True
+        return False
 
     def compare(self, record: Record, host: Any, there: Any, at: str) -> Iterator[tuple[str, str]]:
         """(kind of difference, what it is) for each place where two results differ."""
@@ -502,8 +515,9 @@ def merge(paths: list[str]) -> dict[str, dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
         for name, found in report.items():
-            into = merged.setdefault(name, {"counts": Counter(), "errors": {}, "written": Counter(),
+            into = merged.setdefault(name, {"counts": Counter(), "on_device": 0, "errors": {}, "written": Counter(),
                                             "seconds": [0.0, 0.0], "examples": {}})
+            into["on_device"] += found["on_device"]
             into["counts"].update(found["counts"])
             into["written"].update(found["written"])
             into["seconds"] = [a + b for a, b in zip(into["seconds"], found["seconds"])]
@@ -530,5 +544,29 @@ def show(merged: dict[str, dict[str, Any]], examples: int = 2) -> None:
                 print(f"      {kind} | {example}")
 
 
+def verdicts(library: str, merged: dict[str, dict[str, Any]]) -> str:
+    """JSON with a line for each twin that is listed: calls that came out the same, where, and calls that did not."""
+    import lazyarray
+    from lazyarray import devices
+    from lazyarray.integrations import twins
+
+    lines = []
+    for path, twin in twins.table(library).items():
+        found = merged.get(path)
+        if not twin.reason and found is not None:
+            counts = found["counts"]
+            entry = {"on the device": found["on_device"], "to the host": counts["same"] - found["on_device"],
+                     "both raise": counts["both raise"],
+                     "wrong": sum(n for kind, n in counts.items() if kind not in FINE),
+                     "errors": {dtype: float(f"{size:.1e}") for dtype, size in found["errors"].items() if size}}
+            lines.append(f"  {json.dumps(path)}: {json.dumps(entry)}")
+    versions = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-image", "cucim-cu13")}
+    versions["device"] = f"{lazyarray.device().name}: {devices.why().reason}"
+    return '{\n "versions": ' + json.dumps(versions) + ',\n "functions": {\n' + ",\n".join(lines) + "\n }\n}"
+
+
 if __name__ == "__main__":
-    show(merge(sys.argv[1:]))
+    if sys.argv[1] == "verdicts":
+        print(verdicts(sys.argv[2], merge(sys.argv[3:])))
+    else:
+        show(merge(sys.argv[1:]))

@@ -15,6 +15,8 @@ from .. import devices, routed, wrapping
 from .twin_conditions import dtype_of
 from .twins import Twin
 
+_SINGLE = frozenset(map(np.dtype, "efF"))
+
 
 def piecewise(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``PPoly.__call__``, of cubic splines and the like too, and ``BPoly.__call__``."""
@@ -52,8 +54,8 @@ def grid(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     def reason(self: Any, xi: Any, method: str | None = None, *, nu: Any = None) -> str:
         if (method or self.method) not in ("linear", "nearest"):
             return "the device's splines on a grid are solved for by iteration"
-        single = {dtype_of(xi), dtype_of(self.values)} & {np.dtype(np.float32), np.dtype(np.float16)}
-        return "the device computes in the precision of the coordinates, SciPy in double" if single else ""
+        single = {dtype_of(xi), dtype_of(self.values)} & _SINGLE
+        return "the device computes in the precision of values and coordinates, SciPy in double" if single else ""
 
     def make(self: Any, values: Any, *points: Any) -> Any:
         return twin.function(points, values, method=self.method, fill_value=self.fill_value,

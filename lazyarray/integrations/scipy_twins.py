@@ -126,8 +126,7 @@ INTERPOLATE = {
             tolerance=Tolerance(double=1e-10)),
     **twins(*_INTERPOLATE, "PPoly BPoly", kind="class", adapter="scipy_interpolators:piecewise"),
     **twins(*_INTERPOLATE, "BSpline", kind="class", adapter="scipy_interpolators:spline"),
-    **twins(*_INTERPOLATE, "RegularGridInterpolator", kind="class", adapter="scipy_interpolators:grid",
-            tolerance=Tolerance(double=1e-8)),
+    **twins(*_INTERPOLATE, "RegularGridInterpolator", kind="class", adapter="scipy_interpolators:grid"),
 }
 
 _STATS = "scipy.stats", "cupyx.scipy.stats"
