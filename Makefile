@@ -1,4 +1,4 @@
-# make demo | test | lint | gpu-test | bench | nightly | clean
+# make demo | test | lint | gpu-test | bench | report | nightly | clean
 #
 # Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
@@ -16,6 +16,7 @@ else
   VENV := .venv-$(or $(VERSION),$(error $(PYTHON) does not run; name another one with PYTHON=...))
   RUN := $(VENV)/bin/python
   DEMO_ENV := $(VENV)/demo.stamp
+  PLOT_ENV := $(VENV)/notebook.stamp
   TEST_ENV := $(VENV)/test$(addprefix +,$(EXTRAS)).stamp
 endif
 
@@ -24,7 +25,7 @@ CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/
 GPU_EXTRA = $(patsubst %,$(comma)cuda%,$(filter 12 13,$(CUDA)))
 comma := ,
 
-.PHONY: demo test lint gpu-test bench nightly clean
+.PHONY: demo test lint gpu-test bench report nightly clean
 
 demo: $(DEMO_ENV)
 	$(RUN) examples/demo.py $(ARGS)
@@ -40,8 +41,13 @@ lint: $(TEST_ENV)
 gpu-test:
 	$(MAKE) test READY=1 LAZYARRAY_DEVICE=cuda
 
+# All benchmarks; ARGS="--only programs" runs some of them, ARGS=--check fails where a target is missed.
 bench: $(TEST_ENV)
 	$(RUN) -m benchmarks $(ARGS)
+
+# The README's table of speed and the plots, from the newest results.
+report: $(PLOT_ENV)
+	$(RUN) -m benchmarks.report $(ARGS)
 
 nightly: export LAZYARRAY_NIGHTLY := 1
 nightly: test
