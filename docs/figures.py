@@ -9,6 +9,8 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
+from benchmarks.timing import asked, missed
+
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 
 
@@ -25,11 +27,15 @@ class Figures(SphinxDirective):
         self.env.note_dependency(str(path))
         found = json.loads(path.read_text())
         only = self.options.get("only", "")
-        rows = [(figure["what"], f"{figure['value']:.3g} {figure['unit']}") for figure in found["figures"]
-                if only in figure["what"]]
+        chosen = [figure for figure in found["figures"] if only in figure["what"]]
+        rows = [(figure["what"], f"{figure['value']:.3g} {figure['unit']}",
+                 asked(figure) + ", missed" * missed(figure)) for figure in chosen]
         if not rows:
             raise self.error(f"{path.name} has no figure of {only!r}")
-        return [table(("What", "Median"), rows), nodes.paragraph("", self._setting(found["setting"]))]
+        head: tuple[str, ...] = ("What", "Median", "Asked")
+        if not any(map(asked, chosen)):
+            head, rows = head[:2], [row[:2] for row in rows]
+        return [table(head, rows), nodes.paragraph("", self._setting(found["setting"]))]
 
     def _setting(self, setting: dict[str, str]) -> str:
         versions = ", ".join(f"{name} {setting[name]}" for name in ("python", "numpy") if name in setting)
@@ -38,7 +44,7 @@ class Figures(SphinxDirective):
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> nodes.table:
     """A table of text."""
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (70, 30)), cols=len(head))
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (65, 15, 20)[:len(head)]), cols=len(head))
     for section, lines in ((nodes.thead(), [head]), (nodes.tbody(), rows)):
         section += [nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in line)) for line in lines]
         group += section
