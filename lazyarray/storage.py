@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, readers, sharing, transfer, views
+from . import compact, fetching, loans, readers, sending, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -286,19 +286,26 @@ class Storage:
 
     def _collect(self) -> None:
         """Learn what aliases wrote."""
-        if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
-            self._resident = None       # nobody but us holds it
+        self._let_go()
         if self.mirror.lent:
             written = self.mirror.collect()
             if written:
                 self.ahead = self.ahead | written
+
+    def _let_go(self) -> None:
+        if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
+            self._resident = None       # nobody but us holds it
 
     def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY) -> None:
         if self.pending is not None:
             self.pending.compute()
         mirror = self.mirror
         if mirror is not None:
-            self._collect()
+            if sending.applies(self):
+                self._let_go()
+                sending.as_found(self, span, overwritten)
+            else:
+                self._collect()
             if self.compacts and self.ahead:
                 # What an alias wrote may lie in any of the compact arrays that somebody holds.
                 whole = views.outline((self.nbytes,), _u8)

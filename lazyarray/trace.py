@@ -93,6 +93,11 @@ _process: tuple[tuple[Any, Any], ...] = ()
 _process_lock = Lock()
 
 
+def heard() -> bool:
+    """Whether anybody listens to events, or forbids them, here and now."""
+    return bool(_listening.get() or _process)
+
+
 def begin(
     kind: Kind,
     nbytes: int = 0,

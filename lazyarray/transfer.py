@@ -84,9 +84,7 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise") -> 
 def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, why: str) -> None:
     """Copy byte ranges of a mirror to the same place in the device block."""
     token = begin("upload", ranges.nbytes, view.shape, view.dtype, why)
-    source = mirror.bytes
-    for start, stop in ranges:
-        device.upload(source[start:stop], device.view(block, (stop - start,), _u8, (1,), start))
+    device.upload_ranges(mirror.bytes, block, ranges)
     if token is not None:
         end(token)
 

@@ -13,7 +13,7 @@ import lazyarray
 from lazyarray.devices import cuda_copies
 from lazyarray.devices.cuda_copies import BOUNCED, PIECE, STAGED_FROM, Copies
 
-KB = 1 << 10
+KB, MB = 1 << 10, 1 << 20
 SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STAGED_FROM + 12345, PIECE + 7]
 
 
@@ -243,6 +243,57 @@ class TestRegions:
         assert cuda.copies._find(other.ctypes.data, other.ctypes.data + PIECE) is None
         assert cuda.copies._find(one.ctypes.data, one.ctypes.data + PIECE + 1) is None
         assert cuda.copies._find(one.ctypes.data + 1, one.ctypes.data + PIECE) is not None
+
+
+class TestRangesOfAMirror:
+    def test_all_are_there_and_may_change_after_one_wait(self, cuda):
+        nbytes = 2 * PIECE
+        array, stream = fresh(nbytes), Stream(cuda.runtime)
+        array[:] = expected = values(nbytes)
+        start = array.ctypes.data
+        region = cuda.copies.region(start, nbytes)
+        assert cuda.copies._lock_piece(region, start, start + PIECE)        # the other one is not
+        target = np.zeros(nbytes, np.uint8)
+        ranges = [(0, 5), (4 * KB, 8 * KB), (PIECE - 100, PIECE + 100), (PIECE + MB, PIECE + MB + 9)]
+        waits = []
+        stream.synchronize = lambda: (waits.append(1), Stream.synchronize(stream))
+        cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, iter(ranges), stream)
+        assert len(waits) == 1
+        array[:] = 0
+        Stream.synchronize(stream)
+        wanted = np.zeros(nbytes, np.uint8)
+        for low, high in ranges:
+            wanted[low:high] = expected[low:high]
+        assert np.array_equal(target, wanted)
+
+    def test_copies_run_while_the_next_range_is_looked_for(self, cuda):
+        array, stream = fresh(PIECE), Stream(cuda.runtime)
+        array[:] = 1
+        start = array.ctypes.data
+        assert cuda.copies._lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
+        target = np.zeros(PIECE, np.uint8)
+        issued = []
+
+        def ranges():
+            for low in range(0, PIECE, PIECE // 4):
+                issued.append(len(stream.queue))
+                yield low, low + PIECE // 4
+
+        cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
+        assert issued == [0, 1, 2, 3] and target.all()
+
+    def test_one_that_fails_leaves_nothing_being_read(self, cuda):
+        array, stream = fresh(PIECE), Stream(cuda.runtime)
+        start = array.ctypes.data
+        assert cuda.copies._lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
+
+        def ranges():
+            yield 0, MB
+            raise Refused("no more")
+
+        with pytest.raises(Refused):
+            cuda.copies.upload_ranges(Pointer(np.zeros(MB, np.uint8).ctypes.data), start, ranges(), stream)
+        assert not stream.queue
 
 
 def test_threads_do_not_share_the_small_buffer(cuda):

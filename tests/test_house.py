@@ -26,7 +26,7 @@ FLOORS = [
         "routed", "containers", "slots",
     },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads", "readers"},
-    {"compact", "fetching", "loans", "storage", "writing", "looking"},
+    {"compact", "fetching", "loans", "sending", "storage", "writing", "looking"},
     {"fusion", "placement"},
     {
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",
@@ -38,7 +38,7 @@ FLOORS = [
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
 # Rooms that take several files are found by the name that the files begin with: indexing_arrays.py is indexing.
-FAMILIES = {"adapters", "display", "indexing", "making", "mirror", "reports", "wrapping"}
+FAMILIES = {"adapters", "display", "indexing", "making", "mirror", "recording", "reports", "wrapping"}
 
 # Imports inside a function, against the direction, that cannot be otherwise
 LATE = {

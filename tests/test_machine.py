@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, settings
 from machine import Control, Library, Machine
 
 import lazyarray
+from lazyarray import sending
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
@@ -44,6 +45,19 @@ class UntrackedMachine(TrackedMachine):
     write_tracking = "none"
 
 
+class MachineInTurns(TrackedMachine):
+    """What aliases wrote is sent to the device page by page as it is found, as in large mirrors."""
+
+    def __init__(self):
+        super().__init__()
+        self._sizes = sending.FROM, sending.TURN
+        sending.FROM, sending.TURN = 0, 1 << 12
+
+    def teardown(self):
+        sending.FROM, sending.TURN = self._sizes
+        super().teardown()
+
+
 class ControlMachine(Machine):
     """Plain NumPy in the library's place: a failure here is a mistake in the rules."""
 
@@ -54,5 +68,7 @@ TestTracked = TrackedMachine.TestCase
 TestTracked.settings = PROFILE
 TestUntracked = UntrackedMachine.TestCase
 TestUntracked.settings = PROFILE
+TestInTurns = MachineInTurns.TestCase
+TestInTurns.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
 TestControl = ControlMachine.TestCase
 TestControl.settings = settings(PROFILE, max_examples=200)

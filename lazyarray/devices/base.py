@@ -6,7 +6,7 @@ Every device offers these members; nothing else of it is used outside ``lazyarra
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..fusion.program import Program
+    from ..fusion.program import Program, Step
     from ..fusion.reductions import Extent, Reduction
 
 from ..errors import NotOnDevice
@@ -138,6 +138,10 @@ class Device(ABC):
         """
         return None
 
+    def fuses(self, step: Step) -> bool:
+        """Whether a step can be one of a kernel, where it gives what `step.function` gives."""
+        return True
+
     @abstractmethod
     def contiguous(self, d: Any) -> Any:
         """`d` itself if it is C-contiguous, else a C-contiguous copy."""
@@ -155,6 +159,13 @@ class Device(ABC):
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:
         """Copy host to device.  Same shape and dtype, both C-contiguous.  `source` may be changed on return."""
+
+    @abstractmethod
+    def upload_ranges(self, source: np.ndarray, target: Any, ranges: Iterable[tuple[int, int]]) -> None:
+        """Copy byte ranges of host memory to the same places in a device block, both 1-D of uint8.
+
+        The next range is asked for while the copies run.  `source` may be changed on return.
+        """
 
     @abstractmethod
     def download(self, source: Any, target: np.ndarray) -> None:

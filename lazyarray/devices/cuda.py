@@ -14,6 +14,7 @@ import importlib.util
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,11 @@ from .base import HOLDABLE, Device, Diagnosis
 from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 from .cuda_kernels import Kernel, Kernels
+from .cuda_reductions import Reductions
+from .cuda_snippets import snippet
 
 if TYPE_CHECKING:
-    from ..fusion.program import Program
+    from ..fusion.program import Program, Step
 
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
 """What to install for the libraries of device functions."""
@@ -108,6 +111,7 @@ class CudaDevice(Device):
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = Copies(cupy)
         self._kernels = Kernels(cupy)
+        self._reductions = Reductions(cupy, self._kernels)
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -169,6 +173,13 @@ class CudaDevice(Device):
     def kernel(self, program: Program, size: int) -> Kernel | None:
         return self._kernels.get(program, size)
 
+    def fuses(self, step: Step) -> bool:
+        return snippet(step, self.xp) is not None
+
+    def reduction(self, program: Program, reduction: Reduction, extent: Extent,
+                  arguments: list[Any]) -> Callable[..., Any] | None:
+        return self._reductions.get(self, program, reduction, extent, arguments)
+
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
@@ -198,6 +209,11 @@ class CudaDevice(Device):
         with self.on(target.data.device_id):
             self._copies.upload(target.data, source.__array_interface__["data"][0], source.nbytes,
                                 self._current_stream())
+
+    def upload_ranges(self, source: np.ndarray, target: Any, ranges: Iterable[tuple[int, int]]) -> None:
+        with self.on(target.data.device_id):
+            self._copies.upload_ranges(target.data, source.__array_interface__["data"][0], ranges,
+                                       self._current_stream())
 
     def download(self, source: Any, target: np.ndarray) -> None:
         with self.on(source.data.device_id):

@@ -21,7 +21,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -159,35 +159,50 @@ class Copies:
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
+        if self._send(pointer, start, nbytes, stream):
+            stream.synchronize()
+
+    def upload_ranges(self, pointer: Any, start: int, ranges: Iterable[tuple[int, int]], stream: Any) -> None:
+        """Copy parts of the memory at the host address `start` to the same parts of that at the device pointer.
+
+        The next is asked for while the copies run; the host's memory may change on return.
+        """
+        read = False
+        try:
+            for low, high in ranges:
+                read |= self._send(pointer + low, start + low, high - low, stream)
+        finally:
+            if read:
+                stream.synchronize()
+
+    def _send(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
+        """Begin a copy to the device; whether the host's memory may still be read on return."""
         region = self._find(start, start + nbytes)
         if region is None:
             if nbytes < STAGED_FROM:
-                self._driven_up(pointer, start, nbytes, stream)
-            elif self._is_locked(start, nbytes):
-                pointer.copy_from_host_async(start, nbytes, stream)
-                stream.synchronize()
-            else:
+                return self._driven_up(pointer, start, nbytes, stream)
+            if not self._is_locked(start, nbytes):
                 self._stage_up(pointer, start, nbytes, stream)
-            return
+                return False
+            pointer.copy_from_host_async(start, nbytes, stream)
+            return True
         # Piece by piece, however small: a copy may not begin in locked memory and end in other, or in another piece.
-        locked = False
+        read = False
         for low, high, piece, end in region.pieces(start, start + nbytes):
             part = pointer + (low - start)
             if piece in region.locked or (high - low) * 2 >= end - piece and self._lock_piece(region, piece, end):
                 part.copy_from_host_async(low, high - low, stream)
-                locked = True
+                read = True
             elif high - low < STAGED_FROM:
-                self._driven_up(part, low, high - low, stream)
+                read |= self._driven_up(part, low, high - low, stream)
             else:
                 self._stage_up(part, low, high - low, stream)
-        if locked:
-            stream.synchronize()
+        return read
 
-    def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+    def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
         pointer.copy_from_host_async(start, nbytes, stream)
         # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.
-        if nbytes and self._runtime.pointerGetAttributes(start).type > 0:
-            stream.synchronize()
+        return bool(nbytes) and self._runtime.pointerGetAttributes(start).type > 0
 
     def _is_locked(self, start: int, nbytes: int) -> bool:
         attributes = self._runtime.pointerGetAttributes

@@ -12,7 +12,7 @@ Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_L
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
@@ -145,6 +145,10 @@ class SimulatedDevice(Device):
 
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)
+
+    def upload_ranges(self, source: np.ndarray, target: SimulatedArray, ranges: Iterable[tuple[int, int]]) -> None:
+        for start, stop in ranges:
+            fill_from_host(make(target._view[start:stop], target._memory), source[start:stop])
 
     def download(self, source: SimulatedArray, target: np.ndarray) -> None:
         if hardware.plain:

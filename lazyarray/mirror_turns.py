@@ -1,0 +1,46 @@
+"""Learning what aliases wrote part by part, so that the first part can be copied while the next is looked at."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .ranges import EMPTY, Ranges
+from .tracking import Pages
+
+if TYPE_CHECKING:
+    from .mirror import Mirror
+
+
+def goes_in_turns(mirror: Mirror) -> bool:
+    """Whether parts can be looked at: a comparison with a copy is of the whole, and else nobody knows."""
+    return mirror.lent and type(mirror._tracker) is Pages
+
+
+def collect_in_turns(mirror: Mirror, unit: int) -> Iterator[Ranges]:
+    """What `Mirror.collect` finds, `unit` bytes at a time; each is looked at when it is asked for.
+
+    Until it has come to its end nothing counts as found that was not given.
+    """
+    candidates = mirror._candidates()
+    late, mirror._late = mirror._late, EMPTY        # those that die from now on may yet write what was looked at
+    try:
+        for low in range(0, mirror.nbytes, unit):
+            part = Ranges(low, min(low + unit, mirror.nbytes))
+            watched = candidates & part
+            found = mirror._found & part
+            if watched:
+                try:
+                    found = mirror._tracker.written(watched, False) | found
+                except OSError:
+                    mirror._give_up()
+                    found = watched
+            mirror._found = mirror._found - part
+            if found:
+                yield found & mirror.valid
+    except BaseException:       # of whoever asks: what was not given is found by the next collect
+        mirror._late = mirror._late | late
+        raise
+    if not (mirror._aliases or mirror._dead or mirror._late) and mirror._pinned is EMPTY:
+        if mirror._tracker is not None:
+            mirror._tracker.rest()
+        mirror.lent = False

@@ -1,0 +1,65 @@
+"""What aliases wrote in a large mirror goes to the device part by part, as it is found.
+
+To look at a GiB of written pages, and to arm them again, takes the kernel a fifth of the time of the copy.
+The caller holds the storage's lock.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .mirror_turns import collect_in_turns, goes_in_turns
+from .trace import heard
+
+if TYPE_CHECKING:
+    from .ranges import Ranges
+    from .storage import Storage
+
+#: Smaller mirrors are looked at as a whole.
+FROM = 16 << 20
+#: Bytes that are looked at in one turn. The first turn is not overlapped, and each has a price.
+TURN = 4 << 20
+
+
+def applies(storage: Storage) -> bool:
+    """Whether what was written may be sent before all of it is known."""
+    mirror = storage.mirror
+    return (mirror.nbytes >= FROM and goes_in_turns(mirror) and not storage.compacts and not storage.loans
+            and not storage.foreign and storage.readers is None
+            and not heard())        # an event says how many bytes there are before they are copied
+
+
+def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
+    """Learn what aliases wrote, and bring the device up to date within `span`, but for what is `overwritten`."""
+    mirror = storage.mirror
+    sent: list[Ranges] = []
+
+    def parts() -> Iterator[Ranges]:
+        """What the device needs, the next as soon as it is known."""
+        waiting = (storage.ahead & span) - overwritten
+        if waiting:
+            yield waiting
+        for written in collect_in_turns(mirror, TURN):
+            storage.ahead = storage.ahead | written
+            needed = (written & span) - overwritten
+            if needed:
+                yield needed
+
+    def pairs(first: Ranges, others: Iterator[Ranges]) -> Iterator[tuple[int, int]]:
+        sent.append(first)
+        yield from first
+        for ranges in others:
+            sent.append(ranges)
+            yield from ranges
+
+    found = parts()
+    first = next(found, None)
+    if first is None:
+        return
+    storage._check_usable()
+    with storage.place():
+        storage.join_all()
+        storage.device.upload_ranges(mirror.bytes, storage.block, pairs(first, found))
+        storage.stream, storage.joined = storage.device.stream(), ()
+    for ranges in sent:
+        storage.ahead = storage.ahead - ranges
