@@ -5,7 +5,6 @@ general way, errors included. Dtypes are those of the adapters: NumPy's for the 
 """
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -131,10 +130,7 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
     device = storage.device
     if device.usable() is not None:
         return None
-    try:
-        result = reduced(device, source, reduction, extent, freedom, left, fortran)
-    except device.faults:
-        raise
+    result = reduced(device, source, reduction, extent, freedom, left, fortran)
     if result is None:
         return None
     home = Storage(device, result)
@@ -202,6 +198,11 @@ def _of_sum(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtyp
     return wanted, wanted
 
 
+def _of_product(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    found = _of_sum(dtype, wanted)
+    return None if found is None or found[0].kind == "c" else found
+
+
 def _of_mean(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
     if wanted is not None:
         if wanted.kind not in "fc" or wanted.char == "e" or dtype.kind == "c" and wanted.kind != "c":
@@ -230,7 +231,7 @@ def _of_extreme(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.
 
 #: Name of a reduction -> what gives (work dtype, result dtype) for the elements' dtype and a ``dtype=``.
 _DTYPES: dict[str, Callable[..., Any]] = {
-    "sum": _of_sum, "prod": _of_sum, "mean": _of_mean, "var": _of_spread, "std": _of_spread, "norm": _of_norm,
+    "sum": _of_sum, "prod": _of_product, "mean": _of_mean, "var": _of_spread, "std": _of_spread, "norm": _of_norm,
     "min": _of_extreme, "max": _of_extreme,
     "any": lambda dtype, wanted: (dtype, _bool), "all": lambda dtype, wanted: (dtype, _bool),
     "argmin": lambda dtype, wanted: None if dtype.kind == "c" else (dtype, _intp),

@@ -1,0 +1,326 @@
+"""Kernels that compute elements and reduce them: their CUDA source, and how they are launched.
+
+There are three forms, for an array of (outer, length, inner) elements whose middle axis is reduced:
+
+- "groups": `inner` is 1 and rows are short. Up to 32 threads of one warp take a row.
+- "blocks": `inner` is 1 and rows are long. A block takes a row, or several blocks a part of it each.
+- "columns": threads go along `inner`, and blocks share the reduced axis.
+
+Where several blocks have parts of one result, the last to finish joins them, always in the same order.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .cuda_combiners import combiner
+from .cuda_kernels import Kernels, compiled
+from .cuda_snippets import type_of
+from .cuda_source import THREADS, VECTOR, body, walk_values
+
+if TYPE_CHECKING:
+    from . import Device
+    from ..fusion.program import Program
+    from ..fusion.reductions import Extent, Reduction
+
+__all__ = ["Reductions", "source"]
+
+#: Blocks that a multiprocessor gets, and packs that a thread takes at least before a row is given to several blocks.
+_BLOCKS, _PACKS = 8, 4
+#: Rows of more packs than this take a block each, however many they are.
+_LONG = 256
+#: Results that several blocks may share.
+_TURNS = 1 << 14
+#: Bytes of what one thread keeps at most (see `cuda_combiners`), and the reductions that keep so much of an element
+#: that a thread takes fewer at once.
+_LARGEST = 48
+_WIDE = frozenset({"var", "std", "argmin", "argmax"})
+#: Streams whose counters are kept.
+_STREAMS = 16
+#: cudaDevAttrMultiProcessorCount
+_PROCESSORS = 16
+
+_COMMON = """
+struct lz_words { unsigned int w[(sizeof(lz_acc) + 3) / 4]; };
+__device__ inline lz_acc lz_other(const lz_acc& a, const int distance) {
+  lz_words words;
+  memcpy(&words, &a, sizeof(lz_acc));
+  #pragma unroll
+  for (int i = 0; i < sizeof(lz_words) / 4; ++i) words.w[i] = __shfl_xor_sync(0xffffffffu, words.w[i], distance);
+  lz_acc b;
+  memcpy(&b, &words, sizeof(lz_acc));
+  return b;
+}
+// What another block wrote: not from this multiprocessor's own cache.
+__device__ inline lz_acc lz_fetch(const lz_acc* from) {
+  lz_words words;
+  const unsigned int* source = reinterpret_cast<const unsigned int*>(from);
+  #pragma unroll
+  for (int i = 0; i < sizeof(lz_words) / 4; ++i) words.w[i] = __ldcg(source + i);
+  lz_acc b;
+  memcpy(&b, &words, sizeof(lz_acc));
+  return b;
+}
+__device__ inline bool lz_is_last(unsigned int* turn, const unsigned int count) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicAdd(turn, 1u) == count - 1;
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+"""
+
+_GROUPS = """
+  const int lane = threadIdx.x % group, mine = threadIdx.x / group, each = blockDim.x / group;
+  for (INDEX first = (INDEX)blockIdx.x * each; first < outer; first += (INDEX)gridDim.x * each) {
+    const INDEX row = first + mine;
+    NONE
+    if (row < outer) {
+      const INDEX start = row * length;
+      const INDEX step = group, from = lane;
+ALONG
+    }
+    JOIN
+    for (int distance = group / 2; distance; distance /= 2) lz_merge(a[0], lz_other(a[0], distance));
+    if (lane == 0 && row < outer) out[row] = lz_give(a[0], divisor);
+  }
+"""
+
+_BLOCK = """
+  __shared__ lz_acc warps[32];
+  const INDEX row = blockIdx.x / splits;
+  const INDEX split = blockIdx.x % splits;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  NONE
+  {
+    const INDEX start = row * length;
+    const INDEX step = (INDEX)splits * blockDim.x, from = split * blockDim.x + threadIdx.x;
+ALONG
+  }
+  JOIN
+  for (int round = 0; ; ++round) {
+    #pragma unroll
+    for (int distance = 16; distance; distance /= 2) lz_merge(a[0], lz_other(a[0], distance));
+    if (lane == 0) warps[warp] = a[0];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int w = 1; w < blockDim.x / 32; ++w) lz_merge(a[0], warps[w]);
+      if (round || splits == 1) out[row] = lz_give(a[0], divisor);
+      else parts[row * splits + split] = a[0];
+    }
+    if (round || splits == 1 || !lz_is_last(turns + row, splits)) return;
+    lz_none(a[0]);
+    for (int s = threadIdx.x; s < splits; s += blockDim.x) lz_merge(a[0], lz_fetch(parts + row * splits + s));
+    if (threadIdx.x == 0) turns[row] = 0;
+  }
+"""
+
+_COLUMNS = """
+  __shared__ lz_acc shared[THREADS];
+  const int tx = threadIdx.x, ty = threadIdx.y, place = ty * blockDim.x + tx;
+  const INDEX tiles = (inner + blockDim.x * LENGTH - 1) / (blockDim.x * LENGTH);
+  const INDEX split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles, row = blockIdx.x / splits / tiles;
+  const INDEX column = (tile * blockDim.x + tx) * LENGTH;
+  NONE
+  if (column < inner) {
+    UNROLL
+    for (INDEX r = split * blockDim.y + ty; r < length; r += (INDEX)splits * blockDim.y) {
+      const INDEX base = (row * length + r) * inner + column;
+PACK
+    }
+  }
+  #pragma unroll
+  for (int k = 0; k < LENGTH; ++k) lz_settle(a[k]);
+  for (int round = 0; ; ++round) {
+    #pragma unroll
+    for (int k = 0; k < LENGTH; ++k) {
+      __syncthreads();
+      shared[place] = a[k];
+      for (int half = blockDim.y / 2; half; half /= 2) {
+        __syncthreads();
+        if (ty < half) lz_merge(shared[place], shared[place + half * blockDim.x]);
+      }
+      if (ty == 0 && column < inner) {
+        if (round || splits == 1) out[row * inner + column + k] = lz_give(shared[place], divisor);
+        else parts[(row * splits + split) * inner + column + k] = shared[place];
+      }
+    }
+    if (round || splits == 1 || !lz_is_last(turns + row * tiles + tile, splits)) return;
+    #pragma unroll
+    for (int k = 0; k < LENGTH; ++k) {
+      lz_none(a[k]);
+      if (column < inner) {
+        for (int s = ty; s < splits; s += blockDim.y) {
+          lz_merge(a[k], lz_fetch(parts + (row * splits + s) * inner + column + k));
+        }
+      }
+    }
+    if (place == 0) turns[row * tiles + tile] = 0;
+  }
+"""
+
+#: Along a row that begins at `start`: packs, each `step` after the one before, and then single elements.
+_ALONG = """
+      const INDEX packs = length / LENGTH;
+      UNROLL
+      for (INDEX p = from; p < packs; p += step) {
+        const INDEX base = start + p * LENGTH;
+PACK
+      }
+      for (INDEX r = packs * LENGTH + from; r < length; r += step) {
+        const INDEX at = start + r;
+SINGLE
+        lz_take(a[0], RESULT, r);
+      }
+"""
+
+_FORMS = {"groups": _GROUPS, "blocks": _BLOCK, "columns": _COLUMNS}
+
+
+class Form(NamedTuple):
+    """Which kernel: its name in `_FORMS`, the elements that a thread takes at once, whether indexes take 64 bits."""
+
+    name: str
+    length: int
+    wide: bool
+
+
+def source(program: Program, reduction: Reduction, form: Form, xp: Any) -> str | None:
+    """CUDA source of the kernel ``reduce``; None if CuPy has no snippet for a step."""
+    index = "long long" if form.wide else "unsigned int"
+    one = body(program, xp, index)
+    many = body(program, xp, index, "a{i}.v[k]")
+    if one is None or many is None:
+        return None
+    length = form.length
+    columns = form.name == "columns"
+    lanes = length if columns else min(length, 4)
+    loads = ""
+    for i, operand in enumerate(program.inputs):
+        if operand.mode == "flat":
+            t = type_of(operand.dtype)
+            loads += f"      const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n"
+    place = "r" if columns else "p * LENGTH + k"
+    pack = (f"{loads}      #pragma unroll\n      for (int k = 0; k < LENGTH; ++k) {{\n"
+            f"      const INDEX at = base + k;\n{many.load}{many.steps}"
+            f"      lz_take(a[k % LANES], {many.results[0]}, {place});\n      }}\n")
+    none = f"lz_acc a[LANES];\n  #pragma unroll\n  for (int k = 0; k < LANES; ++k) lz_none(a[k]);"
+    join = ("lz_settle(a[0]);\n  #pragma unroll\n  for (int k = 1; k < LANES; ++k) "
+            "{ lz_settle(a[k]); lz_merge(a[0], a[k]); }")
+    text = _FORMS[form.name]
+    unroll = f"#pragma unroll {4 if len(program.steps) <= 8 else 2}"
+    for name, value in {"ALONG": _ALONG, "PACK": pack, "SINGLE": one.load + one.steps, "RESULT": one.results[0],
+                        "NONE": none, "JOIN": join, "UNROLL": unroll, "INDEX": index, "LENGTH": str(length),
+                        "LANES": str(lanes), "THREADS": str(THREADS)}.items():
+        text = text.replace(name, value)
+    parameters = [*one.inputs, "lz_R* __restrict__ out", "lz_acc* parts", "unsigned int* turns", f"const {index} outer",
+                  f"const {index} length", f"const {index} inner", "const int group", "const int splits",
+                  "const double divisor", *one.walk]
+    return (f"{one.head}{combiner(reduction)}{_COMMON}"
+            f'extern "C" __global__ void __launch_bounds__({THREADS}) reduce({", ".join(parameters)}) {{\n{text}}}\n')
+
+
+class Plan(NamedTuple):
+    """How a kernel is launched."""
+
+    form: str
+    group: int      # threads for a row, or columns of threads
+    splits: int     # blocks for a result
+    blocks: int
+    shared: int     # results that several blocks share
+
+
+def plan(extent: Extent, length: int, processors: int) -> Plan:
+    """The form and the grid for an extent that is taken in packs of `length`."""
+    target = processors * _BLOCKS
+    if extent.inner == 1:
+        packs = -(-extent.length // length)
+        if packs <= 32 or packs <= _LONG and extent.outer >= 8 * target:
+            group = 1
+            while group < min(packs, 32):
+                group *= 2
+            return Plan("groups", group, 1, min(-(-extent.outer * group // THREADS), 8 * target), 0)
+        splits = 1 if extent.outer >= target else max(
+            min(target // extent.outer, packs // (THREADS * _PACKS)), 1)
+        return Plan("blocks", THREADS, splits, extent.outer * splits, extent.outer if splits > 1 else 0)
+    packs = -(-extent.inner // length)
+    group = 1
+    while group < min(packs, 32):
+        group *= 2
+    tiles = -(-packs // group) * extent.outer
+    rows = THREADS // group
+    splits = 1 if tiles >= target else max(min(target // tiles, extent.length // (rows * _PACKS)), 1)
+    return Plan("columns", group, splits, tiles * splits, tiles if splits > 1 else 0)
+
+
+def pack_length(program: Program, reduction: Reduction, extent: Extent, arguments: list[Any]) -> int:
+    """Elements that a thread takes at once: up to 16 bytes, if they lie on a boundary of as many in every row."""
+    sizes = {i: operand.dtype.itemsize for i, operand in enumerate(program.inputs) if operand.mode == "flat"}
+    most = 4 if reduction.name in _WIDE else 8
+    length = min(max(VECTOR // max(sizes.values(), default=VECTOR), 1), most)
+    along = extent.inner if extent.inner > 1 else extent.length if extent.outer > 1 else 0
+    while along % length or any(arguments[i].data.ptr % (size * length) for i, size in sizes.items()):
+        length //= 2
+    return length
+
+
+class ReductionKernel:
+    """A compiled program with the reduction of its output, for packs of one length."""
+
+    def __init__(self, cupy: Any, program: Program, reduction: Reduction, form: Form) -> None:
+        text = source(program, reduction, form, cupy)
+        self.function = None if text is None else compiled(cupy, text).get_function("reduce")
+        self.program, self.result = program, reduction.result
+
+
+class Reductions:
+    """The kernels of reductions, and the memory in which their blocks count."""
+
+    def __init__(self, cupy: Any, kernels: Kernels) -> None:
+        self._ndarray, self._zeros, self._kernels = cupy.ndarray, cupy.zeros, kernels
+        self._attributes = cupy.cuda.runtime.deviceGetAttribute
+        self._processors: dict[int, int] = {}
+        self._turns: dict[Any, Any] = {}
+
+    def get(self, device: Device, program: Program, reduction: Reduction, extent: Extent,
+            arguments: list[Any]) -> Callable[..., Any] | None:
+        """What computes and reduces, or None: then it is being compiled, or can't be."""
+        length = pack_length(program, reduction, extent, arguments)
+        grid = plan(extent, length, self._count(device))
+        form = Form(grid.form, length, extent.outer * extent.length * extent.inner >= 1 << 31)
+        kernel = self._kernels.find((program, reduction, form), ReductionKernel)
+        if kernel is None or kernel.function is None or grid.shared > _TURNS:
+            return None
+        return functools.partial(self._launch, device, kernel, grid)
+
+    def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
+                divisor: float, shape: tuple[int, ...], fortran: bool, within: tuple[int, ...]) -> Any:
+        out = parts = turns = self._ndarray(shape, kernel.result, None, None, "F" if fortran else "C")
+        if grid.splits > 1:
+            parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
+            turns = self._counters(device)
+        block = (grid.group, THREADS // grid.group) if grid.form == "columns" else (THREADS,)
+        kernel.function((grid.blocks,), block, [
+            *arguments, out, parts, turns, *extent, grid.group, grid.splits, divisor,
+            *walk_values(kernel.program, arguments, within, fortran)])
+        return out
+
+    def _counters(self, device: Device) -> Any:
+        """Zeros, which a kernel leaves as zeros. Kernels of one stream follow one another, so it has its own."""
+        stream = device.stream()
+        found = self._turns.get(stream)
+        if found is None:
+            if len(self._turns) >= _STREAMS:
+                self._turns.clear()     # the memory goes back in the order of its stream
+            found = self._turns[stream] = self._zeros(_TURNS, "u4")
+        return found
+
+    def _count(self, device: Device) -> int:
+        number = device.number() if device.count > 1 else 0
+        found = self._processors.get(number)
+        if found is None:
+            found = self._processors[number] = self._attributes(_PROCESSORS, number)
+        return found
