@@ -27,6 +27,7 @@ from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 from .cuda_kernels import Kernel, Kernels
 from .cuda_reductions import Reductions
+from .cuda_reductions import Reductions
 from .cuda_snippets import snippet
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class CudaDevice(Device):
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = Copies(cupy)
         self._kernels = Kernels(cupy)
+        self.reduction = functools.partial(Reductions(cupy, self._kernels).get, self)  # type: ignore[method-assign]
         self._reductions = Reductions(cupy, self._kernels)
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
