@@ -37,7 +37,7 @@ def watched() -> Iterator[Peak]:
             name = "peak"
 
             def malloc_postprocess(self, **facts: Any) -> None:
-                peak.add(facts["mem_size"])
+                peak.add(facts["mem_size"] if facts["mem_ptr"] else 0)
 
             def free_postprocess(self, **facts: Any) -> None:
                 peak.add(-facts["mem_size"])
