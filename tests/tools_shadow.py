@@ -80,7 +80,7 @@ class Record:
         self.errors: dict[str, float] = {}
         self.written: Counter[str] = Counter()
         self.seconds = [0.0, 0.0]
-        self.on_device = 0
+        self.on_device: Counter[bool] = Counter()
 
     def add(self, kind: str, example: str = "") -> None:
         self.counts[kind] += 1
@@ -93,7 +93,7 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         kept = {kind: seen for kind, seen in self.examples.items() if seen}
-        return {"counts": dict(self.counts), "on_device": self.on_device, "errors": self.errors,
+        return {"counts": dict(self.counts), "on_device": [self.on_device[True], self.on_device[False]], "errors": self.errors,
                 "written": dict(self.written),
                 "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
 
@@ -110,9 +110,10 @@ class Routed:
         from lazyarray.integrations import routers
 
         with lazyarray.trace() as record:
-            result = routers.run(self.twin, self.function, args, kwargs)
-        self.on_device = not record.fallbacks
-        return result
+            try:
+                return routers.run(self.twin, self.function, args, kwargs)
+            finally:
+                self.on_device = not record.fallbacks
 
     def bound(self, dtype: np.dtype) -> float:
         return self.twin.tolerance.of(dtype)
@@ -140,6 +141,7 @@ class Shadow:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.inside = False
         self.largest = 0.0
+        self.on_device = True
         self.test = ""
         self.device = devices[0]
         self.bound = bound
@@ -249,12 +251,14 @@ class Shadow:
             self.device = variant.device
             self.bound = getattr(variant.twin, "bound", bound)
             there = outcome(variant.twin, *given, variant.device.settle)
+            self.on_device = getattr(variant.twin, "on_device", True)
             variant.record.seconds[0] += host.seconds
             variant.record.seconds[1] += there.seconds
             agree = self.judge(variant.record, where, host, there)
-            variant.record.on_device += agree and getattr(variant.twin, "on_device", True)
             if host.error is None and there.error is None:
-                self.judge_writes(variant.record, where, function, args, kwargs, before, places)
+                agree &= self.judge_writes(variant.record, where, function, args, kwargs, before, places)
+            if agree is not None and self.on_device:
+                variant.record.on_device[bool(agree)] += 1
         for warning in host.warnings:       # told anew, as if the test had called the function itself
             warnings.warn(warning.message, warning.category, stacklevel=3)
         if host.error is not None:
@@ -263,8 +267,8 @@ class Shadow:
 
     # -- the verdict -----------------------------------------------------------------------------
 
-    def judge(self, record: Record, where: str, host: Outcome, there: Outcome) -> bool:
-        """Note how two outcomes of a call differ; whether both have a result, and the same."""
+    def judge(self, record: Record, where: str, host: Outcome, there: Outcome) -> bool | None:
+        """Note how two outcomes of a call differ; whether they are the same, or None if neither has a result."""
         result, raised = host.result, host.error
         found, failed = there.result, there.error
         given = host.warnings, there.warnings
@@ -287,7 +291,7 @@ class Shadow:
             if not differences:
                 record.add("same")
                 return True
-        return False
+        return None if raised is not None and failed is not None else False
 
     def compare(self, record: Record, host: Any, there: Any, at: str) -> Iterator[tuple[str, str]]:
         """(kind of difference, what it is) for each place where two results differ."""
@@ -347,7 +351,8 @@ class Shadow:
             return
         if h.dtype.kind in "biu":
             wrong = int(np.count_nonzero(h != d))
-            record.error("exact", wrong / h.size)
+            if self.on_device:
+                record.error("exact", wrong / h.size)
             if wrong:
                 yield "integers", f"{at} {wrong} of {h.size} {h.dtype} differ, by up to {largest(h, d)}"
             return
@@ -363,12 +368,15 @@ class Shadow:
         scale = np.abs(h[fine].astype(kind)).max()
         scale = max(scale, self.largest * 1e-3) or 1.0      # what should be zero has the rounding of the arguments
         size = float(difference / scale)
-        record.error(str(h.dtype), size)
+        if self.on_device:
+            record.error(str(h.dtype), size)
         if size > self.bound(h.dtype):
             yield "values", f"{at} {h.dtype} differ by {size:.1e} of the largest"
 
     def judge_writes(self, record: Record, where: str, function: Callable[..., Any], args: Any, kwargs: Any,
-                     before: dict[int, np.ndarray], placed: dict[int, Any]) -> None:
+                     before: dict[int, np.ndarray], placed: dict[int, Any]) -> bool:
+        """Note which arguments were written to; whether both wrote to the same ones."""
+        agree = True
         try:
             bound = inspect.signature(function).bind(*args, **kwargs).arguments
         except (TypeError, ValueError):
@@ -383,7 +391,9 @@ class Shadow:
             if wrote or wrote_there:
                 record.written[str(name)] += 1
             if wrote != wrote_there:
+                agree = False
                 record.add("writes", f"{where}: {name} is written by {'the host' if wrote else 'the device'} only")
+        return agree
 
 
 class Outcome(NamedTuple):
@@ -515,9 +525,9 @@ def merge(paths: list[str]) -> dict[str, dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
         for name, found in report.items():
-            into = merged.setdefault(name, {"counts": Counter(), "on_device": 0, "errors": {}, "written": Counter(),
+            into = merged.setdefault(name, {"counts": Counter(), "on_device": [0, 0], "errors": {}, "written": Counter(),
                                             "seconds": [0.0, 0.0], "examples": {}})
-            into["on_device"] += found["on_device"]
+            into["on_device"] = [a + b for a, b in zip(into["on_device"], found["on_device"])]
             into["counts"].update(found["counts"])
             into["written"].update(found["written"])
             into["seconds"] = [a + b for a, b in zip(into["seconds"], found["seconds"])]
@@ -545,7 +555,10 @@ def show(merged: dict[str, dict[str, Any]], examples: int = 2) -> None:
 
 
 def verdicts(library: str, merged: dict[str, dict[str, Any]]) -> str:
-    """JSON with a line for each twin that is listed: calls that came out the same, where, and calls that did not."""
+    """JSON with a line for each twin that is listed: how many calls came out how.
+
+    ``same`` and ``wrong`` are those that the device ran; ``wrong`` ones differ in what they give, raise or write.
+    """
     import lazyarray
     from lazyarray import devices
     from lazyarray.integrations import twins
@@ -555,10 +568,9 @@ def verdicts(library: str, merged: dict[str, dict[str, Any]]) -> str:
         found = merged.get(path)
         if not twin.reason and found is not None:
             counts = found["counts"]
-            entry = {"on the device": found["on_device"], "to the host": counts["same"] - found["on_device"],
-                     "both raise": counts["both raise"],
-                     "wrong": sum(n for kind, n in counts.items() if kind not in FINE),
-                     "errors": {dtype: float(f"{size:.1e}") for dtype, size in found["errors"].items() if size}}
+            same, wrong = found["on_device"]
+            entry = {"same": same, "both raise": counts["both raise"], "to the host": counts["same"] - same,
+                     "wrong": wrong, "errors": {dtype: float(f"{size:.1e}") for dtype, size in found["errors"].items() if size}}
             lines.append(f"  {json.dumps(path)}: {json.dumps(entry)}")
     versions = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-image", "cucim-cu13")}
     versions["device"] = f"{lazyarray.device().name}: {devices.why().reason}"

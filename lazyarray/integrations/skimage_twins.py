@@ -1,8 +1,7 @@
 """The twins of scikit-image's functions in cuCIM, and the functions that are none although they have the name.
 
 What is bounded, prepared or left out here was found by running scikit-image's own tests with each call made again by
-cuCIM 26.10 on one H200 (``tests/tools_shadow.py``). Results agree within the tolerance of `Tolerance`, unless a twin
-states another.
+cuCIM 26.10 on one H200: ``tests/tools_shadow.py`` does it, ``benchmarks/results/skimage_twins.json`` has what it found.
 """
 from __future__ import annotations
 
@@ -84,8 +83,8 @@ _FEATURE = (
 _FILTERS = (
     _twins("filters", "farid prewitt scharr sobel", before=steps.scaled("image"), lacks={"cval": None})
     | _twins("filters",
-             "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts roberts_neg_diag "
-             "roberts_pos_diag scharr_h scharr_v sobel_h sobel_v", before=steps.scaled("image"))
+             "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts scharr_h scharr_v sobel_h sobel_v",
+             before=steps.scaled("image"))
     | _twins("filters", "butterworth", before=steps.kept("image"), dtypes=_ALL + "FD")
     | _twins("filters", "meijering sato", before=steps.kept("image"), tolerance=_EIGENVALUES)
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
@@ -214,6 +213,7 @@ _OTHERWISE = {
     "calls a function of the caller": "filters.filter_forward filters.filter_inverse filters.wiener "
                                         "restoration.calibrate_denoiser restoration.denoise_invariant",
     "plots": "filters.try_all_threshold",
+    "has no test of scikit-image's to pass": "filters.roberts_neg_diag filters.roberts_pos_diag",
     "is about a few points": "measure.approximate_polygon measure.subdivide_polygon transform.estimate_transform "
                              "transform.matrix_transform",
 }
