@@ -1,12 +1,25 @@
-"""pyarrow: ``pa.array``, and with it tables and record batches, take lazy arrays by ``__arrow_array__``."""
+"""pyarrow: arrays, tables and record batches are made of lazy arrays, and of lists and dicts with lazy ones in them.
+
+``pa.array(x)``, and with it tables and record batches, ask an object for ``__arrow_array__``, which lazy arrays have
+once pyarrow is imported. What a list holds is asked for nothing: compiled code wants the struct of an ndarray, or of a
+NumPy scalar. So the functions through which such values pass are called once more with NumPy's own, if they refused
+what they were given and some of it is lazy. A call that works is not looked at.
+"""
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from lazyarray import wrap
 from lazyarray.array import LazyNdarray
+from lazyarray.containers import replace
+from lazyarray.integrations.scalars import opened, put_in_place
+
+#: Module of pyarrow -> the functions through which Python's values get into it; its others call these.
+_DOORS = {"pyarrow.lib": ("array", "scalar")}
 
 
 def register(pyarrow: ModuleType) -> None:
@@ -16,3 +29,31 @@ def register(pyarrow: ModuleType) -> None:
         return pyarrow.array(np.asarray(self), type=type)
 
     LazyNdarray.__arrow_array__ = to_arrow
+    put_in_place("pyarrow", _DOORS, _once_more)
+
+
+def _once_more(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError, NotImplementedError):    # pyarrow's own are of these classes
+            found: list[Any] = []
+
+            def host(value: Any) -> Any:
+                if wrap.is_lazy(value):
+                    found.append(value)
+                    return np.asarray(value) if wrap.is_array(value) else opened(value)
+                if getattr(value, "dtype", None) != object:
+                    return value
+                if isinstance(value, np.ndarray):
+                    values = np.empty(value.shape, object)
+                    values.flat = list(map(host, value.flat))
+                    return values
+                return value.map(host) if hasattr(value, "map") else value      # a column of pandas
+
+            args, kwargs = replace(args, host), replace(kwargs, host)
+            if not found:
+                raise
+        return function(*args, **kwargs)
+
+    return call

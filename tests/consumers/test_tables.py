@@ -196,23 +196,25 @@ def test_pyarrow_tensor(matrix):
     return pa.Tensor.from_numpy(matrix)
 
 
-@pyarrow("``pa.array(x, mask=)``", refused=Refused("ValueError", "__arrow_array__"))
+@pyarrow("``pa.array(x, mask=)``", copies="each once")
 def test_pyarrow_mask(x, b):
     import pyarrow as pa
 
     return pa.array(x, mask=b)
 
 
-@pyarrow("``pa.array([x, y])``, a list of lazy arrays", refused=Refused("ValueError", "Could not convert array"))
-def test_pyarrow_lists(x, y):
+@pyarrow("lists of lazy arrays and scalars: ``pa.array([x, y])``, ``pa.table({'x': [x, y]})``, ``from_pylist``, "
+         "``pa.scalar(s)``", copies="each once")
+def test_pyarrow_lists(x, y, i):
     import pyarrow as pa
 
-    return pa.array([x, y])
+    return (pa.array([x, y]), pa.array([x, y], pa.list_(pa.float32())), pa.table({"x": [x, y], "mean": [x[0], x[1]]}),
+            pa.Table.from_pylist([{"x": x, "first": i[0]}]), pa.array([i[0], i[1]]), pa.scalar(i[1]).as_py(), pa.array([[x], [y]]))
 
 
-@pyarrow("``pa.scalar(s)``, ``pa.array([s, t])`` of lazy scalars", refused=Refused(
-    "ValueError", "with type LazyScalar", "pass ``float(s)``"))
-def test_pyarrow_scalars(x):
+@pyarrow("``Table.from_pandas`` of a column that holds lazy arrays", copies="each once", needs="pandas")
+def test_pyarrow_columns(x, y):
+    import pandas as pd
     import pyarrow as pa
 
-    return pa.array([x[0], x[1]])
+    return pa.Table.from_pandas(pd.DataFrame({"x": pd.Series([x, y], dtype=object)}))
