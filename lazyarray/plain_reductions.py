@@ -1,0 +1,62 @@
+"""The quick way of ``np.sum(x)`` and its like: a whole array, no keywords, one value.
+
+These lines run for every small reduction, so they ask for each thing once. What they can't do, errors included, they
+leave to the general way (`dispatch.run`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import options, wrap
+from .storage import Storage
+from .wrap import new_scalar
+
+__all__ = ["PLAIN", "plain"]
+
+_float64 = np.dtype(np.float64)
+
+
+def _mean_of_integers(array: Any) -> Any:
+    return array.mean(None, _float64)
+
+
+def _methods() -> dict[Any, dict[np.dtype, Callable[[Any], Any]]]:
+    """Where the device's method without arguments does what the adapter does."""
+    def called(name: str) -> Callable[[Any], Any]:
+        return lambda array: getattr(array, name)()
+
+    table: dict[Any, dict[np.dtype, Callable[[Any], Any]]] = {}
+    for names, kinds in (("sum prod", "?bBhHiIlLefdFD"), ("max min amax amin", "?bBhHiIlLefd"),
+                         ("any all", "?bBhHiIlLefdFD"), ("mean", "fdFD"), ("var std", "fd")):
+        for name in names.split():
+            method = called(name.removeprefix("a") if name.startswith("am") else name)
+            table[getattr(np, name)] = {np.dtype(kind): method for kind in kinds}
+    table[np.mean].update({np.dtype(kind): _mean_of_integers for kind in "?bBhHiIlL"})
+    return table
+
+
+#: NumPy's function -> dtype of the array -> what does it on the device.
+PLAIN = _methods()
+
+
+def plain(func: Callable[..., Any], x: Any) -> Any:
+    """The reduction of all of `x` by a function in `PLAIN`, or None."""
+    if type(x) is not wrap._array_type:
+        return None
+    array, storage = x._self_array, x._self_storage
+    if array is None or not storage.quiet or array.nbytes >= options.least_deferred or not array.nbytes:
+        return None
+    function = PLAIN[func].get(array.dtype)
+    device = storage.device
+    stream = device.stream()
+    if function is None or storage.stream is not stream and storage.stream != stream or device.count > 1 and (
+            not device.on_current(array)):
+        return None
+    try:
+        result = function(array)
+    except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
+        return None
+    return new_scalar(Storage(device, result, stream), None, result)
