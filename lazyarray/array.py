@@ -19,6 +19,7 @@ from . import (
     indexing,
     methods,
     operators,
+    plain_reductions,
     protocols,
     sharing,
     ufuncs,
@@ -178,6 +179,10 @@ class LazyNdarray(_Proxy):
 
     def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
                            kwargs: dict[str, Any]) -> Any:
+        if func in plain_reductions.PLAIN and len(args) == 1 and not kwargs:
+            result = plain_reductions.plain(func, self)
+            if result is not None:
+                return result
         return dispatch.call(func, types, args, kwargs)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
