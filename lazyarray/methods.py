@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dispatch, host, views, wrap
+from . import dispatch, host, plain_reductions, views, wrap
 from .errors import NotOnDevice
 from .flags import set_writeable
 from .storage import Storage
@@ -59,6 +59,8 @@ def refused(says: str) -> Callable[..., Any]:
 
 def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """A member that calls the function of the same name."""
+    if func in plain_reductions.PLAIN:
+        return _named(_reduction(name, func), name)
     if name not in _UNKNOWN:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             return dispatch.run(func, (self, *args), kwargs)
@@ -72,6 +74,20 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
             args, kwargs = bounds(*args, **kwargs)
         return dispatch.run(func, (self, *args), kwargs)
     return _named(checked, name)
+
+
+def _reduction(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    unknown = _UNKNOWN.get(name, ())
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args and not kwargs:
+            result = plain_reductions.plain(func, self)
+            return dispatch.run(func, (self,), kwargs) if result is None else result
+        for keyword in unknown:
+            if keyword in kwargs:
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        return dispatch.run(func, (self, *args), kwargs)
+    return method
 
 
 def bounds(min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
