@@ -29,6 +29,7 @@ FLOORS = [
     {"compact", "fetching", "loans", "sending", "storage", "writing", "looking"},
     {"fusion", "placement"},
     {
+        "plain_reductions", "recording_reductions",
         "functions", "view_functions", "lazy_functions", "making", "adapters", "signatures", "host", "ufuncs",
         "ufunc_call", "ufunc_methods", "layouts", "recording", "indexing", "wrap", "digest", "dispatch",
         "display", "flags",
