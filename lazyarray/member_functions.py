@@ -1,0 +1,51 @@
+"""Members of `numpy.ndarray` that are the function of the same name."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import dispatch
+from .plain_reductions import PLAIN, plain
+
+__all__ = ["VIA_FUNCTION", "bounds", "via_function"]
+
+#: Members that are the function of the same name, called with the array first.
+VIA_FUNCTION = {
+    name: getattr(np, name)
+    for name in (
+        "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "cumprod", "cumsum",
+        "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
+        "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    )
+}
+
+#: Keywords of a function that its member has not.
+_UNKNOWN = {"std": ("correction",), "var": ("correction",), "clip": ("a_min", "a_max"), "put": ("ind", "v"),
+            "dot": ("b",)}
+
+
+def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    """A member that calls the function of the same name."""
+    unknown, reduces = _UNKNOWN.get(name, ()), func in PLAIN
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if reduces and not args and not kwargs and (result := plain(func, self)) is not None:
+            return result
+        for keyword in unknown:
+            if keyword in kwargs:
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        if name == "clip":
+            args, kwargs = bounds(*args, **kwargs)
+        return dispatch.run(func, (self, *args), kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"LazyNdarray.{name}"
+    method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."
+    return method
+
+
+def bounds(min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """The arguments of the method `clip` as the function of that name takes them: one bound alone will not do there."""
+    return (min, max, out), kwargs
