@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dispatch, host, plain_reductions, views, wrap
+from . import dispatch, host, views, wrap
 from .errors import NotOnDevice
 from .flags import set_writeable
 from .storage import Storage
@@ -20,20 +20,6 @@ from .writable import may_write
 
 if TYPE_CHECKING:
     from .array import LazyNdarray
-
-#: Members that are the function of the same name, called with the array first.
-VIA_FUNCTION = {
-    name: getattr(np, name)
-    for name in (
-        "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "cumprod", "cumsum",
-        "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
-        "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
-    )
-}
-
-#: Keywords of a function that its member has not.
-_UNKNOWN = {"std": ("correction",), "var": ("correction",), "clip": ("a_min", "a_max"), "put": ("ind", "v"),
-            "dot": ("b",)}
 
 #: Members whose value is read on the host; each copies the view's bytes once.
 ON_HOST = ("tolist", "tobytes", "tofile")
@@ -55,44 +41,6 @@ def refused(says: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(says)
     return method
-
-
-def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """A member that calls the function of the same name."""
-    if func in plain_reductions.PLAIN:
-        return _named(_reduction(name, func), name)
-    if name not in _UNKNOWN:
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return dispatch.run(func, (self, *args), kwargs)
-        return _named(method, name)
-
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for keyword in _UNKNOWN[name]:
-            if keyword in kwargs:
-                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
-        if name == "clip":
-            args, kwargs = bounds(*args, **kwargs)
-        return dispatch.run(func, (self, *args), kwargs)
-    return _named(checked, name)
-
-
-def _reduction(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    unknown = _UNKNOWN.get(name, ())
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not args and not kwargs:
-            result = plain_reductions.plain(func, self)
-            return dispatch.run(func, (self,), kwargs) if result is None else result
-        for keyword in unknown:
-            if keyword in kwargs:
-                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
-        return dispatch.run(func, (self, *args), kwargs)
-    return method
-
-
-def bounds(min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
-    """The arguments of the method `clip` as the function of that name takes them: one bound alone will not do there."""
-    return (min, max, out), kwargs
 
 
 def on_host(name: str) -> Callable[..., Any]:
