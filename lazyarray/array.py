@@ -17,6 +17,7 @@ from . import (
     dispatch,
     display,
     indexing,
+    member_functions,
     methods,
     operators,
     plain_reductions,
@@ -338,8 +339,8 @@ class LazyNdarray(_Proxy):
 
 def _complete() -> None:
     """Add the members that come from tables."""
-    for name, func in methods.VIA_FUNCTION.items():
-        setattr(LazyNdarray, name, methods.via_function(name, func))
+    for name, func in member_functions.VIA_FUNCTION.items():
+        setattr(LazyNdarray, name, member_functions.via_function(name, func))
     for name in methods.ON_HOST:
         setattr(LazyNdarray, name, methods.on_host(name))
     for name, ufunc in operators.BINARY.items():
