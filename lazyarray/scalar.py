@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import dispatch, operators, ufuncs, wrap
-from .methods import VIA_FUNCTION, bounds
+from .member_functions import VIA_FUNCTION, bounds
 from .slots import index_is_no_sequence
 
 
