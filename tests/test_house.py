@@ -34,7 +34,7 @@ FLOORS = [
         "ufunc_call", "ufunc_methods", "layouts", "recording", "indexing", "wrap", "digest", "dispatch",
         "display", "flags",
     },
-    {"methods", "attributes", "operators", "protocols", "scalar", "array", "convert", "numpy"},
+    {"member_functions", "methods", "attributes", "operators", "protocols", "scalar", "array", "convert", "numpy"},
     {"wrapping", "integrations"},
     {"testing", "pytest_plugin", "__init__", "__main__"},
 ]
