@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, functions, host, layouts, recording_reductions, signatures, transfer, wrap
+from . import devices, functions, host, layouts, recording_functions, recording_reductions, signatures, transfer, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import may_write
@@ -60,6 +60,14 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     """Run a NumPy function on lazy arguments, where its table says."""
     if func in recording_reductions.TAKEN and (result := recording_reductions.taken(func, args, kwargs)) is not None:
         return result
+    recorder = recording_functions.RECORDED.get(func)
+    if recorder is not None:
+        try:
+            result = recorder(*args, **kwargs)
+        except TypeError:       # of the arguments: NumPy words it
+            result = None
+        if result is not None:
+            return result
     handler = functions.VIEWS.get(func) or functions.LAZY.get(func)
     if handler is not None:
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dispatch, host, views, wrap
+from . import dispatch, host, recording_functions, views, wrap
 from .errors import NotOnDevice
 from .flags import set_writeable
 from .storage import Storage
@@ -210,7 +210,8 @@ def astype(x: LazyNdarray, dtype: Any, order: str = "K", casting: str = "unsafe"
     device = x._self_storage.device
     if device.usable() is not None:
         return wrap.host_result(wrap.host_of(x, "astype").astype(dtype, order, casting))
-    return _copied(x, views.like(outline, order, target))
+    recorded = recording_functions.astype(x, target, order)
+    return _copied(x, views.like(outline, order, target)) if recorded is None else recorded
 
 
 def flatten(x: LazyNdarray, order: str | None = "C") -> LazyNdarray:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, functions, layouts, recording, views, wrap
+from . import devices, dispatch, functions, layouts, views, wrap
 from .errors import NotOnDevice
 from .writable import may_write
 
@@ -201,8 +201,6 @@ def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: S
     """Note a call whose operands and result need no cast, so that the next one is quick."""
     kinds = key[1:]
     named = _is_named(ufunc, dtypes[0].kind)
-    if named and bool not in kinds:
-        recording.remember(ufunc, kinds, functions.UFUNCS[ufunc], function, tuple(dtypes))
     if not isinstance(kinds[0], np.dtype):
         return
     if isinstance(kinds[-1], np.dtype):

@@ -188,7 +188,7 @@ class TestWhatIsComputed:
         assert np.array_equal(y, base())
 
     def test_bytes_that_wait_are_bounded(self, monkeypatch):
-        monkeypatch.setattr("lazyarray.recording.LARGE", 8)
+        monkeypatch.setattr("lazyarray.recording_operands.LARGE", 8)
         monkeypatch.setattr(graph, "MOST_BYTES", 10 * 8 * N)
         results = []
         for i in range(30):
@@ -199,7 +199,7 @@ class TestWhatIsComputed:
             assert np.array_equal(result, (base() + i) * 2)
 
     def test_one_input_counts_once(self, monkeypatch):
-        monkeypatch.setattr("lazyarray.recording.LARGE", 8)
+        monkeypatch.setattr("lazyarray.recording_operands.LARGE", 8)
         monkeypatch.setattr(graph, "MOST_BYTES", 2 * 8 * N)
         x = lazyarray.asarray(base())
         y = x

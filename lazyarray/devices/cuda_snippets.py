@@ -1,10 +1,11 @@
-"""CUDA's text of one step: CuPy's own snippet for that ufunc and those dtypes, so that a fused result is the unfused one.
+"""CUDA's text of one step: CuPy's own snippet for that ufunc and those dtypes; so a fused result is the unfused one.
 
 What CUDA's compiler might contract across steps (a product and a sum into one fused multiply-add, which rounds once) is
 written with intrinsics that are never contracted, see `_EXACT`; within a step it may, as it does in CuPy's kernel.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,19 +62,90 @@ def type_of(dtype: np.dtype) -> str:
     return _TYPES[dtype.char]
 
 
+# Floor division and remainder of floats, as `adapters.ufunc` has them in a kernel of their own.
+_DIVIDE = """
+  const {T} a = in0, b = in1;
+  {T} m = fmod(a, b), q;
+  if (b == 0) {{ q = a / b; }} else {{
+    q = (a - m) / b;
+    if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m = lz_add(m, b); q = lz_sub(q, ({T})1); }} }}
+    else {{ m = copysign(({T})0, b); }}
+    if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
+  }}
+  out0 = {out}"""
+
+# Quotients of complex numbers: Smith's algorithm, as `adapters.ufunc` has it.
+_QUOTIENT = """
+  const {T} ar = in0.real(), ai = in0.imag(), br = in1.real(), bi = in1.imag();
+  {T} re, im;
+  if (fabs(br) >= fabs(bi)) {{
+    if (br == 0 && bi == 0) {{ re = ar / fabs(br); im = ai / fabs(br); }} else {{
+      const {T} ratio = bi / br;
+      const {T} scale = ({T})1 / (br + bi * ratio);
+      re = (ar + ai * ratio) * scale;
+      im = (ai - ar * ratio) * scale;
+    }}
+  }} else {{
+    const {T} ratio = br / bi;
+    const {T} scale = ({T})1 / (bi + br * ratio);
+    re = (ar * ratio + ai) * scale;
+    im = (ai * ratio - ar) * scale;
+  }}
+  out0 = out0_type(re, im)"""
+
+# C's shifts by as many bits as there are, or by fewer than none, are undefined; NumPy shifts everything out.
+_SHIFT = """
+  const bool beyond = in1 < 0 || (unsigned long long)in1 >= {bits};
+  out0 = beyond ? (out0_type)({rest}) : (out0_type)(in0 {by} in1)"""
+
+
+def _divide(step: Step, out: str) -> str | None:
+    if step.output.char == "e":
+        return _DIVIDE.format(T="float", out=out)
+    return _DIVIDE.format(T=type_of(step.output), out=out) if step.output.char in "fd" else None
+
+
+def _shift(step: Step, by: str) -> str:
+    rest = "in0 < 0 ? -1 : 0" if by == ">>" and step.output.kind == "i" else "0"
+    return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, by=by)
+
+
+#: Steps that are no ufuncs of CuPy's, or mean something else there: name -> what makes their text, or None.
+_OWN: dict[str, Callable[[Step], str | None]] = {
+    "astype": lambda step: "out0 = (out0_type)in0",
+    "where": lambda step: "out0 = in0 ? in1 : in2",
+    "real": lambda step: "out0 = in0.real()",
+    "imag": lambda step: "out0 = in0.imag()",
+    "value": lambda step: "out0 = in0",
+    "index": lambda step: "out0 = (out0_type)at",
+    "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
+    "own_floor_divide": lambda step: _divide(step, "q"),
+    "own_remainder": lambda step: _divide(step, "m"),
+    "own_divide": lambda step: _QUOTIENT.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_left_shift": lambda step: _shift(step, "<<"),
+    "own_right_shift": lambda step: _shift(step, ">>"),
+}
+
+
 def routine(ufunc: Any, inputs: tuple[np.dtype, ...], output: np.dtype) -> str | None:
     """CuPy's snippet for a ufunc's loop, or None if it has none for just these dtypes."""
     for op in ufunc._ops.ops:
         if op.in_types == inputs and op.out_types == (output,) and isinstance(op.routine, str):
             return op.routine
-    return None
+    if output.kind != "b" or inputs[0].kind not in "iu" or any(d != inputs[0] for d in inputs):
+        return None
+    # It compares all whole numbers as the widest ones, which changes nothing.
+    wide = (np.dtype(f"{inputs[0].kind}8"),) * len(inputs)
+    return None if wide == inputs else routine(ufunc, wide, output)
 
 
 def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
-    """What sets ``out0`` from ``in0``, ``in1`` ..., and the helpers it needs; None if CuPy has nothing for the step."""
-    if step.name == "astype":
-        return "out0 = (out0_type)in0", ""
-    ufunc = getattr(xp, step.name)
+    """What sets ``out0`` from ``in0``, ``in1`` ..., and the helpers it needs; None if there is no text for the step."""
+    own = _OWN.get(step.name)
+    if own is not None:
+        text = own(step)
+        return None if text is None else (text, "")
+    ufunc = xp._core.core._round_ufunc if step.name == "round" else getattr(xp, step.name)
     text = routine(ufunc, step.inputs, step.output)
     if text is None:
         return None

@@ -23,9 +23,11 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .program import Operand, Program, Step
+from .program import Operand, Program, Step, reformed
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..devices import Device
     from ..storage import Storage
 
@@ -45,7 +47,11 @@ _large: deque[weakref.ref[Node]] = deque()
 
 
 class Leaf:
-    """A device array that recorded work reads, and its storage, which knows the stream of its last write."""
+    """A device array that recorded work reads, and its storage, which knows the stream of its last write.
+
+    `mode` is "flat" if its elements lie in memory in the order of the result's, else "strided": it is broadcast to the
+    shape of the node that reads it.
+    """
 
     __slots__ = ("array", "storage", "mode")
 
@@ -56,17 +62,20 @@ class Leaf:
 class Node:
     """The result of one operator: `step` on `operands`, which are nodes, leaves and NumPy scalars.
 
-    It is dense, C-contiguous or (`fortran`) Fortran-contiguous.
+    It is dense, C-contiguous or (`fortran`) Fortran-contiguous. An operand that is a node is read in the order of its
+    elements in memory, whatever its shape; one of fewer elements is C-contiguous, and broadcast.
     """
 
-    __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "storage", "readers", "array",
-                 "stream", "passed", "__weakref__")
+    __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "size", "strided", "storage",
+                 "readers", "array", "stream", "passed", "__weakref__")
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
-                 steps: int, large: Any) -> None:
+                 steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
         self.device, self.step, self.operands, self.shape, self.fortran = device, step, operands, shape, fortran
         self.steps = steps      # with those of its operands, at most
         self.large = large      # storages of large inputs that it keeps alive
+        self.size = math.prod(shape) if size is None else size
+        self.strided = strided      # an operand is read along the axes of `shape`
         self.storage: weakref.ref[Storage] | None = None
         self.readers: Any = None
         self.array: Any = None  # once it is computed,
@@ -128,6 +137,7 @@ def _compute(node: Node) -> None:
     device = node.device
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
+    shape, fortran = form = _form(order)
     first = sources[0].array if sources else None
     with contextlib.nullcontext() if first is None else device.on(device.device_of(first)):
         stream = device.stream()
@@ -137,14 +147,17 @@ def _compute(node: Node) -> None:
         for source in sources:
             if type(source) is Leaf:
                 source.storage.join()
-        kernel = device.kernel(program, math.prod(node.shape))
+        kernel = device.kernel(program, node.size)
         if kernel is not None:
-            results = kernel(arguments, node.shape, node.fortran)
+            results = kernel(arguments, shape, fortran)
         else:
-            results = [_laid_out(device, array, node.fortran) for array in program.run(arguments)]
+            results = [_laid_out(device, array, shape, fortran, n.step.output)
+                       for array, n in zip(program.run(arguments, form, device.xp), outputs)]
         for other in crossed:
             device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     for n, array in zip(outputs, results):
+        if n.shape != shape or n.fortran != fortran:
+            array = reformed(array, n.shape, n.fortran)
         n.stream, n.array = stream, array
         storage = None if n.storage is None else n.storage()
         if storage is not None and storage.pending is n:
@@ -152,68 +165,129 @@ def _compute(node: Node) -> None:
         n.operands = n.large = ()
 
 
-def _laid_out(device: Device, array: Any, fortran: bool) -> Any:
-    """The array in the order that was promised for it."""
+def _laid_out(device: Device, array: Any, shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> Any:
+    """The array in the shape and the order that were promised for it."""
+    if not isinstance(array, device.array_type) or array.dtype != dtype:    # of numbers alone: a NumPy scalar
+        array = array.astype(dtype) if isinstance(array, device.array_type) else device.xp.full((), array, dtype)
+    if array.shape != shape:
+        array = device.xp.broadcast_to(array, shape)
     if device.contiguity(array)[fortran]:
         return array
     return device.xp.asfortranarray(array) if fortran else device.xp.ascontiguousarray(array)
 
 
 def _needed(node: Node) -> list[Node]:
-    """The nodes of one kernel that gives `node`, operands first. Operands of another form are computed before."""
-    shape, fortran = node.shape, node.fortran
-    order: list[Node] = []
-    seen = {id(node)}
-    # Not a recursive function: as a closure it would be a cycle, which keeps arrays until a garbage collection.
-    path = [(node, iter(node.operands))]
-    while path:
-        n, operands = path[-1]
-        for operand in operands:
-            if type(operand) is Node and operand.array is None and id(operand) not in seen:
-                if operand.shape == shape and operand.fortran == fortran:
-                    seen.add(id(operand))
-                    path.append((operand, iter(operand.operands)))
-                    break
-                operand.compute()
-        else:
-            order.append(n)
-            path.pop()
-    return order
+    """The nodes of one kernel that gives `node`, operands first. What can't be of that kernel is computed before."""
+    while True:
+        order: list[Node] = []
+        other = _visit(node, order, {node}, [(node.shape, node.fortran)] if node.strided else [])
+        if other is None:
+            return order
+        other.compute()
+
+
+def _visit(node: Node, order: list[Node], seen: set[Node], forms: list[Any]) -> Node | None:
+    """Append what `node` needs, and it, to `order`; returns a node that has to be computed before, if there is one.
+
+    One kernel walks inputs along the axes of one shape, that of `forms`.
+    """
+    for operand in node.operands:
+        if type(operand) is Node and operand.array is None and operand not in seen:
+            if operand.size != node.size:
+                return operand
+            if operand.strided:
+                form = operand.shape, operand.fortran
+                if not forms:
+                    forms.append(form)
+                elif forms[0] != form:
+                    return operand
+            seen.add(operand)
+            other = _visit(operand, order, seen, forms)
+            if other is not None:
+                return other
+    order.append(node)
+    return None
+
+
+def _form(order: list[Node]) -> tuple[tuple[int, ...], bool]:
+    """The shape that a kernel walks, and whether in Fortran order: that of the nodes that read along its axes."""
+    for n in order:
+        if n.strided:
+            return n.shape, n.fortran
+    return order[-1].shape, order[-1].fortran
+
+
+#: The programs of chains that were computed, by their form.
+_programs: dict[Any, Program] = {}
+_MOST_PROGRAMS = 4096
 
 
 def _program(order: list[Node], outputs: list[Node]) -> tuple[Program, list[Any], list[Leaf | Node]]:
     """The program of these nodes, its arguments, and where the arrays among them come from."""
     arguments: list[Any] = []
     sources: list[Leaf | Node] = []
-    inputs: list[Operand] = []
-    numbers: dict[int, int] = {}
-    within = {id(n) for n in order}
-    ndim = 0
+    numbers: dict[Any, int] = {}
+    # The form of the chain: each step, then for each operand the mode of a new input, or the number of what was met
+    # before: from 0 on for inputs, from -1 down for steps.
+    codes: list[Any] = []
+    ndim = position = 0
     for n in order:
+        codes.append(n.step)
         for operand in n.operands:
             kind = type(operand)
-            name = id(operand.array) if kind is Leaf else id(operand)
-            if name in within or name in numbers:
-                continue
-            numbers[name] = len(arguments)
             if kind is Leaf:
-                sources.append(operand)
-                arguments.append(operand.array)
-                inputs.append(Operand(operand.array.dtype, operand.mode))
-                if operand.mode == "strided":
-                    ndim = len(n.shape)
-            elif kind is Node:
-                sources.append(operand)
-                arguments.append(operand.array)
-                flat = operand.shape == n.shape and operand.fortran == n.fortran
-                inputs.append(Operand(operand.step.output, "flat" if flat else "strided"))
-                if not flat:
-                    ndim = len(n.shape)
+                array, mode = operand.array, operand.mode
+                name = id(array) if mode == "flat" else -id(array)
+                known = numbers.get(name)
+                if known is None:
+                    numbers[name] = len(arguments)
+                    sources.append(operand)
+                    arguments.append(array)
+                    known = mode
+                    if known != "flat":
+                        ndim = len(n.shape)
             else:
-                arguments.append(operand)
-                inputs.append(Operand(operand.dtype, "value"))
-    for position, n in enumerate(order):
-        numbers[id(n)] = len(arguments) + position
-    steps = tuple((n.step, tuple(numbers[id(o.array) if type(o) is Leaf else id(o)] for o in n.operands))
-                  for n in order)
-    return Program(tuple(inputs), steps, tuple(numbers[id(n)] for n in outputs), ndim), arguments, sources
+                known = numbers.get(id(operand))
+                if known is None:
+                    numbers[id(operand)] = len(arguments)
+                    if kind is Node:
+                        sources.append(operand)
+                        arguments.append(operand.array)
+                        known = "flat"
+                        if operand.size != n.size:
+                            ndim, known = len(n.shape), "strided"
+                    else:
+                        arguments.append(operand)
+                        known = "value"
+            codes.append(known)
+        position -= 1
+        numbers[id(n)] = position
+    key = (*codes, *[numbers[id(n)] for n in outputs], ndim)
+    program = _programs.get(key)
+    if program is None:
+        if len(_programs) >= _MOST_PROGRAMS:
+            _programs.clear()
+        program = _programs[key] = _spelt(codes, [numbers[id(n)] for n in outputs], ndim)
+    return program, arguments, sources
+
+
+def _spelt(codes: list[Any], outputs: list[int], ndim: int) -> Program:
+    """The program of a form."""
+    inputs: list[Operand] = []
+    steps: list[tuple[Step, list[int]]] = []
+    for code in codes:
+        if type(code) is Step:
+            steps.append((code, []))
+            continue
+        step, operands = steps[-1]
+        if type(code) is str:
+            inputs.append(Operand(step.inputs[len(operands)], code))
+            code = len(inputs) - 1
+        operands.append(code)
+    count = len(inputs)
+
+    def number(code: int) -> int:
+        return code if code >= 0 else count - 1 - code
+
+    return Program(tuple(inputs), tuple((step, tuple(map(number, operands))) for step, operands in steps),
+                   tuple(map(number, outputs)), ndim)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Operand", "Program", "Step", "step_of"]
+__all__ = ["Operand", "Program", "Step", "reformed", "step_of"]
 
 
 class Step:
@@ -15,7 +15,7 @@ class Step:
     Attributes
     ----------
     name : str
-        Of the device's ufunc.
+        Of the device's ufunc, or of our own text.
     function : callable
         Does the step alone, on device arrays.
     inputs : tuple of numpy.dtype
@@ -23,13 +23,17 @@ class Step:
     output : numpy.dtype
     scalar : type or None
         What makes an operand of the loop of a Python number.
+    indexed : bool
+        The step is also given the place of its element in memory order, counted from 0: as a last argument ``at``, a
+        ``long long``, in a kernel, and as an array of int64 by `function`.
     """
 
-    __slots__ = ("name", "function", "inputs", "output", "scalar")
+    __slots__ = ("name", "function", "inputs", "output", "scalar", "indexed")
 
     def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
-                 scalar: Any = None) -> None:
+                 scalar: Any = None, indexed: bool = False) -> None:
         self.name, self.function, self.inputs, self.output, self.scalar = name, function, inputs, output, scalar
+        self.indexed = indexed
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))}) -> {self.output}"
@@ -40,11 +44,11 @@ _made: dict[tuple[Any, ...], Step] = {}
 
 
 def step_of(name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
-            scalar: Any = None) -> Step:
+            scalar: Any = None, indexed: bool = False) -> Step:
     """The step with this name and these dtypes."""
     key = name, inputs, output, scalar
     found = _made.get(key)
-    return _made.setdefault(key, Step(name, function, inputs, output, scalar)) if found is None else found
+    return _made.setdefault(key, Step(name, function, inputs, output, scalar, indexed)) if found is None else found
 
 
 class Operand(NamedTuple):
@@ -54,7 +58,7 @@ class Operand(NamedTuple):
     mode: str
 
 
-class Program(NamedTuple):
+class Program:
     """Steps over one shape.
 
     Attributes
@@ -68,21 +72,60 @@ class Program(NamedTuple):
         Of the shape that strided inputs are walked in; 0 where there is none.
     """
 
-    inputs: tuple[Operand, ...]
-    steps: tuple[tuple[Step, tuple[int, ...]], ...]
-    outputs: tuple[int, ...]
-    ndim: int
+    __slots__ = ("inputs", "steps", "outputs", "ndim", "_hash")
 
-    def run(self, arguments: list[Any]) -> list[Any]:
-        """The outputs, one step after another with the device's own functions."""
+    def __init__(self, inputs: tuple[Operand, ...], steps: tuple[tuple[Step, tuple[int, ...]], ...],
+                 outputs: tuple[int, ...], ndim: int) -> None:
+        self.inputs, self.steps, self.outputs, self.ndim = inputs, steps, outputs, ndim
+        self._hash = hash((inputs, steps, outputs, ndim))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Program and self.steps == other.steps and self.inputs == other.inputs
+            and self.outputs == other.outputs and self.ndim == other.ndim)
+
+    def run(self, arguments: list[Any], form: tuple[tuple[int, ...], bool] | None = None, xp: Any = None) -> list[Any]:
+        """The outputs, one step after another with the device's own functions.
+
+        `form`: (shape, whether in Fortran order) that "flat" arguments are seen in, and places are counted in.
+        """
         last = {}
         for position, (_, operands) in enumerate(self.steps):
             for operand in operands:
                 last[operand] = position
         values = list(arguments)
+        if form is not None:
+            values = [reformed(value, *form) if operand.mode == "flat" else value
+                      for value, operand in zip(values, self.inputs)]
+        at = None
         for position, (step, operands) in enumerate(self.steps):
-            values.append(step.function(*[values[i] for i in operands]))
+            taken = [values[i] for i in operands]
+            if step.indexed:
+                if at is None:
+                    at = _places(xp, *form)     # type: ignore[misc]
+                taken.append(at)
+            values.append(step.function(*taken))
+            del taken
             for operand in operands:    # memory of what nobody needs any more serves the next steps
                 if last[operand] == position and operand not in self.outputs:
                     values[operand] = None
         return [values[i] for i in self.outputs]
+
+
+def reformed(array: Any, shape: tuple[int, ...], fortran: bool) -> Any:
+    """A dense device array, seen in another shape, or in Fortran order, with its elements in memory where they are."""
+    if array.shape == shape and (array._f_contiguous if fortran else array._c_contiguous):
+        return array
+    flat = (array if array._c_contiguous else array.T).reshape(-1)
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def _places(xp: Any, shape: tuple[int, ...], fortran: bool) -> Any:
+    """The place of each element in memory."""
+    n = 1
+    for length in shape:
+        n *= length
+    return reformed(xp.arange(n, dtype=np.dtype(np.int64)), shape, fortran)

@@ -1,0 +1,317 @@
+"""What recorded work reads: the operands of a call as nodes, leaves and numbers, and the order of its result.
+
+A lazy array that is computed already is a leaf if nobody but us can change its bytes: a whole array or any view. One
+that isn't is its node, if it is the whole of that in any shape or order; other views have it computed.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import layouts, views, wrap
+from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
+from .fusion.program import Step, step_of
+from .loans import all_ended
+
+__all__ = ["Operands", "broadcast"]
+
+
+class Operands:
+    """The operands of one call, gathered one after the other.
+
+    Attributes
+    ----------
+    kinds : list
+        The dtype of each, or the type of a Python number.
+    items : list
+        Of nodes, leaves and numbers.
+    outlines : list
+        Of the arrays among them, for their shapes and strides; None for numbers.
+    """
+
+    __slots__ = ("device", "kinds", "items", "outlines", "sources", "steps", "large", "nodes", "size",
+                 "result")
+
+    def __init__(self) -> None:
+        self.device: Any = None
+        self.kinds: list[Any] = []
+        self.items: list[Any] = []
+        self.outlines: list[Any] = []
+        self.sources: list[Any] = []
+        self.steps = 0
+        self.large: tuple[Any, ...] = ()
+        self.nodes: list[Node] = []     # new ones
+        self.size = 0
+        self.result: Any = None
+
+    def add(self, x: Any) -> bool:
+        """Take one more operand; False if it is none for recorded work."""
+        kind = type(x)
+        if kind is wrap._array_type:
+            return self._add_array(x)
+        if kind is wrap._scalar_type:
+            if x._self_value is not None:
+                return self._add_number(x._self_value, x._self_value.dtype)
+            storage, array = x._self_storage, x._self_array
+            if array is None or not storage.quiet:
+                return False
+            self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
+            self.device = storage.device
+            return True
+        if isinstance(x, np.generic):
+            return self._add_number(x, x.dtype)
+        return kind in _python_numbers and self._add_number(x, kind)
+
+    def _add_number(self, x: Any, kind: Any) -> bool:
+        self._append(kind, x, None, None)
+        return True
+
+    def _append(self, kind: Any, item: Any, outline: Any, source: Any) -> None:
+        self.kinds.append(kind)
+        self.items.append(item)
+        self.outlines.append(outline)
+        self.sources.append(source)
+
+    def _add_array(self, x: Any) -> bool:
+        storage = x._self_storage
+        node = storage.pending
+        if node is not None:
+            outline = x._self_outline
+            found = (node, outline) if outline is storage._root_view else seen_in(node, outline)
+            if found is not None:
+                if found[0] is not node:
+                    self.nodes.append(found[0])
+                self._add_node(*found, x)
+                return True
+            node.compute()
+        found = leaf_of(x)
+        if found is None:
+            return False
+        self._append(found.array.dtype, found, found.array, x)
+        self._count(found)
+        self.device = storage.device
+        return True
+
+    def _count(self, leaf: Leaf) -> None:
+        if leaf.array.nbytes >= LARGE:
+            self.large = (*self.large, leaf.storage)
+
+    def _add_node(self, node: Node, outline: Any, x: Any) -> None:
+        self._append(node.step.output, node, outline, x)
+        self.steps += node.steps
+        if node.large:
+            self.large = (*self.large, *node.large)
+        self.device = node.device
+
+    def computed(self, position: int) -> bool:
+        """Have the operand at this place computed, and take it as a leaf; False if it is none."""
+        x, item = self.sources[position], self.items[position]
+        node = x._self_storage.pending
+        if node is not None:
+            node.compute()
+        leaf = leaf_of(x)
+        if leaf is None:
+            return False
+        self.items[position], self.outlines[position] = leaf, leaf.array
+        self.steps -= item.steps
+        self._count(leaf)
+        return True
+
+    def keep(self, count: int) -> None:
+        """Leave out operands behind the first ones."""
+        del self.kinds[count:], self.items[count:], self.outlines[count:], self.sources[count:]
+
+    # -- the result ----------------------------------------------------------------------------
+
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape of the result, None if there is none."""
+        found: tuple[int, ...] | None = None
+        for outline in self.outlines:
+            if outline is not None:
+                if found is None:
+                    found = outline.shape
+                elif found != outline.shape:
+                    found = broadcast(found, outline.shape)
+                    if found is None:
+                        return None
+        return found
+
+    def form(self, shape: tuple[int, ...], order: tuple[int, ...] | str | None = "K") -> Form | None:
+        """The memory order of a result of this shape, NumPy's "K"; None if an operand can't be read.
+
+        Settles how each array is read. In an order that is neither C's nor Fortran's, the node has its axes in that
+        order, and so has each leaf.
+        """
+        if order == "K":
+            given = [o for o in self.outlines if o is not None]
+            order = None if all(map(_in_order, given)) else _order_of(given)
+        if order is None:
+            form = Form(shape, False, None)
+        elif order == tuple(range(len(shape) - 1, -1, -1)):
+            form = Form(shape, True, None)
+        else:
+            form = Form(tuple(shape[i] for i in order), False, order)   # type: ignore[arg-type, misc]
+        for position, outline in enumerate(self.outlines):
+            if outline is not None and not self._settled(position, outline, shape, order):  # type: ignore[arg-type]
+                return None
+            item = self.items[position]
+            if form.order is not None and type(item) is Leaf:
+                item.array = layouts.along(item.array, form.order)
+        return form
+
+    def _settled(self, position: int, outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
+        item = self.items[position]
+        flat = _is_flat(outline, shape, order)
+        if type(item) is Node:
+            if flat or order is None and not item.fortran and item.shape == outline.shape != shape and (
+                    outline.flags.c_contiguous):
+                return True
+            if not self.computed(position):
+                return False
+            item = self.items[position]
+            flat = _is_flat(self.outlines[position], shape, order)
+        item.mode = "flat" if flat else "strided"
+        return True
+
+    def settle(self, casts: tuple[Step | None, ...] | None, scalars: tuple[Any, ...], itemsize: int, least: int,
+               order: tuple[int, ...] | str | None = "K", more: int = 1) -> bool:
+        """Make everything ready for `made`: the numbers, the order of the result, and the casts.
+
+        False if the result is smaller than `least` bytes, or must be left to the general way.
+        """
+        shape = self.shape()
+        if not shape or 0 in shape or math.prod(shape) * itemsize < least:
+            return False
+        self.size = math.prod(shape)
+        items = self.items
+        for position, outline in enumerate(self.outlines):
+            if outline is None:
+                try:
+                    items[position] = scalars[position](items[position])
+                except OverflowError:       # beyond the dtype: compared by value, or refused
+                    return False
+        self.steps += more + (len(casts) if casts else 0)
+        if self.steps > MOST_STEPS:
+            longest = max((i for i, o in enumerate(items) if type(o) is Node), key=lambda i: items[i].steps)
+            if not self.computed(longest):
+                return False
+        form = self.form(shape, order)
+        if form is None:
+            return False
+        self.result = form
+        for position, cast in enumerate(casts or ()):
+            if cast is not None and self.outlines[position] is not None:
+                items[position] = self.made(cast, (items[position],))
+        return True
+
+    def made(self, step: Step, items: tuple[Any, ...]) -> Node:
+        """A node of the result's form."""
+        form, size = self.result, self.size
+        node = Node(self.device, step, items, form.shape, form.fortran, self.steps,
+                    frozenset(self.large) if self.large else (), any(_is_strided(item, size) for item in items), size)
+        self.nodes.append(node)
+        return node
+
+
+class Form(NamedTuple):
+    """How a result lies in memory: the shape of its node, whether that is in Fortran order, and the order of axes."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    order: tuple[int, ...] | None
+
+
+def _is_strided(item: Any, size: int) -> bool:
+    return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
+
+
+_python_numbers = frozenset({int, float, complex, bool})
+
+
+def leaf_of(x: Any) -> Leaf | None:
+    """The leaf of a lazy array whose bytes are there, or None if somebody else may change them."""
+    storage = x._self_storage
+    if not storage.quiet or storage.foreign or storage.loans and not all_ended(storage):
+        return None
+    array = x._self_array
+    if array is None:
+        outline = x._self_outline
+        array = storage.root if outline is storage._root_view and storage.root is not None else (
+            storage.device_view(wrap.outline_of(x)))
+        x._self_array = array
+    return Leaf(array, storage, "flat")
+
+
+def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
+    """(node, outline) of a view of recorded work: of the whole of it in some order, or of a part of its numbers."""
+    dtype = node.step.output
+    if outline.size != node.size:
+        return None
+    if outline.dtype == dtype:
+        return (node, outline) if views.is_dense_array(outline) else None
+    if dtype.kind != "c" or outline.dtype != np.dtype(dtype.char.lower()):
+        return None
+    offset = views.offset_of(outline)
+    whole = views.outline(outline.shape, dtype, outline.strides)
+    if not views.is_dense_array(whole):
+        return None
+    step = _part(dtype, "imag" if offset else "real")
+    part = Node(node.device, step, (node,), node.shape, node.fortran, node.steps + 1, node.large, False, node.size)
+    return part, whole
+
+
+def _part(dtype: np.dtype, name: str) -> Step:
+    return step_of(name, lambda array: getattr(array, name).copy(), (dtype,), np.dtype(dtype.char.lower()))
+
+
+def _in_order(outline: Any) -> bool:
+    return outline.ndim < 2 or outline.flags.c_contiguous
+
+
+_orders: dict[Any, tuple[int, ...] | None] = {}
+
+
+def _order_of(outlines: list[Any]) -> tuple[int, ...] | None:
+    """`layouts.order_of`, remembered."""
+    key = tuple((o.shape, o.strides) for o in outlines)
+    found = _orders.get(key, key)
+    if found is key:
+        if len(_orders) >= 4096:
+            _orders.clear()
+        found = _orders[key] = layouts.order_of(outlines)
+    return found    # type: ignore[return-value]
+
+
+def _is_flat(outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
+    """Whether the elements of an operand lie in memory as those of a dense result in this order."""
+    flags = outline.flags
+    if outline.shape != shape:
+        return order is None and flags.c_contiguous and outline.size == math.prod(shape)
+    if order is None:
+        return flags.c_contiguous
+    if order == tuple(range(len(shape) - 1, -1, -1)):
+        return flags.f_contiguous
+    expected = outline.itemsize
+    for axis in reversed(order):
+        if shape[axis] != 1:
+            if outline.strides[axis] != expected:
+                return False
+            expected *= shape[axis]
+    return True
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape that both broadcast to, or None if there is none."""
+    if len(a) < len(b):
+        a, b = b, a
+    shape = list(a)
+    for i in range(1, len(b) + 1):
+        n, m = a[-i], b[-i]
+        if n != m:
+            if n == 1:
+                shape[-i] = m
+            elif m != 1:
+                return None
+    return tuple(shape)

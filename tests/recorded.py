@@ -1,0 +1,53 @@
+"""What the tests of recorded work have in common."""
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+import lazyarray
+from lazyarray.fusion import graph
+
+
+def pending(x):
+    return x._self_storage.state == "pending"
+
+
+def base(shape=(24,), dtype=float):
+    return np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
+
+
+@contextlib.contextmanager
+def kernels():
+    """The programs that are computed within: a list that fills."""
+    found, make = [], graph._program
+
+    def noted(order, outputs):
+        made = make(order, outputs)
+        found.append(made[0])
+        return made
+
+    graph._program = noted
+    try:
+        yield found
+    finally:
+        graph._program = make
+
+
+def same(lazy, plain):
+    """Whether a lazy array is what NumPy has: values, dtype, shape and memory order."""
+    assert (lazy.dtype, lazy.shape) == (plain.dtype, plain.shape)
+    assert lazy.strides == plain.strides
+    np.testing.assert_array_equal(np.asarray(lazy), plain)
+    return True
+
+
+def computed(*arrays):
+    for array in arrays:
+        np.asarray(array)
+    return arrays
+
+
+def lazies(*arrays):
+    """Lazy arrays of host arrays, on the device, with their memory order."""
+    return [lazyarray.asarray(array) for array in arrays]

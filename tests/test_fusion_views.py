@@ -1,0 +1,158 @@
+"""Views among the operands of recorded work: they are read where they lie."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from recorded import base, kernels, lazies, pending, same
+
+import lazyarray
+
+SHAPE = (4, 6)
+VIEWS = {
+    "transposed": lambda x: x.T, "inner": lambda x: x[1:-1, 2:], "stepped": lambda x: x[::2, ::3],
+    "reversed": lambda x: x[::-1, ::-1], "a row": lambda x: x[1], "a column": lambda x: x[:, 2],
+    "new axis": lambda x: x[None, :], "broadcast": lambda x: np.broadcast_to(x[0], SHAPE),
+    "raveled": lambda x: x.ravel(), "reshaped": lambda x: x.reshape(8, 3),
+    "swapped": lambda x: x.reshape(2, 2, 6).transpose(1, 0, 2),
+    "three": lambda x: x.reshape(2, 2, 6).transpose(2, 0, 1), "diagonal": lambda x: np.diagonal(x),
+    "squeezed": lambda x: x[:, :1].squeeze(), "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, 1),
+    "one": lambda x: x[1:2, 2:3], "whole": lambda x: x[...], "flat slice": lambda x: x.reshape(-1)[3:11],
+}
+
+
+@pytest.mark.parametrize("made", ["computed", "pending"])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+class TestEachView:
+    def test_alone(self, view, made):
+        x, = lazies(base(SHAPE))
+        plain = base(SHAPE)
+        if made == "pending":
+            x, plain = x + 1, plain + 1
+        with lazyarray.no_transfers():
+            y = view(x) * 2 - 1
+        assert pending(y)
+        assert same(y, view(plain) * 2 - 1)
+
+    def test_with_another(self, view, made):
+        plain = base(SHAPE)
+        for other in VIEWS.values():
+            x, = lazies(plain)
+            y = x + 1 if made == "pending" else x
+            try:
+                expected = view(plain + (made == "pending")) - other(plain) * 3
+            except ValueError:
+                with pytest.raises(ValueError):
+                    view(y) - other(x) * 3
+                continue
+            found = view(y) - other(x) * 3
+            assert pending(found) or not expected.ndim
+            assert same(found, expected)
+
+    def test_the_array_is_overwritten_after(self, view, made):
+        for write in (lambda x: x.fill(0), lambda x: x[1].fill(-1), lambda x: np.asarray(x).fill(7)):
+            x, = lazies(base(SHAPE))
+            plain = base(SHAPE)
+            if made == "pending":
+                x, plain = x + 1, plain + 1
+            y = view(x) * 2
+            expected = view(plain) * 2
+            write(x), write(plain)
+            z = view(x) * 2
+            assert same(y, expected)
+            assert same(z, view(plain) * 2)
+            assert same(x, plain)
+
+    def test_the_view_is_overwritten_after(self, view, made):
+        x, = lazies(base(SHAPE))
+        plain = base(SHAPE)
+        if made == "pending":
+            x, plain = x + 1, plain + 1
+        y, whole, part = x * 2, plain * 2, view(x)
+        if part.flags.writeable:
+            part[...] = 5
+            view(plain)[...] = 5
+        assert same(y, whole)
+        assert same(x, plain)
+
+
+def test_a_stencil_is_one_kernel():
+    u, plain = lazies(base((6, 7)))[0], base((6, 7))
+
+    def step(u):
+        return (u[1:-1, 2:] + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1] - 4 * u[1:-1, 1:-1]) * 0.1
+
+    with kernels() as found:
+        change = step(u)
+        assert pending(change)
+        u[1:-1, 1:-1] += change
+    expected = plain.copy()
+    expected[1:-1, 1:-1] += step(plain)
+    assert same(u, expected)
+    assert len(found) == 1 and len(found[0].steps) == 6 and len(found[0].outputs) == 1
+
+
+@pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x.reshape(8, 3), lambda x: x[None], np.ravel,
+                                  lambda x: x[...]])
+def test_the_whole_of_what_waits_goes_on_waiting(view):
+    with kernels() as found:
+        y = view(lazies(base(SHAPE))[0] + 1) * 2
+        z = view(y) - 1
+        assert not found and pending(y)
+        del y
+        assert same(z, view(view(base(SHAPE) + 1) * 2) - 1)
+    assert [(len(p.steps), len(p.outputs), p.ndim) for p in found] == [(3, 1, 0)]
+
+
+def test_a_view_of_what_waits_and_the_array_itself():
+    x = lazies(base(SHAPE))[0] + 1
+    t = x.T
+    y = t * 2
+    x += 1
+    assert same(t, (base(SHAPE) + 2).T) and same(y, (base(SHAPE) + 1).T * 2)
+    z = x.T + x.T
+    x[0] = 0
+    assert same(z, (base(SHAPE) + 2).T * 2)
+
+
+def test_two_orders_in_one_chain():
+    c, f = lazies(base((5, 5)), np.asfortranarray(base((5, 5)) * 2))
+    plain_c, plain_f = base((5, 5)), np.asfortranarray(base((5, 5)) * 2)
+    found = ((c + f) * (f - c.T) + (c * 2).T) * (f + 1)
+    assert same(found, ((plain_c + plain_f) * (plain_f - plain_c.T) + (plain_c * 2).T) * (plain_f + 1))
+
+
+def test_results_take_the_order_of_their_operands():
+    plain = base((2, 3, 4))
+    for axes in itertools.permutations(range(3)):
+        for other in (lambda x: 2, lambda x: x, lambda x: x[:1], lambda x: x[0, 0], lambda x: x[::-1]):
+            turned = plain.transpose(axes)
+            x = lazies(plain)[0].transpose(axes)
+            assert same((x + other(x)) * other(x), (turned + other(turned)) * other(turned))
+            x = (lazies(plain)[0] * 1).transpose(axes)
+            assert same((x + other(x)) * other(x), (turned + other(turned)) * other(turned))
+
+
+def test_parts_of_complex_numbers_that_wait():
+    plain = base(SHAPE) * (1 + 2j)
+    x, = lazies(plain)
+    with kernels() as found:
+        y = (x * 1j)
+        size = y.real * y.real + y.imag * y.imag
+        assert pending(size)
+        del y
+        assert same(size, (plain * 1j).real ** 2 + (plain * 1j).imag ** 2)
+    assert [(len(p.steps), len(p.outputs)) for p in found] == [(8, 1)]
+    y = x * 1j
+    part = y.T.imag + 1
+    y.imag = 0
+    assert same(part, (plain * 1j).T.imag + 1)
+    assert np.array_equal(y, (plain * 1j).real)
+
+
+def test_a_view_of_another_dtype_is_no_part():
+    x = lazies(base(SHAPE, "f4"))[0] * 1
+    assert same(x.view("i4") + 1, base(SHAPE, "f4").view("i4") + 1)
+    x = lazies(base(SHAPE, "f8"))[0] * 1
+    assert same(x.view("f4") + 1, base(SHAPE, "f8").view("f4") + 1)
