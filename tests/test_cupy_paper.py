@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 DENSE = RNG.random((30, 40)) * (RNG.random((30, 40)) > 0.8)
 
 
-@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "csc_array", "bsr_array"])
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "csc_array", "bsr_array", "coo_array", "coo_matrix"])
 @pytest.mark.parametrize("shape", [(40,), (40, 3)])
 def test_scipys_sparse_matrix_times_a_lazy_array_fetches_it_once(kind, shape):
     sparse = pytest.importorskip("scipy.sparse")

@@ -29,6 +29,7 @@ REGISTRATIONS: dict[str, str] = {
     "pandas": "lazyarray.integrations.pandas",
     "polars": "lazyarray.integrations.polars",
     "pyarrow": "lazyarray.integrations.pyarrow",
+    "scipy.sparse": "lazyarray.integrations.scipy_sparse",
     "sympy": "lazyarray.integrations.sympy",
     "torch": "lazyarray.integrations.torch",
     "torch.utils.data": "lazyarray.integrations.torch",
