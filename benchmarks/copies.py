@@ -38,6 +38,36 @@ def page_locked(cupy, nbytes: int = 256 * MB) -> tuple[float, float]:
     return nbytes / down / 1e9, nbytes / up / 1e9
 
 
+SHAPE = (8192, 8192)
+VIEWS = {
+    "the left half of each row": lambda a: a[:, :a.shape[1] // 2],
+    "every other row": lambda a: a[::2],
+    "every other column": lambda a: a[:, ::2],
+    "a transposed array": lambda a: a.T,
+    "every 64th element of a row": lambda a: a[:, ::64],
+}
+
+
+def figures_of_views(note) -> None:
+    """Views of an array of 256 MiB, against a contiguous array of as many bytes."""
+    source = lazyarray.asarray(np.ones(SHAPE, np.float32))
+    rates: dict = {}
+    for name, view in VIEWS.items():
+        def fresh(view=view, contiguous=False):
+            x = source + 1
+            wrap.device_of(x)
+            x = view(x).copy("C") if contiguous else view(x)
+            wrap.device_of(x)
+            return x
+
+        nbytes = view(np.empty(SHAPE, np.float32)).nbytes
+        if nbytes not in rates:
+            rates[nbytes] = nbytes / seconds(np.asarray, lambda fresh=fresh: fresh(contiguous=True)) / 1e9
+        rate = nbytes / seconds(np.asarray, fresh) / 1e9
+        note(f"np.asarray of {name}", rate, "GB/s")
+        note(f"np.asarray of {name}, of the contiguous rate of its bytes", rate / rates[nbytes], "times", 0.5)
+
+
 def figures() -> list[dict]:
     """The figures, as in `calls.figures`; the device must be CUDA."""
     cupy = lazyarray.device().xp
@@ -73,6 +103,7 @@ def figures() -> list[dict]:
         rate = nbytes / seconds(lambda _, x=x: wrap.device_of(x), lambda alias=alias: alias.fill(2)) / 1e9
         note(f"a written mirror to the device, {name}, of the page-locked rate", rate / up, "times", 0.9)
         del source, other, host, x, alias
+    figures_of_views(note)
     small = [lazyarray.asarray(np.ones(256, np.float32)) for _ in range(2000)]
     others = [cupy.ones(256, cupy.float32) for _ in range(2000)]
     ours = seconds(lambda arrays: [np.asarray(a) for a in arrays], lambda: [wrap.view_of(a, a[:]._self_outline).copy()

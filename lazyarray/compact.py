@@ -45,7 +45,7 @@ class Compacts:
         key = (view.shape, view.strides, view.dtype, views.offset_of(view))
         array = self.arrays.get(key)
         if array is None:
-            array = self.arrays[key] = transfer.to_host(self.storage.device, source, why)
+            array = self.arrays[key] = transfer.to_host(self.storage.device, source, why, pooled=True)
             array.flags.writeable = False
         return array
 
@@ -62,5 +62,5 @@ class Compacts:
             array = self.arrays[key]
             source = self.storage.device_view(view)
             array.flags.writeable = True
-            array[...] = transfer.to_host(self.storage.device, source, "an alias is held")
+            array[...] = transfer.to_host(self.storage.device, source, "an alias is held", pooled=True)
             array.flags.writeable = False

@@ -4,6 +4,7 @@ The caller holds the storage's lock.
 """
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +12,15 @@ import numpy as np
 from . import compact, loans, transfer, views
 from .mirror import PAGES_FROM, Mirror
 from .options import current as current_options
-from .ranges import Ranges
+from .ranges import Ranges, runs_of
 from .trace import begin, end
 
 if TYPE_CHECKING:
     from .storage import Storage
+
+#: So many runs of bytes are copied with the gaps between them, if they are at most so many times their bytes: to keep
+#: account of each run, to gather them on the device and to scatter them on the host takes far longer than the copy.
+MANY, FEW_GAPS = 1 << 14, 4
 
 _u8 = np.dtype(np.uint8)
 
@@ -62,7 +67,7 @@ def settle(storage: Storage, view: np.ndarray, why: str) -> None:
     if mirror.full:
         return
     offset = storage._offset(view)
-    missing = Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
+    missing = _missing(mirror, view, offset)
     if missing:
         if storage.ahead and len(missing) > 1:
             storage._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
@@ -70,6 +75,17 @@ def settle(storage: Storage, view: np.ndarray, why: str) -> None:
         with storage.place():
             storage.join()
             transfer.download(storage.device, storage.block, mirror, missing, view, offset, why)
+
+
+def _missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
+    """The bytes of a view that the mirror lacks, with the gaps between them where they are fine and free."""
+    if view.size >= MANY and not view.flags.forc:
+        span = Ranges.span(*views.extent(view))
+        if span.nbytes <= FEW_GAPS * view.nbytes and not mirror.valid & span:
+            _, _, levels = runs_of(view.shape, view.strides, view.itemsize, offset)
+            if math.prod(n for _, n in levels) >= MANY:
+                return span
+    return Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
 
 
 def refresh(storage: Storage, changed: Ranges) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["Ranges"]
+__all__ = ["Ranges", "runs_of"]
 
 
 class Ranges:
@@ -77,34 +77,9 @@ class Ranges:
         >>> list(Ranges.of_view((2, 3), (100, -8), 8, 16))
         [(0, 24), (100, 124)]
         """
-        axes = []
-        for n, stride in zip(shape, strides):
-            if n == 0:
-                return EMPTY
-            if n > 1 and stride:
-                if stride < 0:
-                    offset += (n - 1) * stride
-                    stride = -stride
-                axes.append((stride, n))
-        if not itemsize:
+        if not itemsize or 0 in shape:
             return EMPTY
-        if len(axes) > 1:
-            axes.sort()
-        # From the smallest stride up: an axis that leaves no gap makes the run longer, one whose
-        # stride continues the axis below it makes that axis longer; what is left is `outer`.
-        run = itemsize
-        outer: list[tuple[int, int]] = []
-        for stride, n in axes:
-            if not outer:
-                if stride <= run:
-                    run += (n - 1) * stride
-                    continue
-            else:
-                step, count = outer[-1]
-                if stride % step == 0 and stride // step <= count:
-                    outer[-1] = step, count + (n - 1) * (stride // step)
-                    continue
-            outer.append((stride, n))
+        offset, run, outer = runs_of(shape, strides, itemsize, offset)
         if limit is not None:
             run = _fill_gaps(outer, run, limit)
         if not outer:
@@ -288,6 +263,44 @@ class Ranges:
 
 
 EMPTY = Ranges.EMPTY = Ranges(0, 0)
+
+
+def runs_of(shape: Sequence[int], strides: Sequence[int], itemsize: int,
+            offset: int) -> tuple[int, int, list[tuple[int, int]]]:
+    """A strided view that has elements as runs of bytes: where the first begins, how long they are, how they repeat.
+
+    The last is (stride, count) of each level of repetition, the smallest stride first, none of them negative.
+
+    Examples
+    --------
+    >>> runs_of((2, 3, 4), (100, -8, 2), 2, 16)
+    (0, 24, [(100, 2)])
+    """
+    axes = []
+    for n, stride in zip(shape, strides):
+        if n > 1 and stride:
+            if stride < 0:
+                offset += (n - 1) * stride
+                stride = -stride
+            axes.append((stride, n))
+    if len(axes) > 1:
+        axes.sort()
+    # From the smallest stride up: an axis that leaves no gap makes the run longer, one whose
+    # stride continues the axis below it makes that axis longer; what is left is `outer`.
+    run = itemsize
+    outer: list[tuple[int, int]] = []
+    for stride, n in axes:
+        if not outer:
+            if stride <= run:
+                run += (n - 1) * stride
+                continue
+        else:
+            step, count = outer[-1]
+            if stride % step == 0 and stride // step <= count:
+                outer[-1] = step, count + (n - 1) * (stride // step)
+                continue
+        outer.append((stride, n))
+    return offset, run, outer
 
 
 def _arrays(ranges: Ranges) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ it with empty arrays.
 """
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from . import views
-from .ranges import Ranges
+from .mirror_memory import HUGE_FROM, mapped
+from .ranges import Ranges, runs_of
 from .trace import begin, end
 
 if TYPE_CHECKING:
@@ -67,13 +69,13 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
     return result
 
 
-def to_host(device: Device, array: Any, why: str, kind: str = "materialise") -> np.ndarray:
+def to_host(device: Device, array: Any, why: str, kind: str = "materialise", pooled: bool = False) -> np.ndarray:
     """A new C-contiguous host array with the values of a device array.
 
-    `kind` is "synchronise" where the program only waits for a flag or a count.
+    `kind` is "synchronise" where the program only waits for a flag or a count. `pooled`: its memory is not its own.
     """
     token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
-    result = np.empty(array.shape, array.dtype)
+    result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
     if array.size:
         device.download(device.contiguous(array), result)
     if token is not None:
@@ -89,7 +91,7 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
         end(token)
 
 
-#: More pieces than this are gathered on the device and copied as one.
+#: More pieces than this are copied by rows, or gathered on the device and copied as one.
 _MOST_PIECES = 16
 
 
@@ -99,19 +101,30 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
 
     Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it.
     """
-    gather = len(ranges) > _MOST_PIECES
-    nbytes = view.nbytes if gather else ranges.nbytes
+    in_pieces = len(ranges) <= _MOST_PIECES
+    nbytes = ranges.nbytes if in_pieces else view.nbytes
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
-    if gather:
+    if not in_pieces:
         ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     with mirror.filling(ranges) as target:
-        if gather:
-            packed = np.empty(view.shape, view.dtype)
+        if in_pieces:
+            for start, stop in ranges:
+                device.download(device.view(block, (stop - start,), _u8, (1,), start), target[start:stop])
+        elif not device.download_rows(block, target, *runs_of(view.shape, view.strides, view.itemsize, offset)):
+            packed = host_empty(view.shape, view.dtype)
             source = device.view(block, view.shape, view.dtype, view.strides, offset)
             device.download(device.contiguous(source), packed)
             np.ndarray(view.shape, view.dtype, target, offset, view.strides)[...] = packed
-        else:
-            for start, stop in ranges:
-                device.download(device.view(block, (stop - start,), _u8, (1,), start), target[start:stop])
     if token is not None:
         end(token)
+
+
+def host_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """New host memory for a copy from the device: from the pool, whose copies are quick, if it is large."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < HUGE_FROM:
+        return np.empty(shape, dtype)
+    try:
+        return np.ndarray(shape, dtype, mapped(nbytes)[0])
+    except OSError:     # no more mappings; if it is memory that lacks, NumPy says so
+        return np.empty(shape, dtype)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.devices import cuda_copies
+from lazyarray.devices import cuda_copies, cuda_strided
 from lazyarray.devices.cuda_copies import BOUNCED, PIECE, STAGED_FROM, Copies
+from lazyarray.devices.cuda_strided import download_rows
+from lazyarray.ranges import runs_of
 
 KB, MB = 1 << 10, 1 << 20
 SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STAGED_FROM + 12345, PIECE + 7]
@@ -46,9 +48,13 @@ class Pointer:
 class Stream:
     """Work is done when it is waited for, so that a missing wait shows."""
 
+    ptr = 0
+
     def __init__(self, runtime=None):
         self.queue, self.staged = [], []
         self.runtime = runtime
+        if runtime is not None:
+            runtime.stream = self
 
     def check(self, address, nbytes):
         """Whether a copy lies in locked memory; it lies in one piece of it, or in none."""
@@ -89,6 +95,17 @@ class Runtime:
             raise Refused("no more")
         assert start not in self.locked
         self.locked[start] = size
+
+    def memcpyAsync(self, target, source, nbytes, kind, stream):
+        assert kind == 2
+        self.stream.check(target, nbytes)
+        self.stream.queue.append((target, source, nbytes))
+
+    def memcpy2DAsync(self, target, pitch, source, source_pitch, width, height, kind, stream):
+        assert kind == 2 and width <= pitch == source_pitch
+        assert self.stream.check(target, pitch * height), "a driver may look at the gap after the last row too"
+        for row in range(height):
+            self.stream.queue.append((target + row * pitch, source + row * pitch, width))
 
     def hostUnregister(self, start):
         del self.locked[start]
@@ -245,6 +262,46 @@ class TestRegions:
         assert cuda.copies._find(one.ctypes.data + 1, one.ctypes.data + PIECE) is not None
 
 
+@pytest.mark.parametrize(("shape", "strides", "offset"), [
+    ((3000, 20 * KB), (40 * KB, 1), 0),                     # half of each row; rows cross from piece to piece
+    ((3000, 20 * KB), (40 * KB, 1), 13 * KB + 7),
+    ((50, 100, 900), (MB, 4 * KB, 1), 100),                 # planes
+    ((2, 3, 40, 2000), (60 * MB, 10 * MB, 3000, 1), 5),
+    ((2000, 50000), (50001, 1), 0),                         # nearly all of it
+])
+def test_rows_go_straight_into_locked_memory(cuda, shape, strides, offset):
+    nbytes = 4 * PIECE + 12345
+    array, stream = fresh(nbytes), Stream(cuda.runtime)
+    source = np.resize(values(MB + 13), nbytes)
+    region = cuda.copies.region(array.ctypes.data, nbytes)
+    first, run, levels = runs_of(shape, strides, 1, offset)
+    assert download_rows(cuda.copies, source.ctypes.data, array.ctypes.data, first, run, levels, stream)
+    assert not stream.queue and region.locked
+    expected = np.zeros(nbytes, np.uint8)
+    view = np.ndarray(shape, np.uint8, expected, offset, strides)
+    view[...] = np.ndarray(shape, np.uint8, source, offset, strides)
+    assert np.array_equal(array, expected), "no byte more or less"
+    region.release()
+
+
+@pytest.mark.parametrize("why", ["narrow", "few", "not a region", "refused", "a corner"])
+def test_other_rows_are_gathered(cuda, why):
+    nbytes = 2 * PIECE
+    array, stream = fresh(nbytes), Stream(cuda.runtime)
+    if why != "not a region":
+        cuda.copies.region(array.ctypes.data, nbytes)
+    cuda.runtime.refuse = why == "refused"
+    run, count, pitch = 4 * KB, 4000, 8 * KB
+    if why == "narrow":
+        run = cuda_strided.WIDTH - 1
+    elif why == "few":
+        count = 3
+    elif why == "a corner":
+        count = 100
+    assert not download_rows(cuda.copies, 0, array.ctypes.data, 0, run, [(pitch, count)], stream)
+    assert not stream.queue and not cuda.runtime.locked
+
+
 class TestRangesOfAMirror:
     def test_all_are_there_and_may_change_after_one_wait(self, cuda):
         nbytes = 2 * PIECE
@@ -291,8 +348,9 @@ class TestRangesOfAMirror:
             yield 0, MB
             raise Refused("no more")
 
+        target = np.zeros(MB, np.uint8)
         with pytest.raises(Refused):
-            cuda.copies.upload_ranges(Pointer(np.zeros(MB, np.uint8).ctypes.data), start, ranges(), stream)
+            cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
         assert not stream.queue
 
 
@@ -354,6 +412,54 @@ class TestOnThisDevice:
         with lazyarray.options(pool_bytes=0):
             self.test_there_and_back(nbytes)
             self.test_what_an_alias_writes_arrives(nbytes)
+
+
+VIEWS = {
+    "half of each row": lambda a: a[:, :a.shape[1] // 2],
+    "every other row": lambda a: a[1::2],
+    "a box, upside down": lambda a: a[::-1, 100:1300],
+    "narrow": lambda a: a[:, 5:9],
+    "blocks": lambda a: a.reshape(40, 50, -1)[1:, 3:40, 7:1700],
+    "every other column": lambda a: a[:, ::2],
+    "every third, backwards": lambda a: a[:, ::-3],
+    "every fifth": lambda a: a[:, ::5],
+    "transposed": lambda a: a.T,
+    "a part, transposed": lambda a: a[:, 1000:].T,
+}
+
+
+#: The views whose gaps are copied too, and how many bytes there are then to one of theirs.
+WITH_GAPS = {"every other column": 2, "every third, backwards": 3}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+class TestStridedViews:
+    def made(self, name):
+        host = np.arange(2000 * 1999, dtype=np.int32).reshape(2000, 1999)
+        return VIEWS[name](host + 1), lazyarray.asarray(host) + 1, VIEWS[name]
+
+    def test_a_view_materialises_its_own_bytes_and_at_most_the_gaps_between_fine_ones(self, name):
+        expected, x, view = self.made(name)
+        view(x)
+        lazyarray.device().synchronize()
+        with lazyarray.trace() as t:
+            got = np.asarray(view(x))
+        assert np.array_equal(got, expected) and got.strides == expected.strides
+        [event] = t.events
+        assert expected.nbytes <= event.nbytes <= expected.nbytes * WITH_GAPS.get(name, 1)
+        with lazyarray.no_transfers():
+            assert np.array_equal(np.asarray(view(x)), expected)
+
+    def test_what_an_alias_wrote_in_the_gaps_stays(self, name):
+        expected, x, view = self.made(name)
+        alias = np.asarray(x[1000])
+        alias[3:8] = -5
+        got = np.asarray(view(x))
+        host = np.arange(1, 2000 * 1999 + 1, dtype=np.int32).reshape(2000, 1999)
+        host[1000, 3:8] = -5
+        assert np.array_equal(got, view(host))
+        assert (alias[3:8] == -5).all()
+        assert np.array_equal(lazyarray.asdevice(x + 0).get(), host)
 
 
 @pytest.mark.skipif(lazyarray.device().name != "cuda", reason="page-locked memory of CUDA's own")

@@ -172,6 +172,15 @@ class Device(ABC):
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
 
     @abstractmethod
+    def download_rows(self, source: Any, target: np.ndarray, first: int, run: int,
+                      levels: list[tuple[int, int]]) -> bool:
+        """Copy runs of bytes of a device block to the same places in host memory, both 1-D of uint8.
+
+        The first of `run` bytes begins at byte `first`; `levels`: (stride, count) of each level of repetition, the
+        smallest stride first.  False, and nothing is copied, if it is quicker to gather them on the device.
+        """
+
+    @abstractmethod
     def fetch(self, d: Any) -> np.ndarray:
         """The bytes of a small C-contiguous array in new host memory, 1-D of uint8."""
 

@@ -27,8 +27,9 @@ from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 from .cuda_kernels import Kernel, Kernels
 from .cuda_reductions import Reductions
-from .cuda_reductions import Reductions
 from .cuda_snippets import snippet
+from .cuda_streams import StreamOnDevice
+from .cuda_strided import download_rows
 
 if TYPE_CHECKING:
     from ..fusion.program import Program, Step
@@ -43,31 +44,6 @@ _HERE: AbstractContextManager[Any] = nullcontext()
 _forked_in_use = False
 
 
-class _StreamOnDevice:
-    """A stream where its pointer alone does not say which one it is.
-
-    That is so with several devices, and for the per-thread default stream, which has one pointer in all threads.
-    """
-
-    __slots__ = ("device_id", "stream", "thread")
-
-    def __init__(self, stream: Any, device_id: int, thread: int) -> None:
-        self.stream = stream
-        self.device_id = device_id
-        self.thread = thread
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _StreamOnDevice)
-            and self.stream.ptr == other.stream.ptr
-            and self.device_id == other.device_id
-            and self.thread == other.thread
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.stream.ptr, self.device_id, self.thread))
-
-
 class _Token:
     """Owner of a loan's memory: dies with the last array made from it, and keeps the lender's memory until then."""
 
@@ -80,6 +56,10 @@ class _Token:
 def _count(token: _Token) -> int:
     """References to a memory: every array over it, and every capsule of one, has its own."""
     return sys.getrefcount(token.memory)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 class CudaDevice(Device):
@@ -112,8 +92,7 @@ class CudaDevice(Device):
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = Copies(cupy)
         self._kernels = Kernels(cupy)
-        self.reduction = functools.partial(Reductions(cupy, self._kernels).get, self)  # type: ignore[method-assign]
-        self._reductions = Reductions(cupy, self._kernels)
+        self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -178,10 +157,6 @@ class CudaDevice(Device):
     def fuses(self, step: Step) -> bool:
         return snippet(step, self.xp) is not None
 
-    def reduction(self, program: Program, reduction: Reduction, extent: Extent,
-                  arguments: list[Any]) -> Callable[..., Any] | None:
-        return self._reductions.get(self, program, reduction, extent, arguments)
-
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
@@ -209,23 +184,22 @@ class CudaDevice(Device):
 
     def upload(self, source: np.ndarray, target: Any) -> None:
         with self.on(target.data.device_id):
-            self._copies.upload(target.data, source.__array_interface__["data"][0], source.nbytes,
-                                self._current_stream())
+            self._copies.upload(target.data, _address(source), source.nbytes, self._current_stream())
 
     def upload_ranges(self, source: np.ndarray, target: Any, ranges: Iterable[tuple[int, int]]) -> None:
         with self.on(target.data.device_id):
-            self._copies.upload_ranges(target.data, source.__array_interface__["data"][0], ranges,
-                                       self._current_stream())
+            self._copies.upload_ranges(target.data, _address(source), ranges, self._current_stream())
 
     def download(self, source: Any, target: np.ndarray) -> None:
         with self.on(source.data.device_id):
-            self._copies.download(source.data, target.__array_interface__["data"][0], target.nbytes,
-                                  self._current_stream())
+            self._copies.download(source.data, _address(target), target.nbytes, self._current_stream())
+
+    def download_rows(self, source: Any, target: np.ndarray, *rows: Any) -> bool:
+        with self.on(source.data.device_id):
+            return download_rows(self._copies, source.data.ptr, _address(target), *rows, self._current_stream())
 
     def fetch(self, d: Any) -> np.ndarray:
-        if self.count == 1:
-            return self._copies.fetch(d.data, d.nbytes, self._current_stream())
-        with self.on(d.data.device_id):
+        with self.on(d.data.device_id) if self.count > 1 else _HERE:
             return self._copies.fetch(d.data, d.nbytes, self._current_stream())
 
     def region(self, address: int, size: int) -> Region:
@@ -238,7 +212,7 @@ class CudaDevice(Device):
         if self.count == 1 and stream.ptr != self._per_thread:
             return stream
         thread = threading.get_ident() if stream.ptr == self._per_thread else 0
-        return _StreamOnDevice(stream, self._runtime.getDevice(), thread)
+        return StreamOnDevice(stream, self._runtime.getDevice(), thread)
 
     def new_stream(self) -> Any:
         return self.xp.cuda.Stream(non_blocking=True)
@@ -249,7 +223,7 @@ class CudaDevice(Device):
             stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
             if stream is None:
                 stream = self._foreign_streams[pointer] = self._of_pointer(cuda_torch.Pointer(pointer))
-        return stream if self.count == 1 else _StreamOnDevice(stream, self._runtime.getDevice(), 0)
+        return stream if self.count == 1 else StreamOnDevice(stream, self._runtime.getDevice(), 0)
 
     def wait(self, stream: Any) -> None:
         self.order(stream, self.stream())
@@ -257,7 +231,7 @@ class CudaDevice(Device):
     def order(self, earlier: Any, later: Any) -> None:
         if earlier == later:
             return
-        if not isinstance(earlier, _StreamOnDevice):
+        if not isinstance(earlier, StreamOnDevice):
             event = self.xp.cuda.Event(disable_timing=True)
             earlier.record(event)
         else:
@@ -269,7 +243,7 @@ class CudaDevice(Device):
                     return
                 event = self.xp.cuda.Event(disable_timing=True)
                 earlier.stream.record(event)
-        if not isinstance(later, _StreamOnDevice):
+        if not isinstance(later, StreamOnDevice):
             later.wait_event(event)
             return
         with self.on(later.device_id):

@@ -74,7 +74,7 @@ class Copies:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         self._cuda = cupy.cuda
-        self._runtime = cupy.cuda.runtime
+        self.runtime = cupy.cuda.runtime
         self._errors = (cupy.cuda.runtime.CUDARuntimeError,)
         self._starts: list[int] = []        # of the regions, sorted
         self._regions: list[Region] = []
@@ -102,7 +102,7 @@ class Copies:
                 del self._starts[place], self._regions[place]
             locked, region.locked = region.locked, set()
         for piece in locked:
-            self._runtime.hostUnregister(piece)
+            self.runtime.hostUnregister(piece)
 
     def forget(self) -> None:
         """In a forked child: what is locked is the parent's, and the threads are not here."""
@@ -118,11 +118,28 @@ class Copies:
                 return region
         return None
 
+    def locked(self, start: int, stop: int) -> Region | None:
+        """The region around a range of addresses once all its pieces there are locked; None if they can't be."""
+        region = self._find(start, stop)
+        if region is None:
+            return None
+        pieces = {piece: end for _, _, piece, end in region.pieces(start, stop) if piece not in region.locked}
+        # To lock a piece means to have all its memory: not for a corner of it.
+        if (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
+            return None
+        ready = [(piece, end, self._populate(piece, end)) for piece, end in pieces.items()]
+        done = True
+        for piece, end, futures in ready:
+            for future in futures:
+                future.result()
+            done = done and self._lock_piece(region, piece, end)
+        return region if done else None
+
     def _lock_piece(self, region: Region, start: int, stop: int) -> bool:
         with self._lock:
             if start not in region.locked:
                 try:
-                    self._runtime.hostRegister(start, stop - start, _PORTABLE)
+                    self.runtime.hostRegister(start, stop - start, _PORTABLE)
                 except self._errors:
                     return False        # the system's limit on locked memory, for one: such memory is staged
                 region.locked.add(start)
@@ -202,10 +219,10 @@ class Copies:
     def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
         pointer.copy_from_host_async(start, nbytes, stream)
         # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.
-        return bool(nbytes) and self._runtime.pointerGetAttributes(start).type > 0
+        return bool(nbytes) and self.runtime.pointerGetAttributes(start).type > 0
 
     def _is_locked(self, start: int, nbytes: int) -> bool:
-        attributes = self._runtime.pointerGetAttributes
+        attributes = self.runtime.pointerGetAttributes
         return attributes(start).type > 0 and attributes(start + nbytes - 1).type > 0
 
     def _fill(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
