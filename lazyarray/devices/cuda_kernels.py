@@ -1,52 +1,28 @@
 """Kernels for programs of element-wise steps: compiled beside the work, kept, launched.
 
-CuPy compiles, and keeps what it compiled on disk.
+CuPy compiles, and keeps what it compiled on disk.  Its compiler leaves the interpreter to other threads meanwhile.
 """
 from __future__ import annotations
 
+import atexit
 import logging
 import queue
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .cuda_source import THREADS, VECTOR, dtype_of, source, vector_length, walk_values
+from .cuda_forms import THREADS, VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes
+from .cuda_source import by_value, lengths_in, source, strides_in
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["Kernel", "Kernels", "compiled"]
+__all__ = ["Kernel", "Kernels", "compiled", "functions"]
 
 #: Programs that are remembered.
 _MOST = 4096
-
-
-class Kernel:
-    """A compiled program."""
-
-    def __init__(self, cupy: Any, program: Program, module: Any) -> None:
-        self._ndarray = cupy.ndarray
-        self._vector = module.get_function("vector")
-        self._single = module.get_function("single")
-        self._length = vector_length(program)
-        count = len(program.inputs)
-        self._flat = [i for i in range(count) if program.inputs[i].mode == "flat"]
-        self._outputs = [dtype_of(program, number) for number in program.outputs]
-        self._program = program
-
-    def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
-        order = "F" if fortran else "C"
-        outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._outputs]
-        n = outputs[0].size
-        aligned = True
-        for i in self._flat:
-            if arguments[i].data.ptr % VECTOR:
-                aligned = False
-        launched = [*arguments, *outputs, n, *walk_values(self._program, arguments, shape, fortran)]
-        length = self._length if aligned else 1
-        blocks = -(-n // (THREADS * length))
-        (self._vector if aligned else self._single)((blocks,), (THREADS,), launched)
-        return outputs
+#: Layouts that a kernel remembers.
+_PLANS = 64
 
 
 def compiled(cupy: Any, text: str) -> Any:
@@ -56,39 +32,115 @@ def compiled(cupy: Any, text: str) -> Any:
     return module
 
 
-def _fused(cupy: Any, program: Program, wide: bool) -> Kernel | None:
-    text = source(program, cupy, wide)
-    return None if text is None else Kernel(cupy, program, compiled(cupy, text))
+def functions(cupy: Any, text: str, names: tuple[str, ...]) -> list[Any]:
+    """The functions of a CUDA source, for the current device, ready to be launched."""
+    module = compiled(cupy, text)
+    found = [module.get_function(name) for name in names]
+    for function in found:
+        function.num_regs   # noqa: B018 - CUDA loads a function when it is first asked about: here, not in a launch
+    return [function.kernel for function in found]
+
+
+def first_forms(program: Program, wide: bool) -> dict[str, Form]:
+    """The forms of a program that are compiled first: one takes whatever comes."""
+    forms = {"general": general(program, wide)}
+    if "any" not in forms["general"].reads:
+        forms["packs"] = packed(program, forms["general"].reads, 0, wide)
+    return forms
+
+
+class Kernel:
+    """A compiled program: a form that takes any operands, and others that are compiled when they are of use."""
+
+    def __init__(self, kernels: Kernels, program: Program, forms: dict[str, Form], functions: list[Any]) -> None:
+        self._kernels, self._program = kernels, program
+        self._ndarray = kernels.cupy.ndarray
+        count = len(program.inputs)
+        self._flat = [i for i in range(count) if program.inputs[i].mode == "flat"]
+        self._strided = [i for i in range(count) if program.inputs[i].mode == "strided"]
+        self._dtypes = [dtype_of(program, number) for number in program.outputs]
+        self._plans: dict[Any, tuple[Any, Any, int]] = {}
+        self._form = forms["general"]
+        self._general = functions[0]
+        self._packs, self._elements = (functions[1], forms["packs"].elements) if "packs" in forms else (None, 0)
+
+    def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
+        order = "F" if fortran else "C"
+        outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
+        size = outputs[0].size
+        if self._strided:
+            function, walk, blocks = self._planned(arguments, shape, fortran, size)
+            launched = (*arguments, *outputs, size) if walk is None else (*arguments, *outputs, size, walk)
+        else:
+            launched = (*arguments, *outputs, size)
+            function, elements = self._packs, self._elements
+            for i in self._flat:
+                if arguments[i].data.ptr % VECTOR:
+                    function, elements = self._general, self._form.elements
+                    break
+            blocks = -(-size // elements)
+        # The shortest way through CuPy: as many threads as these blocks have, in blocks of so many.
+        function.linear_launch(blocks * THREADS, launched, 0, THREADS)
+        return outputs
+
+    def _planned(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool, size: int) -> tuple[Any, Any, int]:
+        """The function for these strides and addresses, the value of its walk, and its blocks."""
+        places = (*self._flat, *self._strided)
+        aligned = [not arguments[i].data.ptr % VECTOR for i in places]
+        strided = [arguments[i] for i in self._strided]
+        key = (shape, fortran, *aligned, *[array.shape for array in strided], *[array.strides for array in strided])
+        found = self._plans.get(key)
+        if found is None:
+            lengths = lengths_in(shape, fortran)
+            strides = [strides_in(array, shape, fortran) for array in strided]
+            flags = dict(zip(places, aligned))
+            form, walk, blocks = plan(self._program, lengths, strides,
+                                      [flags.get(i, True) for i in range(len(arguments))])
+            function = self._general if form == self._form else self._kernels.find((self._program, form), _function)
+            if function is None:    # being compiled
+                walk = walk_bytes(lengths, strides, form.wide)
+                return self._general, by_value(walk), -(-size // self._form.elements)
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            found = self._plans[key] = function, by_value(walk) if walk else None, blocks
+        return found
+
+
+def _function(cupy: Any, program: Program, form: Form) -> Any:
+    text = source(program, cupy, {"fused": form})
+    return None if text is None else functions(cupy, text, ("fused",))[0]
 
 
 class Kernels:
     """The kernels of a process: compiled by a thread of their own, never by who asks."""
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
+        self.cupy = cupy
         self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
                           cupy.cuda.driver.CUDADriverError, OSError)
-        self._known: dict[tuple[Any, ...], Any] = {}
+        self._several = cupy.cuda.runtime.getDeviceCount() > 1
+        self._known: dict[Any, Any] = {}
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._lock = threading.Lock()
         self._done = threading.Condition(self._lock)
         self._waiting = 0
+        self._ending = False
 
     def get(self, program: Program, size: int) -> Kernel | None:
         """The kernel of a program, or None: then it is being compiled, or can't be."""
-        key = program, size >= 1 << 31
-        found = self._known.get(key, self)
-        if found is self:
-            self._ask(key, _fused)
-            return None
-        return found
+        return self.find((program, size >= WIDE), self._fused)
 
     def find(self, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
-        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be. A key begins with a program."""
-        found = self._known.get(key, self)
+        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be. A key begins with a program.
+
+        It is made for the current device, by the thread that compiles.
+        """
+        number = self.cupy.cuda.runtime.getDevice() if self._several else None
+        known = key if number is None else (number, *key)
+        found = self._known.get(known, self)
         if found is self:
-            self._ask(key, make)
+            self._ask(known, number, key, make)
             return None
         return found
 
@@ -98,31 +150,46 @@ class Kernels:
             while self._waiting:
                 self._done.wait()
 
-    def _ask(self, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
+    def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
+        forms = first_forms(program, wide)
+        text = source(program, cupy, forms)
+        return None if text is None else Kernel(self, program, forms, functions(cupy, text, tuple(forms)))
+
+    def _ask(self, known: Any, number: int | None, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
         with self._lock:
-            if key in self._known:
+            if known in self._known:
                 return
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[key] = None
+            self._known[known] = None
             self._waiting += 1
-            self._jobs.put((key, make))
+            self._jobs.put((known, number, key, make))
             if self._worker is None or not self._worker.is_alive():
+                if self._worker is None:
+                    atexit.register(self._end)
                 self._worker = threading.Thread(target=self._work, name="lazyarray-compiler", daemon=True)
                 self._worker.start()
 
     def _work(self) -> None:
         while True:
-            key, make = self._jobs.get()
+            known, number, key, make = self._jobs.get()
             kernel = None
             try:
-                kernel = make(self._cupy, *key)
+                if number is not None:
+                    self.cupy.cuda.Device(number).use()
+                if not self._ending:
+                    kernel = make(self.cupy, *key)
             except self._failures as error:
                 # It runs unfused for ever, which is slower and no less right.
                 logging.getLogger("lazyarray").warning("a kernel of %d steps was not made: %s", len(key[0].steps),
                                                        str(error).strip().partition("\n")[0])
             finally:
                 with self._done:
-                    self._known[key] = kernel
+                    self._known[known] = kernel
                     self._waiting -= 1
                     self._done.notify_all()
+
+    def _end(self) -> None:
+        """Let the compiler finish before the process takes it away."""
+        self._ending = True
+        self.wait()

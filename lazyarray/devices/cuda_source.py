@@ -1,21 +1,19 @@
-"""CUDA source of one kernel for a program of element-wise steps."""
+"""CUDA source of kernels for a program of element-wise steps."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .cuda_forms import THREADS, TILE, VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
 from .cuda_snippets import HELPERS, snippet, type_of
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["THREADS", "VECTOR", "Body", "body", "dtype_of", "source", "vector_length", "walk_values"]
-
-#: Bytes that a thread loads at once.
-VECTOR = 16
-#: In a block.
-THREADS = 256
+__all__ = ["THREADS", "VECTOR", "Body", "body", "by_value", "dtype_of", "lengths_in", "source", "strides_in",
+           "vector_length", "walk_values"]
 
 _HEADERS = """#include <cupy/complex.cuh>
 #if __has_include(<cupy/float16.cuh>)
@@ -59,7 +57,7 @@ class Body(NamedTuple):
     Attributes
     ----------
     head : str
-        What stands before the kernel: headers, helpers and a function for each step.
+        What stands before the kernels: headers, helpers, a function for each step and the type of `walk`.
     inputs : list of str
         Parameters of the kernel: ``p0`` ... (pointers) and ``x1`` ... (numbers), by the number of the input.
     walk : list of str
@@ -83,35 +81,62 @@ class Body(NamedTuple):
 def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body | None:
     """Text of one element; None if CuPy has no snippet for a step.
 
-    `index`: the C type of ``at``. `flat`: how an input in the result's own order is read.
+    `index`: the C type of ``at``, "unsigned int" (below 2 ** 31) or "long long". `flat`: how an input in the result's
+    own order is read.
     """
     found = _steps(program, xp)
     if found is None:
         return None
-    head, called = found
-    count = len(program.inputs)
-    inputs, load = [], ""
-    strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
+    form = general(program, index == "long long")
+    load = _offsets(program, form, "at")
     for i, operand in enumerate(program.inputs):
-        t = type_of(operand.dtype)
-        if operand.mode == "value":
-            inputs.append(f"const {t} x{i}")
-        else:
-            inputs.append(f"const {t}* __restrict__ p{i}")
+        if operand.mode != "value":
+            t = type_of(operand.dtype)
             read = flat.format(i=i) if operand.mode == "flat" else f"*(const {t}*)((const char*)p{i} + o{i})"
             load += f"      const {t} x{i} = {read};\n"
-    walk = [f"const {index} d{axis}" for axis in range(1, program.ndim)]
-    walk += [f"const long long s{i}_{axis}" for i in strided for axis in range(program.ndim)]
-    names = {i: f"x{i}" for i in range(count)}
-    steps = ""
-    for position, (step, operands) in enumerate(program.steps):
-        names[count + position] = f"t{position}"
-        arguments = [names[o] for o in operands]
-        if getattr(step, "indexed", False):
-            arguments.append("(long long)at")
-        steps += f"      const {type_of(step.output)} t{position} = {called[position]}({', '.join(arguments)});\n"
-    return Body(head, inputs, walk, _offsets(program, index, strided) + load, steps,
-                tuple(names[number] for number in program.outputs))
+    steps, results = _computed(program, found[1])
+    return Body(found[0] + _declared(form, "Walk"), _inputs(program), ["const Walk w"] if form.ndim else [], load,
+                steps, results)
+
+
+def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
+    """The values of `Body.walk`, as arguments of a launch. Indexes are as wide as the size of the shape needs."""
+    strides = [strides_in(array, shape, fortran) for operand, array in zip(program.inputs, arguments)
+               if operand.mode == "strided"]
+    if not strides:
+        return []
+    lengths = lengths_in(shape, fortran)
+    return [by_value(walk_bytes(lengths, strides, math.prod(lengths) >= WIDE))]
+
+
+def by_value(structure: bytes) -> np.ndarray:
+    """What CuPy hands to a kernel as a structure: a NumPy array with one element."""
+    return np.frombuffer(structure, f"V{len(structure)}")
+
+
+def lengths_in(shape: tuple[int, ...], fortran: bool) -> list[int]:
+    """A shape in its array's memory order; without axes it counts as one."""
+    return list(shape[::-1] if fortran else shape) or [1]
+
+
+def strides_in(array: Any, shape: tuple[int, ...], fortran: bool) -> list[int]:
+    """Strides in bytes of an array that is broadcast to `shape`, in the result's memory order."""
+    strides = array.strides
+    if array.shape != shape:
+        missing = len(shape) - array.ndim
+        strides = [0] * missing + [0 if length == 1 else stride for length, stride in zip(array.shape, strides)]
+    return list(strides[::-1] if fortran else strides) or [0]
+
+
+def source(program: Program, xp: Any, forms: dict[str, Form]) -> str | None:
+    """CUDA source of a kernel for each form, by name; None if CuPy has no snippet for a step."""
+    found = _steps(program, xp)
+    if found is None:
+        return None
+    text = found[0]
+    for name, form in forms.items():
+        text += (_tiles if form.tiled else _packs)(program, found[1], form, name)
+    return text
 
 
 def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
@@ -142,77 +167,173 @@ def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
     return "".join([_HEADERS, *included, _PACK, HELPERS, *rooms, *steps]), called
 
 
-def _offsets(program: Program, index: str, strided: list[int]) -> str:
+def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Text that sets ``t0`` ... from ``x0`` ..., and the names of the outputs."""
+    count = len(program.inputs)
+    names = {i: f"x{i}" for i in range(count)}
+    text = ""
+    for position, (step, operands) in enumerate(program.steps):
+        names[count + position] = f"t{position}"
+        arguments = [names[o] for o in operands]
+        if getattr(step, "indexed", False):
+            arguments.append("(long long)at")
+        text += f"      const {type_of(step.output)} t{position} = {called[position]}({', '.join(arguments)});\n"
+    return text, tuple(names[number] for number in program.outputs)
+
+
+def _inputs(program: Program) -> list[str]:
+    return [f"const {type_of(operand.dtype)} x{i}" if operand.mode == "value"
+            else f"const {type_of(operand.dtype)}* __restrict__ p{i}" for i, operand in enumerate(program.inputs)]
+
+
+def _strided(form: Form) -> list[int]:
+    return [i for i, read in enumerate(form.reads) if read not in ("value", "flat")]
+
+
+def _declared(form: Form, name: str) -> str:
+    """The type of what `walk_bytes` makes."""
+    if not form.ndim:
+        return ""
+    fields = [f"long long s{i}_{axis};" for i in _strided(form) for axis in range(form.ndim)]
+    fields += [f"long long d{axis};" if form.wide else f"unsigned int d{axis}, m{axis}, h{axis};"
+               for axis in range(1, form.ndim)]
+    return f"struct alignas(8) {name} {{ {' '.join(fields)} }};\n"
+
+
+def _index(form: Form) -> str:
+    return "long long" if form.wide else "unsigned int"
+
+
+def _offsets(program: Program, form: Form, at: str) -> str:
     """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes."""
+    strided = _strided(form)
     if not strided:
         return ""
-    text = f"      {index} rest = at;\n" + "".join(f"      long long o{i} = 0;\n" for i in strided)
-    for axis in range(program.ndim - 1, 0, -1):
-        text += f"      {{ const {index} c = rest % d{axis}; rest /= d{axis};"
-        text += "".join(f" o{i} += c * s{i}_{axis};" for i in strided) + " }\n"
-    return text + "".join(f"      o{i} += rest * s{i}_0;\n" for i in strided)
+    index = _index(form)
+    text = f"      {index} rest = {at};\n" + "".join(f"      long long o{i} = 0;\n" for i in strided)
+    for axis in range(form.ndim - 1, -1, -1):
+        last = axis == form.ndim - 1
+        moved = ""
+        for i in strided:
+            if last and form.reads[i] == "same":
+                continue
+            known = last and form.reads[i] == "along"
+            moved += f" o{i} += (long long)c * {program.inputs[i].dtype.itemsize if known else f'w.s{i}_{axis}'};"
+        if not axis:
+            text += f"      {{ const {index} c = rest;{moved} }}\n"
+            continue
+        # The quotient as the upper half of a product: see `walk_bytes`.
+        quotient = f"rest / w.d{axis}" if form.wide else f"(__umulhi(rest, w.m{axis}) + rest) >> w.h{axis}"
+        text += (f"      {{ const {index} quotient = {quotient}, c = rest - quotient * w.d{axis};"
+                 f" rest = quotient;{moved} }}\n")
+    return text
 
 
-def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[int]:
-    """The values of `Body.walk`: the shape in memory order but its first length, and strides in bytes."""
-    if not program.ndim:
-        return []
-    values = list(shape[-2::-1] if fortran else shape[1:])
-    for operand, array in zip(program.inputs, arguments):
-        if operand.mode == "strided":
-            missing = len(shape) - array.ndim
-            strides = [0] * missing + [0 if length == 1 else stride
-                                       for length, stride in zip(array.shape, array.strides)]
-            values += strides[::-1] if fortran else strides
-    return values
-
-
-def source(program: Program, xp: Any, wide: bool) -> str | None:
-    """CUDA source of two kernels, ``vector`` and ``single``; None if CuPy has no snippet for a step.
-
-    `wide`: indexes take 64 bits.
-    """
-    index = "long long" if wide else "unsigned int"
-    one = body(program, xp, index)
-    many = body(program, xp, index, "a{i}.v[k]")
-    if one is None or many is None:
-        return None
-    return one.head + _kernel(program, many, one, index, "vector", vector_length(program)) + _kernel(
-        program, one, one, index, "single", 1)
-
-
-def vector_length(program: Program) -> int:
-    """Elements that a thread takes at once."""
-    sizes = [operand.dtype.itemsize for operand in program.inputs if operand.mode == "flat"]
-    sizes += [dtype_of(program, number).itemsize for number in program.outputs]
-    return max(VECTOR // max(sizes), 1)
-
-
-def dtype_of(program: Program, number: int) -> np.dtype:
-    """The dtype of an operand by its number."""
-    count = len(program.inputs)
-    return program.inputs[number].dtype if number < count else program.steps[number - count][0].output
-
-
-def _kernel(program: Program, many: Body, one: Body, index: str, name: str, length: int) -> str:
-    """A kernel that takes `length` elements a thread at once with `many`, what is left at the end with `one`."""
+def _parameters(program: Program, form: Form, name: str) -> tuple[str, list[str]]:
+    """The head of a kernel, with the types before it, and the types of the outputs."""
     outputs = [type_of(dtype_of(program, number)) for number in program.outputs]
-    parameters = [*one.inputs, *(f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs)), f"const {index} n",
-                  *one.walk]
-    text = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{\n'
-    text += f"  const {index} base = (({index})blockIdx.x * {THREADS} + threadIdx.x) * {length};\n"
-    if length > 1:
-        text += f"  if (base + {length} <= n) {{\n"
-        for i, operand in enumerate(program.inputs):
-            if operand.mode == "flat":
-                t = type_of(operand.dtype)
-                text += f"    const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n"
-        text += "".join(f"    Pack<{t}, {length}> b{k};\n" for k, t in enumerate(outputs))
-        text += f"    #pragma unroll\n    for (int k = 0; k < {length}; ++k) {{\n"
-        text += f"      const {index} at = base + k;\n" + many.load + many.steps
-        text += "".join(f"      b{k}.v[k] = {result};\n" for k, result in enumerate(many.results)) + "    }\n"
-        text += "".join(f"    lz_store<{t}, {length}>(q{k} + base, b{k});\n" for k, t in enumerate(outputs))
-        text += "    return;\n  }\n"
-    text += f"  for ({index} at = base; at < n && at < base + {length}; ++at) {{\n" + one.load + one.steps
-    text += "".join(f"      q{k}[at] = {result};\n" for k, result in enumerate(one.results))
-    return text + "  }\n}\n"
+    parameters = [*_inputs(program), *(f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs)),
+                  f"const {_index(form)} n"]
+    if form.ndim:
+        parameters.append(f"const Walk_{name} w")
+    declared = _declared_tiles(form, f"Walk_{name}") if form.tiled else _declared(form, f"Walk_{name}")
+    return (f'{declared}extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{\n',
+            outputs)
+
+
+def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
+    """A kernel whose threads take packs. All loads of a thread stand before what is computed, so that none waits."""
+    text, outputs = _parameters(program, form, name)
+    index, pack, units, stride = _index(form), form.pack, form.units, THREADS * form.pack
+    text += (f"  const {index} tile = ({index})blockIdx.x * {form.elements};\n"
+             f"  const {index} first = tile + threadIdx.x * {pack};\n"
+             f"  const bool whole = tile + {form.elements} <= n;\n")
+    whole = part = ""
+    for i, operand in enumerate(program.inputs):
+        read, t = form.reads[i], type_of(operand.dtype)
+        if read == "value":
+            continue
+        held = 1 if read == "same" else pack
+        text += f"  Pack<{t}, {held}> a{i}[{units}];\n"
+        if read == "flat" and pack == 1:
+            whole += f"      a{i}[u].v[0] = p{i}[base];\n"
+            part += f"      a{i}[u].v[0] = p{i}[base];\n"
+        elif read == "flat":
+            whole += f"      a{i}[u] = lz_load<{t}, {pack}>(p{i} + base);\n"
+            part += (f"      #pragma unroll\n      for (int k = 0; k < {pack}; ++k)"
+                     f" if (base + k < n) a{i}[u].v[k] = p{i}[base + k];\n")
+        else:   # a row is a multiple of a pack, or a pack is one element: there is no part of one
+            place = f"(const {t}*)((const char*)p{i} + o{i})"
+            load = f"      a{i}[u].v[0] = *{place};\n" if held == 1 else (
+                f"      a{i}[u] = lz_load<{t}, {held}>({place});\n")
+            whole += load
+            part += load
+    places = _offsets(program, form, "base")
+    loop = f"    #pragma unroll\n    for (int u = 0; u < {units}; ++u) {{\n"
+    base = f"      const {index} base = first + u * {stride};\n"
+    if whole:
+        text += f"  if (whole) {{\n{loop}{base}{places}{whole}    }}\n  }} else {{\n"
+        text += f"{loop}{base}      if (base >= n) break;\n{places}{part}    }}\n  }}\n"
+    text += f"  #pragma unroll\n  for (int u = 0; u < {units}; ++u) {{\n{base}"
+    text += "".join(f"    Pack<{t}, {pack}> b{k};\n" for k, t in enumerate(outputs))
+    text += f"    #pragma unroll\n    for (int k = 0; k < {pack}; ++k) {{\n      const {index} at = base + k;\n"
+    for i, operand in enumerate(program.inputs):
+        if form.reads[i] != "value":
+            place = "0" if form.reads[i] == "same" else "k"
+            text += f"      const {type_of(operand.dtype)} x{i} = a{i}[u].v[{place}];\n"
+    steps, results = _computed(program, called)
+    text += steps + "".join(f"      b{k}.v[k] = {result};\n" for k, result in enumerate(results)) + "    }\n"
+    if pack == 1:
+        return text + "".join(f"    if (whole || base < n) q{k}[base] = b{k}.v[0];\n"
+                              for k in range(len(outputs))) + "  }\n}\n"
+    text += "    if (whole) {\n"
+    text += "".join(f"      lz_store<{t}, {pack}>(q{k} + base, b{k});\n" for k, t in enumerate(outputs))
+    text += f"    }} else {{\n      #pragma unroll\n      for (int k = 0; k < {pack}; ++k) if (base + k < n) {{\n"
+    text += "".join(f"        q{k}[base + k] = b{k}.v[k];\n" for k in range(len(outputs)))
+    return text + "      }\n    }\n  }\n}\n"
+
+
+def _declared_tiles(form: Form, name: str) -> str:
+    fields = [f"s{i}_{axis}" for i in _strided(form) for axis in range(3)]
+    return f"struct {name} {{ long long {', '.join([*fields, 'outer, row, rows, columns, down, across'])}; }};\n"
+
+
+def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
+    """A kernel whose blocks take tiles: inputs whose neighbours are in the next row are turned in shared memory."""
+    text, outputs = _parameters(program, form, name)
+    index, units, lines = _index(form), form.units, THREADS // TILE
+    text += (f"  const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};\n"
+             f"  const {index} across = ({index})w.across, down = ({index})w.down;\n"
+             f"  const {index} line = blockIdx.x / across, outer = line / down;\n"
+             f"  const {index} c0 = (blockIdx.x - line * across) * {TILE}, r0 = (line - outer * down) * {TILE};\n"
+             f"  const {index} rows = ({index})w.rows, columns = ({index})w.columns;\n")
+    turned = kept = ""
+    loop = f"  #pragma unroll\n  for (int u = 0; u < {units}; ++u) {{\n"
+    here = (f"    const {index} r = r0 + y + u * {lines}, c = c0 + x;\n"
+            "    if (r >= rows || c >= columns) continue;\n"
+            f"    const {index} at = outer * ({index})w.outer + r * ({index})w.row + c;\n")
+    taken = ""
+    for i, operand in enumerate(program.inputs):
+        read, t = form.reads[i], type_of(operand.dtype)
+        if read == "value":
+            continue
+        if read != "flat":
+            where = (f"*(const {t}*)((const char*)p{i} + (long long)outer * w.s{i}_0 + (long long)r * w.s{i}_1"
+                     f" + (long long)c * w.s{i}_2)")
+        if read == "tile":
+            # Characters: CUDA's complex numbers have constructors, which shared memory doesn't take.
+            text += f"  __shared__ alignas(16) char memory{i}[sizeof({t}) * {TILE * (TILE + 1)}];\n"
+            text += f"  {t} (*const turned{i})[{TILE + 1}] = reinterpret_cast<{t} (*)[{TILE + 1}]>(memory{i});\n"
+            turned += f"    turned{i}[y + u * {lines}][x] = {where};\n"
+            taken += f"      const {t} x{i} = turned{i}[x][y + u * {lines}];\n"
+        else:
+            text += f"  Pack<{t}, {units}> a{i};\n"
+            kept += f"    a{i}.v[u] = {f'p{i}[at]' if read == 'flat' else where};\n"
+            taken += f"      const {t} x{i} = a{i}.v[u];\n"
+    text += f"{loop}    const {index} r = r0 + x, c = c0 + y + u * {lines};\n"
+    text += f"    if (r >= rows || c >= columns) continue;\n{turned}  }}\n"
+    if kept:
+        text += f"{loop}{here}{kept}  }}\n"
+    steps, results = _computed(program, called)
+    text += f"  __syncthreads();\n{loop}{here}{taken}{steps}"
+    return text + "".join(f"      q{k}[at] = {result};\n" for k, result in enumerate(results)) + "  }\n}\n"

@@ -1,0 +1,212 @@
+"""How a kernel walks its elements: chosen when it is launched, from the strides and addresses that are there.
+
+Each form is a kernel of its own, and all give the same bits. A thread takes several packs of neighbours, of 16 bytes
+where addresses allow, else of one element; the packs of a thread are a block apart, so that what the threads of a block
+load together lies together.
+"""
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..fusion.program import Program
+
+__all__ = ["THREADS", "TILE", "VECTOR", "WIDE", "Form", "Plan", "collapsed", "dtype_of", "general", "packed", "plan",
+           "vector_length", "walk_bytes"]
+
+#: Elements from which on their indexes take 64 bits.
+WIDE = 1 << 31
+
+#: Bytes that a thread loads at once.
+VECTOR = 16
+#: In a block.
+THREADS = 256
+#: Rows and columns of what goes through shared memory to be transposed.
+TILE = 32
+#: Shared memory of a block, in bytes, that needs no asking for.
+_SHARED = 48 << 10
+#: Packs of a thread, and steps from which on it takes one: text that is repeated is compiled again.
+_UNITS = 2
+_LONG = 12
+
+
+class Form(NamedTuple):
+    """How a kernel walks.
+
+    Attributes
+    ----------
+    reads : tuple of str
+        How each input is read: "value" (a number), "flat" (in the result's own order), or strided: "same" for
+        neighbours, "along" (neighbours are neighbours), "any", "tile" (neighbours are in the next row: it goes through
+        shared memory).
+    ndim : int
+        Axes of the walk; 0 without strided inputs.
+    pack : int
+        Elements that are loaded at once.
+    units : int
+        Packs of a thread.
+    wide : bool
+        Indexes take 64 bits.
+    """
+
+    reads: tuple[str, ...]
+    ndim: int
+    pack: int
+    units: int
+    wide: bool
+
+    @property
+    def tiled(self) -> bool:
+        """Whether inputs are transposed in shared memory."""
+        return "tile" in self.reads
+
+    @property
+    def elements(self) -> int:
+        """Of a block."""
+        return THREADS * self.pack * self.units
+
+
+class Plan(NamedTuple):
+    """A form, the value of its parameter ``w`` (a `Walk`; empty if it has none) and the blocks that it takes."""
+
+    form: Form
+    walk: bytes
+    blocks: int
+
+
+def dtype_of(program: Program, number: int) -> np.dtype:
+    """The dtype of an operand by its number."""
+    count = len(program.inputs)
+    return program.inputs[number].dtype if number < count else program.steps[number - count][0].output
+
+
+def vector_length(program: Program) -> int:
+    """Elements that a thread takes at once."""
+    sizes = [operand.dtype.itemsize for operand in program.inputs if operand.mode != "value"]
+    sizes += [dtype_of(program, number).itemsize for number in program.outputs]
+    return max(VECTOR // max(sizes), 1)
+
+
+def packed(program: Program, reads: tuple[str, ...], ndim: int, wide: bool) -> Form:
+    """The form that loads packs."""
+    pack = vector_length(program)
+    return Form(reads, ndim, pack, _UNITS if pack <= 4 and len(program.steps) < _LONG else 1, wide)
+
+
+def general(program: Program, wide: bool, reads: tuple[str, ...] = (), ndim: int = -1) -> Form:
+    """The form that takes any strides and addresses."""
+    reads = reads or tuple("any" if operand.mode == "strided" else operand.mode for operand in program.inputs)
+    if ndim < 0:
+        ndim = max(program.ndim, int("any" in reads))
+    return Form(reads, ndim, 1, 4 if len(program.steps) < _LONG else 2, wide)
+
+
+def collapsed(shape: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
+    """Shape and strides with the axes joined that all strided inputs walk as one."""
+    lengths: list[int] = []
+    joined: list[list[int]] = [[] for _ in strides]
+    for axis, length in enumerate(shape):
+        if length == 1:
+            continue
+        if lengths and all(axes[-1] == s[axis] * length for axes, s in zip(joined, strides)):
+            lengths[-1] *= length
+            for axes, s in zip(joined, strides):
+                axes[-1] = s[axis]
+        else:
+            lengths.append(length)
+            for axes, s in zip(joined, strides):
+                axes.append(s[axis])
+    if not lengths:
+        return [1], [[0] for _ in strides]
+    return lengths, joined
+
+
+def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: list[bool]) -> Plan:
+    """The best form for a program with strided inputs.
+
+    `shape` and the `strides` of strided inputs, in bytes, are in the result's memory order. `aligned`, for each input:
+    whether it begins at a multiple of `VECTOR`.
+    """
+    strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
+    lengths, joined = collapsed(shape, strides)
+    size, ndim, last = int(np.prod(lengths, dtype=np.int64)), len(lengths), lengths[-1]
+    wide = size >= WIDE
+    pack = vector_length(program)
+    sizes = [program.inputs[i].dtype.itemsize for i in strided]
+    reads = [operand.mode for operand in program.inputs]
+    for i, axes, itemsize in zip(strided, joined, sizes):
+        kind = "same" if axes[-1] == 0 else "along" if axes[-1] == itemsize else "any"
+        reads[i] = "flat" if kind == "along" and ndim == 1 else kind
+    kept = [(i, axes) for i, axes in zip(strided, joined) if reads[i] != "flat"]
+    whole = ndim == 1 or last % pack == 0
+    packs = whole and "any" not in reads and all(
+        aligned[i] for i, read in enumerate(reads) if read in ("flat", "along")) and all(
+        stride % (pack * program.inputs[i].dtype.itemsize) == 0
+        for i, axes in kept if reads[i] == "along" for stride in axes[:-1])
+    if not kept:    # all lie as the result does
+        ndim = 0
+    if packs:
+        form = packed(program, tuple(reads), ndim, wide)
+    else:
+        row = _tile_axis(lengths, kept, program)
+        if row is not None:
+            return _tiled(program, lengths, kept, reads, row, wide)
+        form = general(program, wide, tuple(reads), ndim)
+    walk = walk_bytes(lengths, [axes for _, axes in kept], wide) if kept else b""
+    return Plan(form, walk, -(-size // form.elements))
+
+
+def walk_bytes(lengths: list[int], strides: list[list[int]], wide: bool) -> bytes:
+    """The value of a `Walk`: the strides in bytes of each input, and the lengths but the first.
+
+    With each length goes what turns the division by it into a product, for dividends below 2 ** 31.
+    """
+    numbers = [stride for axes in strides for stride in axes]
+    if wide:
+        numbers += lengths[1:]
+        return struct.pack(f"={len(numbers)}q", *numbers)
+    divisors: list[int] = []
+    for length in lengths[1:]:
+        shift = (length - 1).bit_length()
+        divisors += [length, ((1 << 32) * ((1 << shift) - length)) // length + 1, shift]
+    text = struct.pack(f"={len(numbers)}q{len(divisors)}I", *numbers, *divisors)
+    return text + bytes(-len(text) % 8)
+
+
+def _tile_axis(lengths: list[int], kept: list[tuple[int, list[int]]], program: Program) -> int | None:
+    """The axis along which inputs lie that are to be transposed, or None."""
+    if not 2 <= len(lengths) <= 3 or lengths[-1] < TILE // 2:
+        return None
+    for axis in range(len(lengths) - 2, -1, -1):
+        turned = [program.inputs[i].dtype.itemsize for i, axes in kept if _lies_along(axes, axis, program, i)]
+        if turned and lengths[axis] >= TILE // 2:
+            return axis if sum(turned) * TILE * (TILE + 1) <= _SHARED else None
+    return None
+
+
+def _lies_along(axes: list[int], axis: int, program: Program, i: int) -> bool:
+    itemsize = program.inputs[i].dtype.itemsize
+    return axes[axis] == itemsize and axes[-1] not in (0, itemsize)
+
+
+def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]]], reads: list[str], row: int,
+           wide: bool) -> Plan:
+    """The plan with tiles of the axis `row` and the last one; what axis is left is walked tile by tile."""
+    reads = ["any" if read in ("same", "along") else read for read in reads]
+    for i, axes in kept:
+        if _lies_along(axes, row, program, i):
+            reads[i] = "tile"
+    rows, columns = lengths[row], lengths[-1]
+    rest = [axis for axis in range(len(lengths) - 1) if axis != row]
+    outer = rest[0] if rest else None
+    batches = 1 if outer is None else lengths[outer]
+    elements = [int(np.prod(lengths[axis + 1:], dtype=np.int64)) for axis in range(len(lengths))]
+    numbers = [stride for _, axes in kept
+               for stride in (0 if outer is None else axes[outer], axes[row], axes[-1])]
+    down, across = -(-rows // TILE), -(-columns // TILE)
+    numbers += [0 if outer is None else elements[outer], elements[row], rows, columns, down, across]
+    form = Form(tuple(reads), 3, 1, TILE * TILE // THREADS, wide)
+    return Plan(form, struct.pack(f"={len(numbers)}q", *numbers), batches * down * across)

@@ -1,0 +1,148 @@
+"""How kernels walk their elements: chosen from strides and addresses, without a GPU."""
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes
+from lazyarray.devices.cuda_source import strides_in
+from lazyarray.fusion.program import Operand, Program, step_of
+
+F4 = np.dtype("f4")
+
+
+def program_of(*operands, ndim=2):
+    """A sum of operands, each (dtype, mode)."""
+    inputs = tuple(Operand(np.dtype(dtype), mode) for dtype, mode in operands)
+    steps = tuple((step_of("add", None, (F4, F4), F4), (i, i)) for i in range(len(inputs)))
+    return Program(inputs, steps, (2 * len(inputs) - 1,), ndim)
+
+
+def quotient(n, divisor, factor, shift):
+    """As a kernel divides."""
+    return ((n * factor >> 32) + n) >> shift
+
+
+@given(st.integers(1, (1 << 31) - 1), st.integers(0, (1 << 31) - 1))
+def test_division_by_a_product_is_exact(divisor, n):
+    numbers = struct.unpack("=2q3I", walk_bytes([5, divisor], [[0, 0]], False)[:28])
+    assert numbers[2] == divisor and 0 <= numbers[3] < 1 << 32
+    for m in (n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)):
+        assert quotient(m, *numbers[2:]) == m // divisor
+
+
+def walked(made, count, size):
+    """The offset of each element of each strided input, as the kernel of a plan reads them."""
+    form, walk, _ = made
+    strided = [i for i, read in enumerate(form.reads) if read not in ("value", "flat")]
+    at = np.arange(size)
+    found = {}
+    if form.tiled:
+        numbers = np.frombuffer(walk, "i8").tolist()
+        outer, row, rows, columns, down, across = numbers[-6:]
+        place = np.indices((size // (rows * columns), rows, columns)).reshape(3, -1)
+        order = np.argsort(place[0] * outer + place[1] * row + place[2], kind="stable")
+        assert np.array_equal((place[0] * outer + place[1] * row + place[2])[order], at)
+        assert made.blocks == size // (rows * columns) * down * across
+        assert down * TILE >= rows > (down - 1) * TILE and across * TILE >= columns > (across - 1) * TILE
+        for k, i in enumerate(strided):
+            found[i] = (np.array(numbers[3 * k:3 * k + 3]) @ place)[order]
+        return found
+    assert made.blocks * form.elements >= size > (made.blocks - 1) * form.elements
+    strides = np.frombuffer(walk[:8 * len(strided) * form.ndim], "i8").reshape(len(strided), form.ndim)
+    rest_of = walk[8 * len(strided) * form.ndim:]
+    places = at - at % form.pack if form.pack > 1 else at
+    for k, i in enumerate(strided):
+        rest, total = places, np.zeros(size, int)
+        for axis in range(form.ndim - 1, 0, -1):
+            divisor, factor, shift = struct.unpack_from("=3I", rest_of, 12 * (axis - 1))
+            q = quotient(rest, divisor, factor, shift)
+            total, rest = total + (rest - q * divisor) * strides[k, axis], q
+        total = total + rest * strides[k, 0]
+        found[i] = total + (at - places) * strides[k, -1]
+        if form.reads[i] == "same":
+            assert strides[k, -1] == 0
+    return found
+
+
+def arrays():
+    """Arrays that are to be read in the shape of the first; each with what is expected of its form."""
+    a = np.zeros((64, 48), F4)
+    cube = np.zeros((20, 24, 32), F4)
+    large = np.zeros((70, 60), F4)
+    return {
+        "row": (a.shape, [a[0]], {"along"}, 4),
+        "column": (a.shape, [a[:, :1]], {"same"}, 4),
+        "row and column": (a.shape, [a[0], a[:, :1]], {"along", "same"}, 4),
+        "one element": (a.shape, [a[:1, :1]], {"same"}, 4),
+        "all of it": (a.shape, [a], {"flat"}, 4),
+        "inside": ((64, 48), [large[1:65, 2:50], large[2:66, 1:49]], {"along"}, 1),
+        "rows of a wider one": ((64, 48), [large[:64, :48]], {"along"}, 4),
+        "odd rows": ((64, 47), [a[0, 1:]], {"along"}, 1),
+        "every other": ((64, 24), [a[:, ::2]], {"any"}, 1),
+        "backwards": ((64, 48), [a[:, ::-1]], {"any"}, 1),
+        "transposed": ((48, 64), [a.T], {"tile"}, 1),
+        "transposed beside a row": ((48, 64), [a.T, np.zeros(64, F4)], {"tile", "any"}, 1),
+        "few rows transposed": ((4, 64), [a.T[:4]], {"any"}, 1),
+        "axes turned": ((32, 24, 20), [cube.T], {"tile"}, 1),
+        "last axes turned": ((20, 32, 24), [cube.transpose(0, 2, 1)], {"tile"}, 1),
+        "first axes turned": ((24, 20, 32), [cube.transpose(1, 0, 2)], {"along"}, 4),
+        "first axis last": ((24, 32, 20), [cube.transpose(1, 2, 0)], {"tile"}, 1),
+        "last axis first": ((32, 20, 24), [cube.transpose(2, 0, 1)], {"tile"}, 1),
+        "planes": (cube.shape, [cube[0], cube[:, :1, :1]], {"along", "same"}, 4),
+        "one row": ((1, 48), [a[:1, ::-1]], {"any"}, 1),
+        "no axes": ((), [np.zeros((), F4)], {"same"}, 4),
+    }
+
+
+@pytest.mark.parametrize("case", arrays())
+def test_each_element_is_read_where_it_is(case):
+    shape, operands, reads, pack = arrays()[case]
+    program = program_of(*[(F4, "strided") for _ in operands], (F4, "flat"), ndim=len(shape))
+    size = int(np.prod(shape))
+    strides = [strides_in(array, shape, False) for array in operands]
+    starts = [array.ctypes.data - (array if array.base is None else array.base).ctypes.data for array in operands]
+    made = plan(program, list(shape) or [1], strides, [start % VECTOR == 0 for start in (*starts, 0)])
+    assert set(made.form.reads[:-1]) == reads and made.form.pack == pack
+    found = walked(made, len(operands), size)
+    if made.form.pack > 1:
+        for i, offsets in found.items():
+            if made.form.reads[i] == "along":
+                assert not (offsets[::made.form.pack] % VECTOR).any()
+    for i, array in enumerate(operands):
+        over = np.broadcast_to(array, shape)
+        expected = sum((index * stride for index, stride in zip(np.indices(shape), over.strides)),
+                       np.zeros(shape, int)).ravel()
+        if made.form.reads[i] == "flat":
+            assert np.array_equal(expected, np.arange(size) * array.itemsize)
+        else:
+            assert np.array_equal(found[i], expected)
+
+
+def test_what_does_not_begin_at_a_boundary_is_read_element_by_element():
+    program = program_of((F4, "strided"), (F4, "flat"))
+    for aligned in ([False, True], [True, False]):
+        assert plan(program, [64, 48], [[0, 4]], aligned).form.pack == 1
+    assert plan(program_of((F4, "strided"), (F4, "value")), [64, 48], [[0, 0]], [False, False]).form.pack == 4
+
+
+def test_indexes_take_64_bits_from_where_they_need_them():
+    program = program_of((F4, "strided"), (F4, "flat"))
+    assert not plan(program, [(1 << 31) // 64 - 1, 64], [[0, 4]], [True, True]).form.wide
+    wide = plan(program, [(1 << 31) // 64, 64], [[0, 4]], [True, True])
+    assert wide.form.wide and len(wide.walk) == 8 * 3
+    assert plan(program, [1 << 16, 1 << 15], [[4, 1 << 18]], [True, True]).form.wide
+
+
+def test_axes_that_all_walk_as_one_are_joined():
+    assert collapsed([2, 3, 1, 4], [[48, 16, 9, 4], [0, 0, 0, 0]]) == ([24], [[4], [0]])
+    assert collapsed([2, 3, 4], [[48, 16, 4], [0, 16, 4]]) == ([2, 12], [[48, 4], [0, 4]])
+    assert collapsed([1, 1], [[8, 4]]) == ([1], [[0]])
+
+
+def test_the_general_form_takes_a_program_without_axes():
+    assert general(program_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 4, False)
