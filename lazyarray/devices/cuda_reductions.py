@@ -14,8 +14,10 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .cuda_combiners import combiner
-from .cuda_kernels import Kernels, compiled
+from .cuda_kernels import Kernels
 from .cuda_snippets import type_of
 from .cuda_source import THREADS, VECTOR, body, walk_values
 
@@ -36,6 +38,8 @@ _TURNS = 1 << 14
 #: that a thread takes fewer at once.
 _LARGEST = 48
 _WIDE = frozenset({"var", "std", "argmin", "argmax"})
+#: Kernels that are remembered.
+_MOST = 4096
 #: Streams whose counters are kept.
 _STREAMS = 16
 #: cudaDevAttrMultiProcessorCount
@@ -267,34 +271,51 @@ def pack_length(program: Program, reduction: Reduction, extent: Extent, argument
     return length
 
 
-class ReductionKernel:
-    """A compiled program with the reduction of its output, for packs of one length."""
+class ReductionKernel(NamedTuple):
+    """A compiled kernel."""
 
-    def __init__(self, cupy: Any, program: Program, reduction: Reduction, form: Form) -> None:
-        text = source(program, reduction, form, cupy)
-        self.function = None if text is None else compiled(cupy, text).get_function("reduce")
-        self.program, self.result = program, reduction.result
+    function: Any
+    program: Program
+    result: np.dtype
 
 
 class Reductions:
     """The kernels of reductions, and the memory in which their blocks count."""
 
-    def __init__(self, cupy: Any, kernels: Kernels) -> None:
-        self._ndarray, self._zeros, self._kernels = cupy.ndarray, cupy.zeros, kernels
-        self._attributes = cupy.cuda.runtime.deviceGetAttribute
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels, self._cupy = kernels, kernels.cupy
+        self._ndarray = kernels.cupy.ndarray
+        self._known: dict[Any, ReductionKernel | None] = {}
         self._processors: dict[int, int] = {}
         self._turns: dict[Any, Any] = {}
 
     def get(self, device: Device, program: Program, reduction: Reduction, extent: Extent,
             arguments: list[Any]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
+        number = device.number() if device.count > 1 else 0
         length = pack_length(program, reduction, extent, arguments)
-        grid = plan(extent, length, self._count(device))
+        grid = plan(extent, length, self._count(number))
         form = Form(grid.form, length, extent.outer * extent.length * extent.inner >= 1 << 31)
-        kernel = self._kernels.find((program, reduction, form), ReductionKernel)
-        if kernel is None or kernel.function is None or grid.shared > _TURNS:
+        key = program, reduction, form, number
+        kernel = self._known.get(key, self)
+        if kernel is self:
+            self._ask(key)
+            return None
+        if kernel is None or grid.shared > _TURNS:
             return None
         return functools.partial(self._launch, device, kernel, grid)
+
+    def _ask(self, key: tuple[Program, Reduction, Form, int]) -> None:
+        program, reduction, form, _ = key
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[key] = None
+
+        def found(functions: dict[str, Any] | None) -> None:
+            if functions is not None:
+                self._known[key] = ReductionKernel(functions["reduce"], program, reduction.result)
+
+        self._kernels.ask(lambda: source(program, reduction, form, self._cupy), ("reduce",), found)
 
     def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
                 divisor: float, shape: tuple[int, ...], fortran: bool, within: tuple[int, ...]) -> Any:
@@ -303,9 +324,9 @@ class Reductions:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
             turns = self._counters(device)
         block = (grid.group, THREADS // grid.group) if grid.form == "columns" else (THREADS,)
-        kernel.function((grid.blocks,), block, [
+        kernel.function((grid.blocks,), block, (
             *arguments, out, parts, turns, *extent, grid.group, grid.splits, divisor,
-            *walk_values(kernel.program, arguments, within, fortran)])
+            *walk_values(kernel.program, arguments, within, fortran)))
         return out
 
     def _counters(self, device: Device) -> Any:
@@ -315,12 +336,11 @@ class Reductions:
         if found is None:
             if len(self._turns) >= _STREAMS:
                 self._turns.clear()     # the memory goes back in the order of its stream
-            found = self._turns[stream] = self._zeros(_TURNS, "u4")
+            found = self._turns[stream] = self._cupy.zeros(_TURNS, "u4")
         return found
 
-    def _count(self, device: Device) -> int:
-        number = device.number() if device.count > 1 else 0
+    def _count(self, number: int) -> int:
         found = self._processors.get(number)
         if found is None:
-            found = self._processors[number] = self._attributes(_PROCESSORS, number)
+            found = self._processors[number] = self._cupy.cuda.runtime.deviceGetAttribute(_PROCESSORS, number)
         return found
