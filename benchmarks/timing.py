@@ -74,14 +74,14 @@ def once(call: Callable[[], Any]) -> tuple[float, Any]:
 def medians(calls: dict[str, Callable[[], Any]], rounds: int = 11) -> dict[str, float]:
     """Median seconds of each callable, taken in turn; what they return is computed and waited for.
 
-    A library with streams of its own has to wait for them within the call.
+    Each turn begins with a call that is not timed: after another library's turn the processor's caches are not ours. A
+    library with streams of its own has to wait for them within the call.
     """
     synchronize = lazyarray.device().synchronize
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        compute(call())
     for _ in range(rounds):
         for name, call in calls.items():
+            compute(call())
             synchronize()
             start = time.perf_counter()
             kept = compute(call())
