@@ -39,18 +39,20 @@ def candidates() -> dict[str, Callable[[int], Any]]:
 
 
 def milliseconds(size: int, seconds: float = SECONDS) -> dict[str, float]:
-    """Median milliseconds of each library at one size; they take turns."""
+    """Median milliseconds of each library at one size; they take turns, each with a call that is not timed first."""
     calls, wait = candidates(), lazyarray.device().synchronize
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():     # the first one compiles, and fills the memory pools
-        call(size)
-    wait()
+    for call in calls.values():
+        timing.warm(lambda call=call: call(size))
     end = time.perf_counter() + seconds * len(calls)
     while len(found["NumPy"]) < ROUNDS[0] or len(found["NumPy"]) < ROUNDS[1] and time.perf_counter() < end:
         for name, call in calls.items():
+            call(size)
+            wait()
             start = time.perf_counter()
             result = call(size)
-            wait()
+            if name != "NumPy":     # there is nothing to wait for, and to ask takes as long as a small array
+                wait()
             found[name].append(time.perf_counter() - start)
             del result      # not while the next one is timed
     return {name: 1e3 * statistics.median(values) for name, values in found.items()}
