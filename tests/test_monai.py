@@ -1,6 +1,8 @@
 """MONAI's transforms with lazy arrays: what they return, what it costs, and that nothing stays behind."""
 from __future__ import annotations
 
+import copy
+import pickle
 import runpy
 import sys
 import threading
@@ -408,6 +410,58 @@ def test_everything_is_put_back():
 def test_it_decorates_a_chain_too():
     decorated = lazyarray.enabled("monai")(mt.Compose([mt.Flip(0), mt.ScaleIntensity()]))
     assert_same(decorated(lazyarray.asarray(IMAGE)), mt.ScaleIntensity()(np.flip(IMAGE, 1).copy()))
+
+
+class TestLazy:
+    """`lazyarray.lazy` of a transform."""
+
+    def test_output_follows_the_caller(self):
+        chain = lazyarray.lazy(mt.Compose([mt.Flip(0), mt.ScaleIntensity()]), pure=True)
+        expected = mt.ScaleIntensity()(np.flip(IMAGE, 1).copy())
+        x = lazyarray.asarray(IMAGE)
+        with lazyarray.no_transfers():
+            found = chain(x)
+        assert_same(found, expected)
+        assert_same(chain(IMAGE), expected)
+        device = lazyarray.device()
+        there = chain(device.from_foreign(lazyarray.asdevice(x)))
+        assert isinstance(there, device.array_type)
+        np.testing.assert_allclose(lazyarray.asnumpy(there), expected, **TOLERANCE)
+        tensor = torch.as_tensor(IMAGE)
+        assert isinstance(chain(tensor), torch.Tensor)
+
+    def test_of_dictionaries(self):
+        chain = lazyarray.lazy(mt.Compose([mt.ScaleIntensityd("image"), mt.Flipd("image", 0)]))
+        found = chain({"image": IMAGE, "label": 3})
+        assert lazyarray.is_lazy(found["image"]) and found["label"] == 3
+
+    def test_it_stays_the_transform(self):
+        chain = lazyarray.lazy(mt.Compose([mt.RandFlip(0.5), mt.ScaleIntensity()]))
+        assert isinstance(chain, mt.Compose) and len(chain.transforms) == 2
+        found = []
+        for one in (chain, pickle.loads(pickle.dumps(chain)), copy.deepcopy(chain)):
+            one.set_random_state(3)
+            found.append(np.asarray(one(lazyarray.asarray(IMAGE))))
+        assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
+        assert copy.deepcopy(chain).transforms[0] is not chain.transforms[0]
+
+    def test_nothing_stays_enabled(self):
+        lazyarray.lazy(mt.Flip(0))(lazyarray.asarray(IMAGE))
+        assert type(mt.Flip(0)(lazyarray.asarray(IMAGE))) is MetaTensor
+
+    def test_what_makes_no_sense_is_refused(self):
+        for options in ({"writes": ("img",)}, {"host": mt.Flip(0)}):
+            with pytest.raises(TypeError, match="modifies no arguments"):
+                lazyarray.lazy(mt.Flip(0), **options)
+
+    def test_a_class_of_one_s_own_is_a_function_of_one_s_own(self):
+        class Twice(mt.Transform):
+            def __call__(self, array):
+                assert isinstance(array, lazyarray.device().array_type)
+                return array * 2
+
+        found = lazyarray.lazy(Twice())(lazyarray.asarray(IMAGE))
+        assert lazyarray.is_lazy(found) and np.allclose(np.asarray(found), IMAGE * 2)
 
 
 def test_where_lazy_arrays_are_switched_off_results_are_numpys():

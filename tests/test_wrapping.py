@@ -144,6 +144,13 @@ class TestDecorator:
         else:
             assert lazyarray.is_lazy(lazy(function)(lazy_of([1, 2])))
 
+    @pytest.mark.parametrize("what", [3, "lazy", [len]])
+    def test_what_can_t_be_called_is_refused(self, what):
+        with pytest.raises(TypeError, match=f"{type(what).__name__} can't be called"):
+            lazy(what)
+        with pytest.raises(TypeError, match="can't be called"):
+            lazy(pure=True)(3)
+
     def test_it_is_called_from_python_as_any_function(self):
         assert list(map(values, map(scaled, [lazy_of([1]), lazy_of([2])]))) == [[2], [4]]
         assert values(functools.reduce(lazy(lambda x, y: x + y), [lazy_of([1])] * 3)) == [3]

@@ -93,8 +93,8 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         kept = {kind: seen for kind, seen in self.examples.items() if seen}
-        return {"counts": dict(self.counts), "on_device": [self.on_device[True], self.on_device[False]], "errors": self.errors,
-                "written": dict(self.written),
+        return {"counts": dict(self.counts), "on_device": [self.on_device[True], self.on_device[False]],
+                "errors": self.errors, "written": dict(self.written),
                 "seconds": [round(s, 3) for s in self.seconds], "examples": kept}
 
 
@@ -525,8 +525,8 @@ def merge(paths: list[str]) -> dict[str, dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
         for name, found in report.items():
-            into = merged.setdefault(name, {"counts": Counter(), "on_device": [0, 0], "errors": {}, "written": Counter(),
-                                            "seconds": [0.0, 0.0], "examples": {}})
+            into = merged.setdefault(name, {"counts": Counter(), "on_device": [0, 0], "errors": {},
+                                            "written": Counter(), "seconds": [0.0, 0.0], "examples": {}})
             into["on_device"] = [a + b for a, b in zip(into["on_device"], found["on_device"])]
             into["counts"].update(found["counts"])
             into["written"].update(found["written"])
@@ -570,7 +570,8 @@ def verdicts(library: str, merged: dict[str, dict[str, Any]]) -> str:
             counts = found["counts"]
             same, wrong = found["on_device"]
             entry = {"same": same, "both raise": counts["both raise"], "to the host": counts["same"] - same,
-                     "wrong": wrong, "errors": {dtype: float(f"{size:.1e}") for dtype, size in found["errors"].items() if size}}
+                     "wrong": wrong,
+                     "errors": {dtype: float(f"{size:.1e}") for dtype, size in found["errors"].items() if size}}
             lines.append(f"  {json.dumps(path)}: {json.dumps(entry)}")
     versions = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-image", "cucim-cu13")}
     versions["device"] = f"{lazyarray.device().name}: {devices.why().reason}"

@@ -9,6 +9,7 @@ What goes in as a tensor comes out as one, and `ToTensor` gives tensors, since t
 """
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import wrapt
 
 from .. import convert, devices, routed, sharing, wrap
 from ..containers import replace
@@ -117,6 +119,44 @@ class _Namespace:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._xp, name)
+
+
+# -- one transform -------------------------------------------------------------------------------
+
+def lazy(transform: Callable[..., Any]) -> LazyTransform:
+    """What ``lazyarray.lazy`` makes of a transform."""
+    return LazyTransform(transform)
+
+
+class LazyTransform(wrapt.BaseObjectProxy):
+    """A transform that is called with MONAI enabled, and takes NumPy and device arrays for lazy ones."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        from .routing import enabled
+
+        given: set[bool] = set()
+
+        def take(obj: Any) -> Any:
+            device = devices.current()
+            there = isinstance(obj, device.array_type)
+            if there or type(obj) is np.ndarray or wrap.is_array(obj):
+                given.add(there)
+            return wrap.share(device, obj) if there else convert.asarray(obj) if type(obj) is np.ndarray else obj
+
+        with enabled("monai"):
+            result = self.__wrapped__(*replace(args, take), **replace(kwargs, take))
+        if given != {True}:
+            return result
+        return replace(result, lambda obj: convert.asdevice(obj) if wrap.is_array(obj) else obj)
+
+    def __copy__(self) -> LazyTransform:
+        return LazyTransform(copy.copy(self.__wrapped__))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LazyTransform:
+        return LazyTransform(copy.deepcopy(self.__wrapped__, memo))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return LazyTransform, (self.__wrapped__,)
 
 
 # -- a call from outside -------------------------------------------------------------------------

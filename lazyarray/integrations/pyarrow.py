@@ -43,7 +43,7 @@ def _once_more(function: Callable[..., Any]) -> Callable[..., Any]:
                 if wrap.is_lazy(value):
                     found.append(value)
                     return np.asarray(value) if wrap.is_array(value) else opened(value)
-                if getattr(value, "dtype", None) != object:
+                if getattr(getattr(value, "dtype", None), "kind", "") != "O":
                     return value
                 if isinstance(value, np.ndarray):
                     values = np.empty(value.shape, object)

@@ -83,8 +83,8 @@ _FEATURE = (
 _FILTERS = (
     _twins("filters", "farid prewitt scharr sobel", before=steps.scaled("image"), lacks={"cval": None})
     | _twins("filters",
-             "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts scharr_h scharr_v sobel_h sobel_v",
-             before=steps.scaled("image"))
+             "difference_of_gaussians farid_h farid_v laplace prewitt_h prewitt_v roberts scharr_h scharr_v sobel_h "
+             "sobel_v", before=steps.scaled("image"))
     | _twins("filters", "butterworth", before=steps.kept("image"), dtypes=_ALL + "FD")
     | _twins("filters", "meijering sato", before=steps.kept("image"), tolerance=_EIGENVALUES)
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))

@@ -12,7 +12,7 @@ import wrapt
 
 from .arguments import Rules
 from .call import Writes, call, run
-from .names import name_of, parameters, rules_of
+from .names import name_of, parameters, rules_of, taken_otherwise
 
 __all__ = ["LazyFunction", "lazy", "run"]
 
@@ -105,8 +105,9 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     Parameters
     ----------
     function : callable
-        Takes and returns device arrays (`cupy.ndarray`). Methods, class and static methods, coroutines, generators and
-        kernels are callables like others; of a class the methods are decorated.
+        Takes and returns device arrays (`cupy.ndarray`). Methods, class and static methods, coroutines, generators,
+        kernels and objects with a ``__call__`` are callables like others; of a class the methods are decorated. A
+        transform of MONAI's, `Compose` among them, is called with ``enabled("monai")``.
     writes : tuple of str, optional
         The parameters that it modifies, such as ``("out",)``. Without it, and without `pure`, it is taken to modify any
         array that it is given.
@@ -126,8 +127,8 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     Raises
     ------
     TypeError
-        `writes` names no parameter, or contradicts `pure`; `function` is a class; there is a host twin of a coroutine
-        or generator.
+        `writes` names no parameter, or contradicts `pure`; `function` is a class, or can't be called; there is a host
+        twin of a coroutine or generator.
 
     Notes
     -----
@@ -163,6 +164,13 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     plain = getattr(function, "__func__", function)     # of a static or class method
     if inspect.isclass(plain):
         raise TypeError(f"{plain.__qualname__} is a class: decorate its methods")
+    if not callable(plain):
+        raise TypeError(f"{type(plain).__qualname__} can't be called: lazy takes a function")
+    otherwise = taken_otherwise(plain)
+    if otherwise is not None:
+        if writes or host is not None:
+            raise TypeError(f"{name_of(plain)} modifies no arguments, and has no host twin but itself")
+        return importlib.import_module(otherwise).lazy(plain)
     if host is not None and (inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain)
                              or inspect.isasyncgenfunction(plain)):
         raise TypeError(f"{name_of(plain)} runs in steps: when one fails, it is too late for a host twin")

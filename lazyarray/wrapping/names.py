@@ -9,6 +9,9 @@ from weakref import WeakKeyDictionary
 
 from .arguments import MAYBE, READ, WRITTEN, Rules
 
+OTHERWISE = {"monai.transforms": "lazyarray.integrations.monai"}
+"""Library whose callable objects take no device arrays -> the module of ours whose ``lazy`` makes them take them."""
+
 _Parameters = dict[str, inspect.Parameter]
 _known: WeakKeyDictionary[Any, _Parameters | None] = WeakKeyDictionary()
 
@@ -19,6 +22,20 @@ def name_of(function: Callable[..., Any]) -> str:
         function, "__name__", None) or type(function).__qualname__
     module = getattr(function, "__module__", None) or type(function).__module__
     return f"{module}.{name}"
+
+
+def taken_otherwise(function: Any) -> str | None:
+    """The module of ours that makes an object of some library take lazy arrays; None for all that is a function.
+
+    What a user's own class does when it is called is a function of the user's, whatever it derives from.
+    """
+    kinds = type(function).__mro__
+    called = next((kind.__module__ for kind in kinds if "__call__" in vars(kind)), "")
+    for library, module in OTHERWISE.items():
+        if called.partition(".")[0] == library.partition(".")[0] and any(
+                kind.__module__.startswith(library) for kind in kinds):
+            return module
+    return None
 
 
 def parameters(function: Callable[..., Any]) -> _Parameters | None:

@@ -209,7 +209,8 @@ def test_pyarrow_lists(x, y, i):
     import pyarrow as pa
 
     return (pa.array([x, y]), pa.array([x, y], pa.list_(pa.float32())), pa.table({"x": [x, y], "mean": [x[0], x[1]]}),
-            pa.Table.from_pylist([{"x": x, "first": i[0]}]), pa.array([i[0], i[1]]), pa.scalar(i[1]).as_py(), pa.array([[x], [y]]))
+            pa.Table.from_pylist([{"x": x, "first": i[0]}]), pa.array([i[0], i[1]]), pa.scalar(i[1]).as_py(),
+            pa.array([[x], [y]]))
 
 
 @pyarrow("``Table.from_pandas`` of a column that holds lazy arrays", copies="each once", needs="pandas")
