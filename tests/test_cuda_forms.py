@@ -145,4 +145,4 @@ def test_axes_that_all_walk_as_one_are_joined():
 
 
 def test_the_general_form_takes_a_program_without_axes():
-    assert general(program_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 4, False)
+    assert general(program_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 8, False)

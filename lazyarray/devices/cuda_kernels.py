@@ -59,7 +59,7 @@ class Kernel:
         self._flat = [i for i in range(count) if program.inputs[i].mode == "flat"]
         self._strided = [i for i in range(count) if program.inputs[i].mode == "strided"]
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
-        self._plans: dict[Any, tuple[Any, Any, int]] = {}
+        self._plans: dict[Any, tuple[Any, Any, int, int]] = {}
         self._form = forms["general"]
         self._general = functions[0]
         self._packs, self._elements = (functions[1], forms["packs"].elements) if "packs" in forms else (None, 0)
@@ -68,11 +68,12 @@ class Kernel:
         order = "F" if fortran else "C"
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
         size = outputs[0].size
+        launched: tuple[Any, ...]
         if self._strided:
-            function, walk, blocks = self._planned(arguments, shape, fortran, size)
+            function, walk, blocks, threads = self._planned(arguments, shape, fortran, size)
             launched = (*arguments, *outputs, size) if walk is None else (*arguments, *outputs, size, walk)
         else:
-            launched = (*arguments, *outputs, size)
+            launched, threads = (*arguments, *outputs, size), THREADS
             function, elements = self._packs, self._elements
             for i in self._flat:
                 if arguments[i].data.ptr % VECTOR:
@@ -80,11 +81,12 @@ class Kernel:
                     break
             blocks = -(-size // elements)
         # The shortest way through CuPy: as many threads as these blocks have, in blocks of so many.
-        function.linear_launch(blocks * THREADS, launched, 0, THREADS)
+        function.linear_launch(blocks * threads, launched, 0, threads)
         return outputs
 
-    def _planned(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool, size: int) -> tuple[Any, Any, int]:
-        """The function for these strides and addresses, the value of its walk, and its blocks."""
+    def _planned(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool,
+                 size: int) -> tuple[Any, Any, int, int]:
+        """The function for these strides and addresses, the value of its walk, its blocks, and their threads."""
         places = (*self._flat, *self._strided)
         aligned = [not arguments[i].data.ptr % VECTOR for i in places]
         strided = [arguments[i] for i in self._strided]
@@ -99,10 +101,10 @@ class Kernel:
             function = self._general if form == self._form else self._kernels.find((self._program, form), _function)
             if function is None:    # being compiled
                 walk = walk_bytes(lengths, strides, form.wide)
-                return self._general, by_value(walk), -(-size // self._form.elements)
+                return self._general, by_value(walk), -(-size // self._form.elements), THREADS
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            found = self._plans[key] = function, by_value(walk) if walk else None, blocks
+            found = self._plans[key] = function, by_value(walk) if walk else None, blocks, form.threads
         return found
 
 

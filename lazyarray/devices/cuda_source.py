@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .cuda_forms import THREADS, TILE, VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
+from .cuda_forms import TILE, VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
 from .cuda_snippets import HELPERS, snippet, type_of
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["THREADS", "VECTOR", "Body", "body", "by_value", "dtype_of", "lengths_in", "source", "strides_in",
+__all__ = ["VECTOR", "Body", "body", "by_value", "dtype_of", "lengths_in", "source", "strides_in",
            "vector_length", "walk_values"]
 
 _HEADERS = """#include <cupy/complex.cuh>
@@ -237,14 +237,14 @@ def _parameters(program: Program, form: Form, name: str) -> tuple[str, list[str]
     if form.ndim:
         parameters.append(f"const Walk_{name} w")
     declared = _declared_tiles(form, f"Walk_{name}") if form.tiled else _declared(form, f"Walk_{name}")
-    return (f'{declared}extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{\n',
-            outputs)
+    head = f'extern "C" __global__ void __launch_bounds__({form.threads}) {name}({", ".join(parameters)}) {{\n'
+    return declared + head, outputs
 
 
 def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
     """A kernel whose threads take packs. All loads of a thread stand before what is computed, so that none waits."""
     text, outputs = _parameters(program, form, name)
-    index, pack, units, stride = _index(form), form.pack, form.units, THREADS * form.pack
+    index, pack, units, stride = _index(form), form.pack, form.units, form.threads * form.pack
     text += (f"  const {index} tile = ({index})blockIdx.x * {form.elements};\n"
              f"  const {index} first = tile + threadIdx.x * {pack};\n"
              f"  const bool whole = tile + {form.elements} <= n;\n")
@@ -301,7 +301,7 @@ def _declared_tiles(form: Form, name: str) -> str:
 def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
     """A kernel whose blocks take tiles: inputs whose neighbours are in the next row are turned in shared memory."""
     text, outputs = _parameters(program, form, name)
-    index, units, lines = _index(form), form.units, THREADS // TILE
+    index, units, lines = _index(form), form.units, form.threads // TILE
     text += (f"  const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};\n"
              f"  const {index} across = ({index})w.across, down = ({index})w.down;\n"
              f"  const {index} line = blockIdx.x / across, outer = line / down;\n"
