@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -301,7 +302,8 @@ class TestNumbaCuda:
         try:
             kernel[1, 1](*(device.from_foreign(lazyarray.asdevice(np.ones(1))) for _ in range(2)), 1.0, 1)
         except Exception as error:  # noqa: BLE001  whatever numba's releases raise beside this NumPy
-            pytest.skip(f"numba.cuda does not work here, without lazyarray: {type(error).__name__}: {error}")
+            versions = f"numba-cuda {metadata.version('numba-cuda')} beside NumPy {np.__version__}"
+            pytest.skip(f"{versions} does not work, without lazyarray: {type(error).__name__}: {error}")
         return kernel
 
     @pytest.mark.filterwarnings("ignore:.*Grid size.*")

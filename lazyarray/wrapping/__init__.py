@@ -164,7 +164,8 @@ def lazy(function: Any = None, *, writes: tuple[str, ...] | None = None, pure: b
     plain = getattr(function, "__func__", function)     # of a static or class method
     if inspect.isclass(plain):
         raise TypeError(f"{plain.__qualname__} is a class: decorate its methods")
-    if not callable(plain):
+    # Some kernels can be called only with a launch configuration: kernel[blocks, threads](...).
+    if not callable(plain) and (not hasattr(plain, "__getitem__") or hasattr(plain, "__len__")):
         raise TypeError(f"{type(plain).__qualname__} can't be called: lazy takes a function")
     otherwise = taken_otherwise(plain)
     if otherwise is not None:
