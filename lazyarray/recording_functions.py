@@ -15,7 +15,7 @@ from .devices.base import HOLDABLE
 from .fusion.program import Step
 from .options import current as current_options
 from .recording import recorded
-from .recording_operands import Operands
+from .recording_operands import Operands, axes_of
 from .recording_steps import cast, casts, named, numbers, rule_of
 from .storage import Storage
 
@@ -154,18 +154,9 @@ def astype(x: Any, target: np.dtype, order: str) -> Any:
         return None
     layout = views.like(outline, order, target)
     given = Operands()
-    if not given.add(x) or not given.settle(None, (), target.itemsize, least, _axes(layout)):
+    if not given.add(x) or not given.settle(None, (), target.itemsize, least, axes_of(layout)):
         return None
     return recorded(given, given.made(step, tuple(given.items)))
-
-
-def _axes(layout: np.ndarray) -> tuple[int, ...] | None:
-    """The axes of a dense array from the outermost to the innermost; None for C order."""
-    if layout.flags.c_contiguous:
-        return None
-    if layout.flags.f_contiguous:
-        return tuple(range(layout.ndim - 1, -1, -1))
-    return tuple(sorted(range(layout.ndim), key=lambda i: (-layout.strides[i], i)))
 
 
 #: NumPy's function -> what records a call of it.

@@ -15,7 +15,7 @@ from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
 from .fusion.program import Step, step_of
 from .loans import all_ended
 
-__all__ = ["Operands", "broadcast"]
+__all__ = ["Operands", "axes_of", "broadcast"]
 
 
 class Operands:
@@ -300,6 +300,15 @@ def _is_flat(outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None
                 return False
             expected *= shape[axis]
     return True
+
+
+def axes_of(layout: np.ndarray) -> tuple[int, ...] | None:
+    """The axes of a dense array from the outermost to the innermost; None for C order."""
+    if layout.flags.c_contiguous:
+        return None
+    if layout.flags.f_contiguous:
+        return tuple(range(layout.ndim - 1, -1, -1))
+    return tuple(sorted(range(layout.ndim), key=lambda i: (-layout.strides[i], i)))
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:

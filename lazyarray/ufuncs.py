@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, host, options, recording, ufunc_methods, wrap
+from . import devices, dispatch, host, options, recording, recording_in_place, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
@@ -38,8 +38,10 @@ def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tupl
     if method == "__call__":
         if not kwargs:
             result = _quick(ufunc, inputs)
-        elif len(kwargs) == 1 and len(inputs) == 2 and "out" in kwargs:
-            result = _quick_in_place(ufunc, inputs, kwargs["out"])
+        elif len(kwargs) == 1 and "out" in kwargs:
+            result = _quick_in_place(ufunc, inputs, kwargs["out"]) if len(inputs) == 2 else None
+            if result is None:
+                result = recording_in_place.in_place(ufunc, inputs, kwargs["out"])
         else:
             result = None
         if result is not None:

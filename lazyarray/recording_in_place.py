@@ -1,0 +1,107 @@
+"""Recording of ``x += y``: what was `x` is one of the operands, and `x` becomes what they give.
+
+Nobody can tell as long as no other array, alias or pointer looks at the memory of `x`; else it is written, as ever.
+"""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import wrap
+from .fusion.graph import Leaf
+from .fusion.program import Step
+from .loans import all_ended
+from .options import current as current_options
+from .recording import recorded
+from .recording_operands import Operands, axes_of
+from .recording_steps import cast, rule_of
+from .storage import Storage
+from .writable import may_write
+
+__all__ = ["in_place"]
+
+
+def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """``ufunc(*inputs, out=x)``, recorded: `x`, or None where it has to be written.
+
+    Only where something waits already: to write into memory that is there takes none.
+    """
+    x = outs[0]
+    array_type = wrap._array_type
+    if type(x) is not array_type or len(outs) != 1 or not any(
+            type(operand) is array_type and operand._self_storage.pending is not None for operand in (x, *inputs)):
+        return None
+    least = current_options().defer_from
+    if least is None or not _alone(x):
+        return None
+    given = Operands()
+    for operand in inputs:
+        if not given.add(operand):
+            return None
+    rule = rule_of((ufunc, *given.kinds))
+    if rule is not None and rule.choose is not None:
+        rule = rule.choose(given.items[1] if given.outlines[1] is None else None)
+    if rule is None:
+        return None
+    given.keep(len(rule.scalars))
+    outline = wrap.outline_of(x)
+    back: Step | None = None
+    if rule.step.output != outline.dtype:
+        back = cast(rule.step.output, outline.dtype) if np.can_cast(
+            rule.step.output, outline.dtype, "same_kind") else None
+        if back is None:
+            return None
+    if given.shape() != outline.shape or not given.settle(
+            rule.casts, rule.scalars, outline.itemsize, least, axes_of(outline), 1 if back is None else 2):
+        return None
+    node = given.made(rule.step, tuple(given.items))
+    if back is not None:
+        node = given.made(back, (node,))
+    result = recorded(given, node)
+    if not _alone(x):
+        return None     # an operand was computed on the way
+    x._self_storage, x._self_outline, x._self_array = result._self_storage, result._self_outline, None
+    return x
+
+
+def _references(x: Any) -> int:
+    storage = x._self_storage
+    return sys.getrefcount(storage)
+
+
+class _Lone:
+    __slots__ = ("_self_storage",)
+
+
+_lone = _Lone()
+_lone._self_storage = _Lone()
+#: What Python counts for an object that one slot refers to.
+_ONE = _references(_lone)
+
+
+def _alone(x: Any) -> bool:
+    """Whether `x` is the whole of its memory, and nothing but recorded work looks at that."""
+    storage = x._self_storage
+    if type(storage) is not Storage or x._self_base is not None:
+        return False
+    outline = x._self_outline
+    if outline is not None and (outline is not storage._root_view or not may_write(outline)):
+        return False
+    if storage.pending is None and (
+            storage.mirror is not None or not storage.quiet or storage.foreign or storage.compacts is not None
+            or storage.loans and not all_ended(storage)):
+        return False
+    del storage
+    return _references(x) == _ONE + _read(x._self_storage.readers, x)
+
+
+def _read(readers: Any, x: Any) -> int:
+    """How many leaves of recorded work refer to the storage of `x`."""
+    count = 0
+    for ref in readers or ():
+        node = ref()
+        if node is not None:
+            count += sum(type(o) is Leaf and o.storage is x._self_storage for o in node.operands)
+    return count
