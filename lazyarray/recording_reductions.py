@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from . import recording, wrap
-from .fusion.graph import Leaf
+from . import wrap
+from .fusion.graph import Leaf, Node
 from .fusion.reductions import Extent, Reduction, extent_of, reduced
-from .loans import all_ended
 from .options import current as current_options
+from .recording_operands import leaf_of, seen_in
 from .storage import Storage
 
 __all__ = ["TAKEN", "of_ufunc", "taken"]
@@ -27,27 +27,27 @@ _KNOWN = frozenset("?bBhHiIlLefdFD")
 
 _AXIS = ("axis", "out", "keepdims", "initial", "where")
 _SUM = ("axis", "dtype", "out", "keepdims", "initial", "where")
-#: NumPy's function -> (name of the reduction, its parameters after the array).
-TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...]]] = {
-    np.sum: ("sum", _SUM), np.prod: ("prod", _SUM),
-    np.max: ("max", _AXIS), np.min: ("min", _AXIS), np.amax: ("max", _AXIS), np.amin: ("min", _AXIS),
-    np.all: ("all", _AXIS[:3]), np.any: ("any", _AXIS[:3]),
-    np.mean: ("mean", _SUM[:4]),
-    np.var: ("var", ("axis", "dtype", "out", "ddof", "keepdims")),
-    np.std: ("std", ("axis", "dtype", "out", "ddof", "keepdims")),
-    np.argmax: ("argmax", _AXIS[:2]), np.argmin: ("argmin", _AXIS[:2]),
-    np.linalg.norm: ("norm", ("ord", "axis", "keepdims")),
+_SPREAD = ("axis", "dtype", "out", "ddof", "keepdims")
+#: NumPy's function -> (name of the reduction, its parameters after the array, those that are given by name only).
+TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    np.sum: ("sum", _SUM, ()), np.prod: ("prod", _SUM, ()),
+    np.max: ("max", _AXIS, ()), np.min: ("min", _AXIS, ()), np.amax: ("max", _AXIS, ()), np.amin: ("min", _AXIS, ()),
+    np.all: ("all", _AXIS[:3], ("where",)), np.any: ("any", _AXIS[:3], ("where",)),
+    np.mean: ("mean", _SUM[:4], ("where",)), np.var: ("var", _SPREAD, ("where",)), np.std: ("std", _SPREAD, ("where",)),
+    np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
+    np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
 }
 _UFUNCS = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
 }
+_METHOD = frozenset(_SUM)
 #: Keywords that say nothing, with these values.
 _SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
-_keywords = frozenset({"axis", "dtype", "keepdims", "ddof", "ord"})
 
 #: Reductions of arrays that are computed already: those for which the device library takes several passes.
 _BETTER = frozenset({"var", "std", "norm"})
+_POSITIONS = frozenset({"argmin", "argmax"})
 
 
 def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -55,12 +55,13 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     x = args[0] if args else None
     if type(x) is not wrap._array_type:
         return None
-    if x._self_storage.pending is None and (
-            (array := x._self_array) is None or array.nbytes < (current_options().defer_from or 0)):
-        return None     # most calls, most often
-    name, names = TAKEN[func]
+    if x._self_storage.pending is None:
+        array = x._self_outline if x._self_array is None else x._self_array
+        if array.nbytes < (current_options().defer_from or 0):
+            return None     # most calls, most often
+    name, names, named = TAKEN[func]
     given = dict(zip(names, args[1:]))
-    if len(args) > len(names) + 1 or given.keys() & kwargs.keys():
+    if len(args) > len(names) + 1 or not kwargs.keys() <= {*names[len(args) - 1:], *named}:
         return None
     given.update(kwargs)
     return _reduced(name, x, given)
@@ -72,6 +73,8 @@ def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     if name is None or type(inputs[0]) is not wrap._array_type:
         return None
     given = {"axis": 0, **kwargs}
+    if not given.keys() <= _METHOD:
+        return None
     if given.get("out") == (None,):
         del given["out"]
     if name not in ("sum", "prod") and given.pop("dtype", None) is not None:
@@ -80,74 +83,89 @@ def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
-    for key in [*given]:
-        if key in _SILENT:
-            if not any(given[key] is value for value in _SILENT[key]):
-                return None
-        elif key not in _keywords:
+    for key, values in _SILENT.items():
+        if key in given and not any(given[key] is value for value in values):
             return None
-    least = current_options().defer_from
-    storage = x._self_storage
-    if least is None or not isinstance(storage, Storage):
+    found = _source(name, x)
+    if found is None:
         return None
-    source: Any = storage.pending
-    if source is not None:
-        if x._self_outline is not storage._root_view:
-            return None
-        shape, fortran, dtype = source.shape, source.fortran, source.step.output
-    else:
-        if name not in _BETTER:
-            return None
-        found = _leaf(x, storage)
-        if found is None:
-            return None
-        source, fortran = found
-        shape, dtype = source.array.shape, source.array.dtype
-        if source.array.nbytes < least:
-            return None
-    if name == "norm":
-        if not _is_euclidean(given.pop("ord", None), given.get("axis"), len(shape)):
-            return None
+    source, dtype, outline = found
+    shape = outline.shape
+    if name == "norm" and not _is_euclidean(given.pop("ord", None), given.get("axis"), len(shape)):
+        return None
     axes = _axes(given.get("axis"), len(shape))
     keepdims = given.get("keepdims", False)
-    if axes is None or keepdims is not True and keepdims is not False and keepdims is not _none or not shape or (
-            0 in shape) or dtype.char not in _KNOWN:
+    if axes is None or not shape or 0 in shape or not (keepdims is True or keepdims is False or keepdims is _none):
         return None
-    if name in ("argmin", "argmax") and len(axes) != 1 and len(axes) != len(shape):
+    order = _order_of(outline)
+    gone = tuple(axis in axes for axis in order)
+    extent = extent_of(tuple(shape[axis] for axis in order), gone)
+    if extent is None or name in _POSITIONS and not _is_in_order(given.get("axis"), order, shape):
         return None
-    extent = extent_of(shape, axes, fortran)
-    if extent is None or name in ("argmin", "argmax") and fortran and extent.length != shape[axes[0]]:
-        return None     # positions are counted in C order
     reduction = _reduction(name, dtype, given.get("dtype"))
     freedom = _freedom(extent, given.get("ddof", 0))
     if reduction is None or freedom is None:
         return None
-    keepdims = keepdims is True
-    if keepdims:
-        left = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    if keepdims is True:
+        left, lengths = order, tuple(1 if out else shape[axis] for axis, out in zip(order, gone))
     else:
-        left = tuple(n for i, n in enumerate(shape) if i not in axes)
-    device = storage.device
+        left = tuple(axis for axis in order if axis not in axes)
+        lengths = tuple(shape[axis] for axis in left)
+    device = x._self_storage.device
     if device.usable() is not None:
         return None
-    result = reduced(device, source, reduction, extent, freedom, left, fortran)
+    result = reduced(device, source, reduction, extent, freedom, lengths)
     if result is None:
         return None
-    home = Storage(device, result)
-    return wrap.new_array(home, None, result) if left else wrap.new_scalar(home, None, result)
+    if not lengths:
+        return wrap.new_scalar(Storage(device, result), None, result)
+    if any(a > b for a, b in zip(left, left[1:])):
+        result = result.transpose([left.index(axis) for axis in sorted(left)])
+        if name in _POSITIONS:
+            result = device.contiguous(result)      # NumPy's are in C order
+    return wrap.new_array(Storage(device, result), None, result)
 
 
-def _leaf(x: Any, storage: Storage) -> tuple[Leaf, bool] | None:
-    """A whole, dense array that lies ready on the device, and whether it is in Fortran order."""
-    if storage.mirror is not None or not storage.quiet or storage.foreign or storage.loans and not all_ended(storage):
+def _source(name: str, x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
+    """What gives the elements of `x`, their dtype, and what has the shape and the strides of `x`."""
+    least = current_options().defer_from
+    storage = x._self_storage
+    if least is None or type(storage) is not Storage:
         return None
-    array = x._self_array
-    if array is None:
-        if x._self_outline is not storage._root_view:
+    node = storage.pending
+    if node is not None:
+        outline = x._self_outline
+        found = (node, outline) if outline is storage._root_view else seen_in(node, outline)
+        if found is None or found[0].step.output.char not in _KNOWN:
             return None
-        array = storage.root
-    c, f = storage.device.contiguity(array)
-    return (Leaf(array, storage, "flat"), not c) if c or f else None
+        return found[0], found[0].step.output, found[1]
+    if name not in _BETTER:
+        return None
+    leaf = leaf_of(x)
+    if leaf is None or leaf.array.nbytes < least or leaf.array.dtype.char not in _KNOWN:
+        return None
+    array = leaf.array
+    order = _order_of(array)
+    if order != tuple(range(array.ndim)):
+        leaf.array = array.transpose(order)
+    leaf.mode = "flat" if storage.device.contiguity(leaf.array)[0] else "strided"
+    return leaf, array.dtype, array
+
+
+def _order_of(outline: Any) -> tuple[int, ...]:
+    """The axes from the outermost in memory to the innermost."""
+    ndim = outline.ndim
+    if ndim < 2 or outline.flags.c_contiguous:
+        return tuple(range(ndim))
+    return tuple(sorted(range(ndim), key=lambda i: (-abs(outline.strides[i]), i)))
+
+
+def _is_in_order(axis: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether places along one axis, or in the whole array, are counted as they lie in memory."""
+    if axis is not None:
+        return type(axis) is int
+    long = [axis for axis in order if shape[axis] != 1]
+    return long == sorted(long)
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:

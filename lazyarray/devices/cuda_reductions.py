@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .cuda_combiners import combiner
-from .cuda_kernels import Kernels
+from .cuda_kernels import Kernels, functions
 from .cuda_snippets import type_of
-from .cuda_source import THREADS, VECTOR, body, walk_values
+from .cuda_source import VECTOR, body, walk_values
 
 if TYPE_CHECKING:
-    from . import Device
     from ..fusion.program import Program
     from ..fusion.reductions import Extent, Reduction
+    from . import Device
 
 __all__ = ["Reductions", "source"]
 
+#: Of a block.
+THREADS = 256
 #: Blocks that a multiprocessor gets, and packs that a thread takes at least before a row is given to several blocks.
 _BLOCKS, _PACKS = 8, 4
 #: Rows of more packs than this take a block each, however many they are.
@@ -38,8 +40,6 @@ _TURNS = 1 << 14
 #: that a thread takes fewer at once.
 _LARGEST = 48
 _WIDE = frozenset({"var", "std", "argmin", "argmax"})
-#: Kernels that are remembered.
-_MOST = 4096
 #: Streams whose counters are kept.
 _STREAMS = 16
 #: cudaDevAttrMultiProcessorCount
@@ -211,7 +211,7 @@ def source(program: Program, reduction: Reduction, form: Form, xp: Any) -> str |
     pack = (f"{loads}      #pragma unroll\n      for (int k = 0; k < LENGTH; ++k) {{\n"
             f"      const INDEX at = base + k;\n{many.load}{many.steps}"
             f"      lz_take(a[k % LANES], {many.results[0]}, {place});\n      }}\n")
-    none = f"lz_acc a[LANES];\n  #pragma unroll\n  for (int k = 0; k < LANES; ++k) lz_none(a[k]);"
+    none = "lz_acc a[LANES];\n  #pragma unroll\n  for (int k = 0; k < LANES; ++k) lz_none(a[k]);"
     join = ("lz_settle(a[0]);\n  #pragma unroll\n  for (int k = 1; k < LANES; ++k) "
             "{ lz_settle(a[k]); lz_merge(a[0], a[k]); }")
     text = _FORMS[form.name]
@@ -279,13 +279,18 @@ class ReductionKernel(NamedTuple):
     result: np.dtype
 
 
+def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> ReductionKernel | None:
+    text = source(program, reduction, form, cupy)
+    return None if text is None else ReductionKernel(
+        functions(cupy, text, ("reduce",))[0], program, reduction.result)
+
+
 class Reductions:
     """The kernels of reductions, and the memory in which their blocks count."""
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels, self._cupy = kernels, kernels.cupy
         self._ndarray = kernels.cupy.ndarray
-        self._known: dict[Any, ReductionKernel | None] = {}
         self._processors: dict[int, int] = {}
         self._turns: dict[Any, Any] = {}
 
@@ -296,37 +301,21 @@ class Reductions:
         length = pack_length(program, reduction, extent, arguments)
         grid = plan(extent, length, self._count(number))
         form = Form(grid.form, length, extent.outer * extent.length * extent.inner >= 1 << 31)
-        key = program, reduction, form, number
-        kernel = self._known.get(key, self)
-        if kernel is self:
-            self._ask(key)
-            return None
+        kernel = self._kernels.find((program, reduction, form), _made)
         if kernel is None or grid.shared > _TURNS:
             return None
         return functools.partial(self._launch, device, kernel, grid)
 
-    def _ask(self, key: tuple[Program, Reduction, Form, int]) -> None:
-        program, reduction, form, _ = key
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[key] = None
-
-        def found(functions: dict[str, Any] | None) -> None:
-            if functions is not None:
-                self._known[key] = ReductionKernel(functions["reduce"], program, reduction.result)
-
-        self._kernels.ask(lambda: source(program, reduction, form, self._cupy), ("reduce",), found)
-
     def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
-                divisor: float, shape: tuple[int, ...], fortran: bool, within: tuple[int, ...]) -> Any:
-        out = parts = turns = self._ndarray(shape, kernel.result, None, None, "F" if fortran else "C")
+                divisor: float, shape: tuple[int, ...], walked: tuple[tuple[int, ...], bool]) -> Any:
+        out = parts = turns = self._ndarray(shape, kernel.result)
         if grid.splits > 1:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
             turns = self._counters(device)
         block = (grid.group, THREADS // grid.group) if grid.form == "columns" else (THREADS,)
         kernel.function((grid.blocks,), block, (
             *arguments, out, parts, turns, *extent, grid.group, grid.splits, divisor,
-            *walk_values(kernel.program, arguments, within, fortran)))
+            *walk_values(kernel.program, arguments, *walked)))
         return out
 
     def _counters(self, device: Device) -> Any:

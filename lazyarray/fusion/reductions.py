@@ -47,26 +47,24 @@ class Extent(NamedTuple):
     inner: int
 
 
-def extent_of(shape: tuple[int, ...], axes: tuple[int, ...], fortran: bool) -> Extent | None:
-    """Where the reduced axes of an array lie; None if that takes more than three dimensions."""
-    lengths: list[int] = []
+def extent_of(lengths: tuple[int, ...], gone: tuple[bool, ...]) -> Extent | None:
+    """Axes in memory order as an extent, by which of them are reduced; None if that takes more than three."""
+    joined: list[int] = []
     kinds: list[bool] = []
-    order = range(len(shape) - 1, -1, -1) if fortran else range(len(shape))
-    for axis in order:
-        if shape[axis] == 1:
+    for length, kind in zip(lengths, gone):
+        if length == 1:
             continue
-        kind = axis in axes
         if kinds and kinds[-1] == kind:
-            lengths[-1] *= shape[axis]
+            joined[-1] *= length
         else:
-            lengths.append(shape[axis])
+            joined.append(length)
             kinds.append(kind)
     if sum(kinds) > 1:
         return None
     if True not in kinds:
-        return Extent(lengths[0] if lengths else 1, 1, 1)
+        return Extent(joined[0] if joined else 1, 1, 1)
     at = kinds.index(True)
-    return Extent(lengths[0] if at else 1, lengths[at], lengths[-1] if at < len(lengths) - 1 else 1)
+    return Extent(joined[0] if at else 1, joined[at], joined[-1] if at < len(joined) - 1 else 1)
 
 
 # -- one after the other -------------------------------------------------------------------------
@@ -99,34 +97,35 @@ ALONE: dict[str, Callable[..., Any]] = {
 }
 
 
-def run(xp: Any, program: Program, reduction: Reduction, arguments: list[Any], extent: Extent, freedom: float,
-        shape: tuple[int, ...], fortran: bool, within: tuple[int, ...]) -> Any:
-    """The reduction of a program's only output by the device's own functions, as an array of this shape."""
-    array = program.run(arguments)[0]
-    array = (array.T if fortran else array).reshape(tuple(extent))
-    result = ALONE[reduction.name](xp, array, reduction.work, freedom).astype(reduction.result, copy=False)
-    return result.reshape(shape, order="F" if fortran else "C")
+def run(device: Device, program: Program, reduction: Reduction, arguments: list[Any], extent: Extent, freedom: float,
+        shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
+    """The reduction of a program's only output by the device's own functions, as a C-contiguous array of this shape."""
+    array, = program.run(arguments, form, device.xp)
+    array = graph._laid_out(device, array, *form, reduction.source)
+    array = (array.T if form[1] else array).reshape(tuple(extent))
+    result = ALONE[reduction.name](device.xp, array, reduction.work, freedom)
+    return result.astype(reduction.result, copy=False).reshape(shape)
 
 
 # -- in one kernel -------------------------------------------------------------------------------
 
 def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: Extent, freedom: float,
-            shape: tuple[int, ...], fortran: bool) -> Any:
-    """The result as a device array, or None where the elements have to be computed first.
+            shape: tuple[int, ...]) -> Any:
+    """The result as a C-contiguous device array, or None where the elements have to be computed first.
 
     Parameters
     ----------
     source : Node or Leaf
-        Recorded work, or an array that is computed, dense and in the order that `fortran` says.
+        Recorded work, or an array that is computed; "flat" if it is C-contiguous.
     freedom : float
         What a sum is divided by, for a mean or a variance.
     shape : tuple of int
-        Of the result.
+        Of the result, in memory order.
     """
     if type(source) is Leaf:
-        program = Program((Operand(source.array.dtype, "flat"),), (), (0,), 0)
-        return _launched(device, program, [source.array], [source], reduction, extent, freedom, shape, fortran,
-                         source.array.shape)
+        array = source.array
+        program = Program((Operand(array.dtype, source.mode),), (), (0,), 0 if source.mode == "flat" else array.ndim)
+        return _launched(device, program, [array], [source], reduction, extent, freedom, shape, (array.shape, False))
     with graph._lock:
         if source.array is not None or source.passed:
             return None
@@ -137,8 +136,7 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
                 n.compute()
             order = graph._needed(source)
         program, arguments, sources = graph._program(order, [source])
-        result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, fortran,
-                           source.shape)
+        result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, graph._form(order))
         if result is not None:
             for n in order:
                 n.passed = True
@@ -150,15 +148,14 @@ def _held(node: Node) -> bool:
 
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
-              extent: Extent, freedom: float, shape: tuple[int, ...], fortran: bool,
-              within: tuple[int, ...]) -> Any:
+              extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
     kernel = device.reduction(program, reduction, extent, arguments)
     if kernel is None:
         if device.compiles:
             return None
-        kernel = functools.partial(run, device.xp, program, reduction)
+        kernel = functools.partial(run, device, program, reduction)
     if not sources:
-        return kernel(arguments, extent, freedom, shape, fortran, within)
+        return kernel(arguments, extent, freedom, shape, form)
     with device.on(device.device_of(sources[0].array)):
         stream = device.stream()
         crossed = [s.stream for s in sources if type(s) is Node and s.stream != stream]
@@ -167,7 +164,7 @@ def _launched(device: Device, program: Program, arguments: list[Any], sources: l
         for s in sources:
             if type(s) is Leaf:
                 s.storage.join()
-        result = kernel(arguments, extent, freedom, shape, fortran, within)
+        result = kernel(arguments, extent, freedom, shape, form)
         for other in crossed:
             device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     return result

@@ -1,0 +1,310 @@
+"""Reductions at the end of recorded work give what they give of an array that was computed before."""
+from __future__ import annotations
+
+import contextlib
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lazyarray
+from lazyarray import recording_reductions
+from lazyarray.fusion import reductions
+
+DTYPES = "?bBhHiIlLefdFD"
+NAMES = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax")
+
+
+@pytest.fixture(autouse=True)
+def deferred():
+    """Everything is recorded, and every reduction is taken that can be."""
+    with lazyarray.options(defer_from=0):
+        yield
+
+
+@contextlib.contextmanager
+def taken():
+    """The names of the reductions that are computed within, in one pass with their elements."""
+    found, launched = [], reductions._launched
+
+    def noted(*args):
+        result = launched(*args)
+        if result is not None:
+            found.append(args[4].name)
+        return result
+
+    reductions._launched = noted
+    try:
+        yield found
+    finally:
+        reductions._launched = launched
+
+
+def pending(x):
+    return x._self_storage.state == "pending"
+
+
+def function(name):
+    return np.linalg.norm if name == "norm" else getattr(np, name)
+
+
+def numbers(dtype, shape, seed=0):
+    values = np.random.default_rng(seed).integers(-4, 5, shape)
+    if np.dtype(dtype).kind == "u":
+        values = abs(values)
+    return (values + 1j * values[::-1] if dtype in "FD" else values / 2 if dtype in "fd" else values).astype(dtype)
+
+
+def same(found, expected, exact):
+    found = np.asarray(found)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert all(n == 1 or a == b for n, a, b in zip(found.shape, found.strides, expected.strides))
+    if exact or expected.dtype.kind in "biu":
+        assert np.array_equal(found, expected, equal_nan=expected.dtype.kind in "fc")
+    else:
+        assert np.allclose(found, expected, rtol=64 * np.finfo(expected.dtype).eps, equal_nan=True)
+
+
+def chain(x):
+    return np.positive(x) if x.dtype != bool else np.logical_not(np.logical_not(x))
+
+
+class TestWhatIsTaken:
+    @pytest.mark.parametrize("name", [*NAMES, "norm"])
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_every_reduction_of_every_dtype(self, name, dtype):
+        plain = numbers(dtype, (3, 4))
+        x = lazyarray.asarray(plain)
+        chain(x)
+        for axis in (None, 0, 1):
+            with taken() as found:
+                y = chain(x)
+                result = function(name)(y, axis=axis)
+            with np.errstate(all="ignore"):
+                expected = function(name)(plain, axis=axis)
+            with lazyarray.options(defer_from=None):
+                unfused = np.asarray(function(name)(chain(x), axis=axis))
+            same(result, unfused, exact=True)
+            same(result, np.asarray(expected), exact=name in ("min", "max"))
+            complex_order = dtype in "FD" and name in ("min", "max", "argmin", "argmax", "prod")
+            assert found == ([] if complex_order else [name])
+            assert pending(y) == bool(found)
+
+    @pytest.mark.parametrize("call", [
+        lambda y: y.sum(), lambda y: np.sum(y), lambda y: np.add.reduce(y, axis=None), lambda y: sum_of(y),
+        lambda y: y.sum(axis=-1), lambda y: np.add.reduce(y), lambda y: y.sum((0, 1)), lambda y: y.sum(keepdims=True),
+        lambda y: y.mean(1, keepdims=True), lambda y: y.sum(dtype="f4"), lambda y: np.mean(y, dtype=np.float32),
+        lambda y: np.maximum.reduce(y, axis=1), lambda y: np.multiply.reduce(y), lambda y: y.std(ddof=1),
+        lambda y: np.var(y, axis=0, ddof=2), lambda y: np.linalg.norm(y), lambda y: np.linalg.norm(y, axis=1),
+        lambda y: np.linalg.norm(y, 2, 0), lambda y: np.linalg.norm(y, "fro"), lambda y: y.argmin(1),
+        lambda y: np.argmax(y), lambda y: np.amax(y, 0), lambda y: np.logical_or.reduce(y, axis=1),
+        lambda y: y.T.sum(0), lambda y: y.reshape(-1).max(), lambda y: y.T.reshape(4, 5, 1).min(1),
+    ])
+    def test_every_way_to_ask(self, call):
+        plain = numbers("d", (5, 4))
+        x = lazyarray.asarray(plain)
+        with taken() as found:
+            result = call(x * 2)
+        assert len(found) == 1
+        same(result, np.asarray(call(plain * 2)), exact=False)
+
+    @pytest.mark.parametrize("call", [
+        lambda y: y.sum(where=y > 0), lambda y: y.sum(initial=3), lambda y: y.sum(out=lazyarray.asarray(0.0)[...]),
+        lambda y: y.max(initial=9), lambda y: np.var(y, mean=y.mean(keepdims=True)), lambda y: np.var(y, correction=1),
+        lambda y: y.sum(axis=()), lambda y: y[:2].sum(), lambda y: y.sum(dtype=complex).imag,
+        lambda y: np.linalg.norm(y, 1), lambda y: np.linalg.norm(y, 2), lambda y: np.linalg.norm(y, -2, (0, 1)),
+        lambda y: np.argmin(y.T), lambda y: np.nansum(y), lambda y: y[None, :, ::-1].sum(2),
+    ])
+    def test_what_else_can_be_asked_is_as_it_was(self, call):
+        plain = numbers("d", (5, 4))
+        x = lazyarray.asarray(plain)
+        result, expected = call(x * 2), call(plain * 2)
+        assert np.allclose(result, expected) and result.dtype == expected.dtype
+
+    @pytest.mark.parametrize("call", [
+        lambda y: y.sum(2), lambda y: y.sum((0, 0)), lambda y: y.sum(1.5), lambda y: y.sum(keepdims="no", axis=0.5),
+        lambda y: y.mean(ddof=1), lambda y: y.std(correction=1), lambda y: y.argmin((0, 1)), lambda y: y.sum(0, 0),
+        lambda y: np.linalg.norm(y, "nuclear"), lambda y: np.maximum.reduce(y, axis=5), lambda y: y.max(dtype=int),
+        lambda y: y[:0].max(), lambda y: np.sum(y, 0, axis=0),
+    ])
+    def test_mistakes_are_numpys(self, call):
+        plain = numbers("d", (5, 4))
+        with pytest.raises(Exception) as expected:
+            call(plain * 2)
+        with pytest.raises(type(expected.value)):
+            call(lazyarray.asarray(plain) * 2)
+
+    def test_nothing_and_no_freedom(self):
+        x = lazyarray.asarray(np.ones((3, 1)))
+        assert (x * 2)[:0].sum() == 0
+        with pytest.warns(RuntimeWarning):
+            assert np.isnan((x * 2).var(axis=1, ddof=1)).all()
+
+    @pytest.mark.parametrize("shape", [(7,), (2, 3, 4), (1, 5), (5, 1), (2, 1, 3), (1, 1), (2, 3, 2, 2)])
+    @pytest.mark.parametrize("order", ["C", "F", "K"])
+    def test_axes_and_orders(self, shape, order):
+        plain = numbers("d", shape)
+        plain = np.moveaxis(plain, 0, -1).copy().transpose(*np.roll(range(len(shape)), 1)) if order == "K" else (
+            np.asarray(plain, order=order))
+        x = lazyarray.asarray(plain)
+        every = [None, *range(-1, len(shape)), (0, len(shape) - 1), tuple(range(len(shape)))]
+        for axis in every:
+            if type(axis) is tuple and len(set(axis)) < len(axis):
+                continue
+            for keepdims in (False, True):
+                found, expected = ((z * 3).max(axis=axis, keepdims=keepdims) for z in (x, plain))
+                same(found, np.asarray(expected), True)
+                if type(axis) is not tuple:
+                    found, expected = ((z * 3).argmin(axis=axis, keepdims=keepdims) for z in (x, plain))
+                    same(found, np.asarray(expected), True)
+
+    def test_arrays_that_are_computed(self):
+        plain = numbers("f", (6, 8, 4))
+        x = lazyarray.asarray(plain)
+        for view in (lambda z: z, lambda z: z.T, lambda z: z[::2, 1:], lambda z: z.transpose(1, 0, 2)[:, :, ::-1]):
+            for axis in (None, 0, 1, 2):
+                with taken() as found:
+                    result = np.var(view(x), axis=axis)
+                assert found == ["var"]
+                assert np.allclose(result, np.var(view(plain), axis=axis), rtol=1e-5)
+
+    def test_what_others_may_write_is_read_the_general_way(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        alias = np.asarray(x)
+        alias[0] = 100
+        with taken() as found:
+            assert np.allclose(np.std(x), np.std(np.asarray(x)))
+        assert not found
+
+    def test_without_deferring(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        y = x * 2
+        with lazyarray.options(defer_from=None), taken() as found:
+            assert y.sum() == np.asarray(x).sum() * 2
+        assert not found
+
+
+def sum_of(y):
+    return np.add.reduce(np.add.reduce(y, axis=1, keepdims=True), axis=None)
+
+
+class TestSpecialValues:
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("values", [
+        [np.nan, 1], [1, np.nan, 0], [np.inf, 1, -np.inf], [-np.inf, 2], [np.inf, np.inf], [0.0, -0.0], [-0.0, 0.0],
+        [3, 1, 3, 1], [np.nan, np.nan], [5]])
+    @pytest.mark.parametrize("dtype", "efd")
+    def test_they_are_those_of_the_general_way(self, name, values, dtype):
+        x = lazyarray.asarray(np.array(values, dtype))
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(name)(np.positive(x)))
+            with lazyarray.options(defer_from=None):
+                expected = np.asarray(function(name)(np.positive(x)))
+        assert np.array_equal(result, expected, equal_nan=True)
+
+    def test_integers_wrap_around(self):
+        x = lazyarray.asarray(np.array([2**62, 2**62, 2**62], np.int64))
+        assert (x + 0).sum() == np.array([2**62, 2**62, 2**62]).sum()
+        y = lazyarray.asarray(np.array([200, 100], np.uint8))
+        assert (y + 0).sum() == 300 and (y + 0).sum(dtype=np.uint8) == 44
+
+
+class TestHowOftenItIsComputed:
+    def test_once_for_a_reduction_and_once_for_its_elements(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        y = x * 2
+        with taken() as found:
+            y.sum()
+            assert pending(y) and found == ["sum"]
+            y.max()
+            assert not pending(y) and found == ["sum"]
+            y.min()
+        assert np.array_equal(y, np.asarray(x) * 2)
+
+    def test_what_is_held_on_the_way_is_computed_the_second_time(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        held = np.exp(x * 2)
+        (held + 1).sum()
+        assert pending(held)
+        (held + 2).sum()
+        assert not pending(held)
+        assert np.allclose(held, np.exp(np.asarray(x) * 2))
+
+    def test_a_quotient_by_its_own_sum(self):
+        plain = numbers("f", (5, 8))
+        x = lazyarray.asarray(plain)
+        for _ in range(2):
+            e = np.exp(x - x.max(axis=1, keepdims=True))
+            result = e / e.sum(axis=1, keepdims=True)
+        expected = np.exp(plain - plain.max(axis=1, keepdims=True))
+        assert np.allclose(result, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+
+    def test_writes_come_after(self):
+        plain = numbers("d", (6,))
+        x = lazyarray.asarray(plain)
+        y = x + 1
+        total = y.sum()
+        x[...] = 0
+        assert total == (plain + 1).sum() and np.array_equal(y, plain + 1)
+        y[0] = 50
+        assert y.sum() == (plain + 1)[1:].sum() + 50
+
+    def test_a_temporary_goes_at_once(self):
+        import weakref
+
+        x = lazyarray.asarray(numbers("d", (6,)))
+        gc.disable()
+        try:
+            y = x * 2
+            storage = weakref.ref(y._self_storage)
+            y.sum()
+            del y
+            assert storage() is None
+        finally:
+            gc.enable()
+
+
+OPERATORS = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum, "square": np.square,
+    "absolute": np.absolute, "greater": np.greater,
+}
+
+
+@given(st.data())
+def test_any_chain_and_any_reduction_give_what_numpy_gives(data):
+    dtype = data.draw(st.sampled_from("fdil"))
+    shape = data.draw(st.sampled_from([(6,), (2, 3), (3, 1, 4), (2, 2, 2, 2)]))
+    plain = [numbers(dtype, shape, seed) for seed in range(2)]
+    arrays = [lazyarray.asarray(p) for p in plain]
+    for _ in range(data.draw(st.integers(1, 6))):
+        ufunc = OPERATORS[data.draw(st.sampled_from(sorted(OPERATORS)))]
+        i, j = (data.draw(st.integers(0, len(arrays) - 1)) for _ in range(2))
+        if ufunc is np.subtract and bool in (plain[i].dtype, plain[j].dtype):
+            continue
+        pair = (i, j)[:ufunc.nin]
+        if data.draw(st.booleans()):
+            plain.append(ufunc(*(plain[k] for k in pair)))
+            arrays.append(ufunc(*(arrays[k] for k in pair)))
+        else:
+            turned = len(shape) > 1 and data.draw(st.booleans())
+            name = data.draw(st.sampled_from(NAMES))
+            axis = data.draw(st.sampled_from([None, *range(len(shape))]))
+            keepdims = data.draw(st.booleans())
+            expected, found = (function(name)(a[k].T if turned else a[k], axis=axis, keepdims=keepdims)
+                               for a, k in ((plain, i), (arrays, i)))
+            with lazyarray.options(defer_from=None):
+                array = lazyarray.asarray(np.asarray(arrays[i]).copy(order="K"))
+                unfused = function(name)(array.T if turned else array, axis=axis, keepdims=keepdims)
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            assert np.allclose(found, expected, rtol=1e-4 if dtype == "f" else 1e-12, equal_nan=True)
+            assert np.array_equal(np.asarray(found), np.asarray(unfused), equal_nan=True)
+    for a, p in zip(arrays, plain):
+        assert np.allclose(np.asarray(a), p)
+
+
+def test_the_names_are_known_to_all():
+    from lazyarray.devices import cuda_combiners
+
+    assert set(recording_reductions._DTYPES) == set(reductions.ALONE) == set(cuda_combiners._FAMILIES)
