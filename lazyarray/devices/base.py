@@ -133,8 +133,8 @@ class Device(ABC):
                   arguments: list[Any]) -> Callable[..., Any] | None:
         """A function that runs a program and reduces its output in one kernel, if there is one by now.
 
-        It takes the arguments, the extent, what sums are divided by, the shape of the result, whether everything is in
-        Fortran order, and the shape of the elements.
+        It takes the arguments, the extent, what sums are divided by, the shape of the result, and the shape that inputs
+        are walked in with whether that is in Fortran order.
         """
         return None
 
