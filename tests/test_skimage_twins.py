@@ -101,6 +101,19 @@ def compared(path, *args, **kwargs):
     return {kind: record.examples.get(kind) for kind in record.counts.keys() - FINE}
 
 
+def test_what_the_device_ran_is_counted_apart(image):
+    for path, dtype, expected in (("filters.gaussian", float, 1), ("filters.gaussian", np.float16, 0),
+                                  ("filters.frangi", float, 0)):
+        shadow = Shadow("skimage", "cucim.skimage", [Device("lazy")])
+        pairs = {name: (function, twin) for name, function, twin in shadow.routed()}
+        function, twin = pairs[f"skimage.{path}"]
+        record = Record()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shadow.wrapper(path, function, [Variant(record, shadow.devices[0], twin)])(image.astype(dtype))
+        assert record.counts["same"] == 1 and record.on_device == ({True: 1} if expected else {})
+
+
 RANDOM = {"skimage.util.random_noise", "skimage.restoration.unsupervised_wiener", "skimage.morphology.medial_axis",
           "skimage.segmentation.morphological_chan_vese", "skimage.transform.probabilistic_hough_line",
           "skimage.segmentation.morphological_geodesic_active_contour", "skimage.metrics.contingency_table",
