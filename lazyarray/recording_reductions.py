@@ -53,12 +53,8 @@ _POSITIONS = frozenset({"argmin", "argmax"})
 def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a function in `TAKEN`, or None."""
     x = args[0] if args else None
-    if type(x) is not wrap._array_type:
-        return None
-    if x._self_storage.pending is None:
-        array = x._self_outline if x._self_array is None else x._self_array
-        if array.nbytes < (current_options().defer_from or 0):
-            return None     # most calls, most often
+    if not _may_be(x):
+        return None     # most calls, most often
     name, names, named = TAKEN[func]
     given = dict(zip(names, args[1:]))
     if len(args) > len(names) + 1 or not kwargs.keys() <= {*names[len(args) - 1:], *named}:
@@ -70,16 +66,27 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of ``ufunc.reduce``, or None."""
     name = _UFUNCS.get(ufunc)
-    if name is None or type(inputs[0]) is not wrap._array_type:
+    if name is None or not _may_be(inputs[0]):
         return None
     given = {"axis": 0, **kwargs}
     if not given.keys() <= _METHOD:
         return None
-    if given.get("out") == (None,):
+    out = given.get("out")
+    if type(out) is tuple and len(out) == 1 and out[0] is None:
         del given["out"]
     if name not in ("sum", "prod") and given.pop("dtype", None) is not None:
         return None
     return _reduced(name, inputs[0], given)
+
+
+def _may_be(x: Any) -> bool:
+    """Whether `x` is recorded work, or large."""
+    if type(x) is not wrap._array_type:
+        return False
+    if x._self_storage.pending is not None:
+        return True
+    array = x._self_outline if x._self_array is None else x._self_array
+    return array.nbytes >= (current_options().defer_from or 0)
 
 
 def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
