@@ -23,31 +23,51 @@ if TYPE_CHECKING:
 MANY, FEW_GAPS = 1 << 14, 4
 
 _u8 = np.dtype(np.uint8)
+_empty = np.empty
 
 #: More pieces than this that aliases hold are fetched as the run that holds them all.
 _MOST_STALE = 16
 
 
-def first_alias(storage: Storage, view: np.ndarray, why: str) -> np.ndarray | None:
+def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> np.ndarray | None:
     """An alias of all of a small storage that has never been on the host and is nobody else's; else None.
 
-    What `settle` and `Mirror.lend` do, where nothing is there yet that they would have to look at.
+    What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at. As much as can be
+    is done while the device copies. `view`: the root's outline, None if it was not made yet.
     """
-    device = storage.device
-    if (view.nbytes >= PAGES_FROM or storage.mirror is not None or not storage.quiet or storage.loans or storage.foreign
-            or device.count > 1 or not view.flags.carray or storage.stream != device.stream()
-            or current_options().write_tracking != "auto"):
+    root, device, stream = storage.root, storage.device, storage.stream
+    if (storage.mirror is not None or root is None or root.nbytes >= PAGES_FROM or not storage.quiet or storage.loans
+            or storage.foreign or not root._c_contiguous or device.count > 1
+            or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
-    storage._check_usable()
-    storage._nbytes = nbytes = view.nbytes
-    # There before the bytes are: from now on device code that writes tells of it.
-    mirror = storage.mirror = Mirror.small(nbytes)
-    token = begin("materialise", nbytes, view.shape, view.dtype, why)
-    memory = device.fetch(storage.root)
-    if token is not None:
-        end(token)
-    storage.quiet = False
-    return mirror.lend_first(memory, view)
+    current = device.stream()
+    nbytes = root.nbytes
+    if not nbytes or current is not stream and current != stream:
+        return None
+    with storage._lock or storage.lock:
+        if storage.mirror is not None or not storage.quiet:
+            return None         # another thread was quicker
+        # There before the bytes are: from now on device code that writes tells of it.
+        mirror = storage.mirror = Mirror.small(nbytes)
+        token = begin("materialise", nbytes, root.shape, root.dtype, why)
+        try:
+            copy = device.fetch_begin(root, stream)
+        except device.faults:
+            storage._check_usable()     # which names a reason that it knows
+            raise
+        try:
+            memory = _empty(nbytes, _u8)
+            alias = mirror.prepare(memory, root.shape, root.dtype)
+            storage._nbytes = nbytes
+        except BaseException:
+            device.fetch_end(copy, _empty(nbytes, _u8))     # nothing may be under way
+            raise
+        device.fetch_end(copy, memory)
+        if token is not None:
+            end(token)
+        storage.quiet = False
+        mirror.lend_first()
+    return alias
 
 
 def settle(storage: Storage, view: np.ndarray, why: str) -> None:

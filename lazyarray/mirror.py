@@ -225,25 +225,26 @@ class Mirror:
         self.lent = True
         return array
 
-    def lend_first(self, memory: np.ndarray, view: np.ndarray) -> np.ndarray:
-        """A writable alias, like `view`, of all of a `small` mirror, whose memory, filled just now, is `memory`.
-
-        There is nothing to find out yet, and a thousand bytes are copied in the time of thirty calls.
-        """
+    def prepare(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """A C-contiguous array over `memory`, which will be all of a `small` mirror: an alias after `lend_first`."""
         self._memory = memory
-        self._first_copy = memory.tobytes()
         owner = PickleBuffer(memory)
         self._first = _ref(owner)
-        self.valid = Ranges(0, self.nbytes)
+        self._live = Ranges(0, self.nbytes)
+        return _ndarray(shape, dtype, owner)
+
+    def lend_first(self) -> None:
+        """The memory is filled, and the alias that was prepared is lent."""
+        self._first_copy = self._memory.tobytes()   # type: ignore[union-attr]
+        self.valid = self._live     # type: ignore[assignment]
         self.lent = True
-        return _ndarray(view.shape, view.dtype, owner, 0, view.strides)
 
     def _unfold(self) -> None:
         """Be as if the alias of `lend_first` had been lent by `lend`."""
         memory, valid, lent, first = self._memory, self.valid, self.lent, self._first
         self.__init__(self.nbytes, "auto")  # type: ignore[misc]
         self._memory, self.valid, self.lent = memory, valid, lent
-        if first is None:
+        if first is None or not lent:
             return
         self._tracker = Snapshot(memory, self._first_copy)
         whole = Ranges.span(0, self.nbytes)

@@ -48,6 +48,9 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is."""
     outline = x._self_outline
     if outline is None:
+        storage = x._self_storage
+        if type(storage) is Storage and storage._root_view is None and not who_asks(sys._getframe(1)):
+            return storage.expose_buffer(None, "buffer")
         outline = wrap.outline_of(x)
     if flags & _WRITABLE and not may_write(outline):
         raise BufferError("underlying buffer is not writable")

@@ -71,7 +71,7 @@ class Storage:
     pending: Any = None         # the fusion.graph.Node that will give the bytes, while they are not computed
     readers: Any = None         # nodes that read the bytes, when they are computed
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
-    _resident: tuple | None = None      # (view, alias) of the last buffer that was asked for
+    _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
     _block = None
     _root_offset = 0
     _root_view: np.ndarray | None = None
@@ -204,27 +204,37 @@ class Storage:
         """An alias of `view` for foreign code, writable if the view is, and live."""
         if view.size == 0:
             return views.without_elements(view)
+        if view is self._root_view and self.mirror is None:
+            alias = fetching.first_alias(self, view, why)
+            if alias is not None:
+                return alias
         with self._lock or self.lock:
-            if view is self._root_view and self.mirror is None:
-                alias = fetching.first_alias(self, view, why)
-                if alias is not None:
-                    return alias
             if compact.is_sparse(self, view):
                 return fetching.compacted(self, view, why).view()
             fetching.settle(self, view, why)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
-    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
-        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
+    def expose_buffer(self, view: np.ndarray | None, why: str) -> memoryview:
+        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view.
+
+        `view`: None for all of the root, if its outline was not made yet.
+        """
+        if view is None:
+            alias = fetching.first_alias(self, None, why)
+            if alias is not None:
+                self._resident = None, alias
+                return memoryview(alias)
+            view = self.root_outline()
         if view.size == 0:
             return memoryview(views.without_elements(view))
+        key = None if view is self._root_view else view
         resident = self._resident
-        if resident is not None and resident[0] is view and self.mirror.full and not (self.loans or self.foreign):
+        if resident is not None and resident[0] is key and self.mirror.full and not (self.loans or self.foreign):
             return memoryview(resident[1])
         alias = self.expose_host(view, why)
         if self.compacts is None or not compact.is_sparse(self, view):
-            self._resident = view, alias
+            self._resident = key, alias
         return memoryview(alias)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:

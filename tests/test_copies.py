@@ -11,7 +11,7 @@ import pytest
 
 import lazyarray
 from lazyarray.devices import cuda_copies, cuda_strided
-from lazyarray.devices.cuda_copies import BOUNCED, PIECE, STAGED_FROM, Copies
+from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
 from lazyarray.devices.cuda_strided import download_rows
 from lazyarray.ranges import runs_of
 
@@ -352,6 +352,30 @@ class TestRangesOfAMirror:
         with pytest.raises(Refused):
             cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
         assert not stream.queue
+
+
+class TestFetching:
+    def array(self, source):
+        return SimpleNamespace(data=Pointer(source.ctypes.data), nbytes=source.nbytes)
+
+    @pytest.mark.parametrize("nbytes", [1, 1000, FETCHED])
+    def test_the_bytes_are_there_at_the_end(self, cuda, nbytes):
+        for seed in range(3):
+            source, memory = values(nbytes, seed), np.zeros(nbytes, np.uint8)
+            copy = cuda.copies.fetch_begin(self.array(source), Stream())
+            cuda.copies.fetch_end(copy, memory)
+            assert np.array_equal(memory, source)
+        assert len(cuda.memories) == 1
+
+    def test_one_within_another(self, cuda):
+        """As a finaliser may, that runs between the two."""
+        first, second = values(500, 1), values(500, 2)
+        memory, other = np.zeros(500, np.uint8), np.zeros(500, np.uint8)
+        outer = cuda.copies.fetch_begin(self.array(first), Stream())
+        inner = cuda.copies.fetch_begin(self.array(second), Stream())
+        cuda.copies.fetch_end(inner, other)
+        cuda.copies.fetch_end(outer, memory)
+        assert np.array_equal(memory, first) and np.array_equal(other, second)
 
 
 def test_threads_do_not_share_the_small_buffer(cuda):

@@ -494,7 +494,8 @@ TestModel.settings = settings(max_examples=100, stateful_step_count=40, deadline
 class TestTheShortWay:
     def lent(self, nbytes=1000):
         mirror = Mirror.small(nbytes)
-        alias = mirror.lend_first(np.ones(nbytes, U1), np.empty(nbytes, U1))
+        alias = mirror.prepare(np.ones(nbytes, U1), (nbytes,), U1)
+        mirror.lend_first()
         return mirror, alias
 
     def test_it_is_as_valid_and_as_lent_as_by_the_long_way(self):

@@ -180,9 +180,13 @@ class Device(ABC):
         smallest stride first.  False, and nothing is copied, if it is quicker to gather them on the device.
         """
 
-    @abstractmethod
-    def fetch(self, d: Any) -> np.ndarray:
-        """The bytes of a small C-contiguous array in new host memory, 1-D of uint8."""
+    def fetch_begin(self, d: Any, stream: Any) -> Any:
+        """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
+        return d
+
+    def fetch_end(self, copy: Any, memory: np.ndarray) -> None:
+        """Wait for it, and put its bytes into host memory, 1-D of uint8."""
+        self.download(copy, np.ndarray(copy.shape, copy.dtype, memory))
 
     @abstractmethod
     def region(self, address: int, size: int) -> Any:

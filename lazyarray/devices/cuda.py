@@ -90,7 +90,8 @@ class CudaDevice(Device):
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
         self._holdable = dict.fromkeys(HOLDABLE, True)
-        self._copies = Copies(cupy)
+        self._copies = copies = Copies(cupy)
+        self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self._kernels = Kernels(cupy)
         self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
@@ -197,10 +198,6 @@ class CudaDevice(Device):
     def download_rows(self, source: Any, target: np.ndarray, *rows: Any) -> bool:
         with self.on(source.data.device_id):
             return download_rows(self._copies, source.data.ptr, _address(target), *rows, self._current_stream())
-
-    def fetch(self, d: Any) -> np.ndarray:
-        with self.on(d.data.device_id) if self.count > 1 else _HERE:
-            return self._copies.fetch(d.data, d.nbytes, self._current_stream())
 
     def region(self, address: int, size: int) -> Region:
         return self._copies.region(address, size)

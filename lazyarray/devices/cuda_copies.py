@@ -29,6 +29,8 @@ import numpy as np
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
+#: Arrays up to this size may be fetched, with other work until they arrive.
+FETCHED = 128 << 10
 #: From this size on pageable memory is staged by our threads.
 STAGED_FROM = 4 << 20
 #: Regions are locked in pieces of this size.
@@ -167,12 +169,25 @@ class Copies:
         else:
             self._stage_down(pointer, start, nbytes, stream)
 
-    def fetch(self, pointer: Any, nbytes: int, stream: Any) -> np.ndarray:
-        """A few bytes at the device pointer in new host memory."""
-        buffer, address = self._buffer(nbytes)
-        pointer.copy_to_host_async(address, nbytes, stream)
+    def fetch_begin(self, array: Any, stream: Any) -> tuple[Any, np.ndarray, Any]:
+        """Begin to copy an array of at most `FETCHED` bytes to page-locked memory of this thread."""
+        # Taken away until it is over: a finaliser may run in between, and fetch something too.
+        mine = self._mine
+        found = getattr(mine, "fetched", None)
+        mine.fetched = None
+        if found is None:
+            found = self._buffer_of(FETCHED)
+        buffer, address = found
+        nbytes = array.nbytes
+        array.data.copy_to_host_async(address, nbytes, stream)
+        return found, buffer[:nbytes], stream
+
+    def fetch_end(self, copy: tuple[Any, np.ndarray, Any], memory: np.ndarray) -> None:
+        """Wait for it, and put it into `memory`."""
+        found, arrived, stream = copy
         stream.synchronize()
-        return buffer[:nbytes].copy()
+        memory[...] = arrived
+        self._mine.fetched = found
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
@@ -320,10 +335,12 @@ class Copies:
         """The calling thread's page-locked buffer."""
         found = getattr(self._mine, "buffer", None)
         if found is None or found[0].nbytes < nbytes:
-            memory = self._cuda.alloc_pinned_memory(max(64 << 10, 1 << (nbytes - 1).bit_length()))
-            array = np.frombuffer(memory, _u1)
-            found = self._mine.buffer = array, memory.ptr
+            found = self._mine.buffer = self._buffer_of(max(64 << 10, 1 << (nbytes - 1).bit_length()))
         return found
+
+    def _buffer_of(self, nbytes: int) -> tuple[np.ndarray, int]:
+        memory = self._cuda.alloc_pinned_memory(nbytes)
+        return np.frombuffer(memory, _u1), memory.ptr
 
 
 def _cores() -> int:

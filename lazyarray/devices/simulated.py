@@ -165,10 +165,6 @@ class SimulatedDevice(Device):
         view[...] = make(np.ndarray(shape, np.uint8, source._view, first, strides), source._memory).get()
         return True
 
-    def fetch(self, d: SimulatedArray) -> np.ndarray:
-        view = d._view if hardware.plain else d.get()
-        return np.frombuffer(bytearray(view.tobytes()), np.uint8)
-
     def region(self, address: int, size: int) -> Region:
         return Region(address, size)
 
