@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,9 @@ def _numbers(*values: Any) -> None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
+             device: Any = None) -> tuple[int, np.ndarray]:
+    """How many values ``arange`` gives, and the first two of them, from which all others follow."""
     check_device(device)
     if stop is None:
         start, stop = 0, start
@@ -68,8 +70,13 @@ def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, dtype: Any 
     head = np.empty(2, dtype)
     for i in range(min(n, 2)):
         head[i] = start + step if i else start
-    xp = device_for(dtype).xp
-    return wrapped(_integers(xp, n, head) if dtype.kind in "iu" else _floats(xp, n, head))
+    return n, head
+
+
+def arange(run: Any, start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+    n, head = range_of(start, stop, step, dtype, device=device)
+    xp = device_for(head.dtype).xp
+    return wrapped(_integers(xp, n, head) if head.dtype.kind in "iu" else _floats(xp, n, head))
 
 
 def _integers(xp: Any, n: int, head: np.ndarray) -> Any:
@@ -106,8 +113,22 @@ def _floats(xp: Any, n: int, head: np.ndarray) -> Any:
     return array.astype(dtype, copy=False)
 
 
-def linspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+class Spacing(NamedTuple):
+    """What ``linspace`` makes: `num` values, computed as `kind` and given as `target`."""
+
+    kind: np.dtype
+    target: np.dtype
+    start: Any
+    stop: Any
+    num: int
+    endpoint: bool
+    step: Any
+    #: Where the step is too small to be told from nothing: the two that it is the quotient of.
+    parts: tuple[Any, Any] | None
+
+
+def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+               dtype: Any = None, axis: int = 0, *, device: Any = None) -> Spacing:
     check_device(device)
     _numbers(start, stop)
     num = operator.index(num)
@@ -118,31 +139,31 @@ def linspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool =
     if target.kind not in "iufc":
         raise NotOnDevice(f"NumPy says what {target} makes of numbers")
     device_for(target)
-    values, step = _evenly(device_for(kind).xp, kind, start, stop, num, endpoint)
-    if target.kind in "iu":
-        values = devices.current().xp.floor(values)
-    x = wrapped(values.astype(target, copy=False))
-    return (x, step) if retstep else x
-
-
-def _evenly(xp: Any, dtype: np.dtype, start: Any, stop: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
-    """`num` values of a float `dtype`, and the step between them."""
-    start, stop = dtype.type(start), dtype.type(stop)
+    device_for(kind)
+    start, stop = kind.type(start), kind.type(stop)
     delta, div = stop - start, num - 1 if endpoint else num
-    y = xp.arange(num, dtype=dtype)
-    step = math.nan
-    if div > 0:
-        step = delta / div
-        if step == 0:       # the step is too small to be told from nothing
-            y /= dtype.type(div)
-            y *= delta
-        else:
-            y *= step
-    if start:
-        y += start
-    if endpoint and num > 1:
-        y[-1] = stop
-    return y, step
+    step = delta / div if div > 0 else math.nan
+    return Spacing(kind, target, start, stop, num, bool(endpoint), step, (kind.type(div), delta) if step == 0 else None)
+
+
+def linspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    plan = spacing_of(start, stop, num, endpoint, retstep, dtype, axis, device=device)
+    xp = device_for(plan.kind).xp
+    y = xp.arange(plan.num, dtype=plan.kind)
+    if plan.parts:
+        y /= plan.parts[0]
+        y *= plan.parts[1]
+    elif plan.num > plan.endpoint:
+        y *= plan.step
+    if plan.start:
+        y += plan.start
+    if plan.endpoint and plan.num > 1:
+        y[-1] = plan.stop
+    if plan.target.kind in "iu":
+        y = xp.floor(y)
+    x = wrapped(y.astype(plan.target, copy=False))
+    return (x, plan.step) if retstep else x
 
 
 def logspace(run: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,

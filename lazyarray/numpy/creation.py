@@ -19,6 +19,7 @@ from lazyarray.host import on_host
 from lazyarray.making_functions import MAKING
 from lazyarray.making_series import SERIES, check_device
 from lazyarray.options import current as current_options
+from lazyarray.recording_sources import SOURCES
 
 _HANDLERS = {**SERIES, **MAKING}
 
@@ -31,6 +32,9 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not current_options().lazy:
         return func(*args, **kwargs)
     try:
+        recorder = SOURCES.get(func)
+        if recorder is not None and (result := recorder(*args, **kwargs)) is not None:
+            return result
         return _HANDLERS[func](RUN, *args, **kwargs)
     except devices.current().faults:
         raise

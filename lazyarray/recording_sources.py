@@ -1,0 +1,186 @@
+"""Recording of arrays that a few numbers describe: ``arange``, ``linspace``, ``full`` and their kin.
+
+A kernel needs no memory for them: it computes each element from its place. The steps are those of `making_series`, so
+that the values are the same to the bit. Each function gives None where it can't be recorded.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import devices, wrap
+from .devices.base import HOLDABLE
+from .fusion.graph import Node
+from .fusion.program import Step
+from .making_series import check_device, range_of, spacing_of
+from .options import current as current_options
+from .recording import recorded
+from .recording_operands import Form, Operands
+from .recording_steps import cast, named, rule_of
+
+__all__ = ["SOURCES"]
+
+_int64 = np.dtype(np.int64)
+_numbers = (int, float, complex, bool, np.generic)
+
+
+class _Chain:
+    """Steps one after the other, from an element's place or from a number on."""
+
+    def __init__(self, shape: tuple[int, ...], fortran: bool = False) -> None:
+        self.given = Operands()
+        self.given.device = devices.current()
+        self.given.result = Form(shape, fortran, None)
+        self.given.size = math.prod(shape)
+        self.node: Node | None = None
+        self.possible = True
+
+    def step(self, step: Step | None, *operands: Any) -> None:
+        """One step more, on the last result and NumPy scalars; the chain is not possible without it."""
+        if step is None or not self.possible:
+            self.possible = False
+            return
+        self.given.steps += 1
+        self.node = self.given.made(step, operands if self.node is None else (self.node, *operands))
+
+    def ufunc(self, ufunc: np.ufunc, *numbers: Any) -> None:
+        """A ufunc's step."""
+        dtype = self.node.step.output if self.node is not None else None
+        rule = rule_of((ufunc, *(dtype,) * (1 + len(numbers))))
+        self.step(None if rule is None or rule.casts else rule.step, *numbers)
+
+    def replaced(self, place: int, value: Any) -> None:
+        """One element is another."""
+        dtype = value.dtype
+        self.step(named(self.given.device, "at_place", _replaced, (dtype, dtype, _int64), dtype, True), value,
+                  np.int64(place))
+
+    def cast(self, dtype: np.dtype) -> None:
+        if self.node is not None and self.node.step.output != dtype:
+            self.step(cast(self.node.step.output, dtype))
+
+    def array(self) -> Any:
+        """The lazy array, or None."""
+        return recorded(self.given, self.node) if self.possible and self.node is not None else None
+
+
+def _replaced(array: Any, value: Any, place: Any, at: Any) -> Any:
+    return devices.current().xp.where(at == place, value, array)
+
+
+def _worth(n: int, dtype: np.dtype) -> bool:
+    """Whether an array is large enough to be recorded, on a device that is the only one there can be."""
+    least = current_options().defer_from
+    device = devices.current()
+    return (least is not None and n * dtype.itemsize >= least and n > 1 and dtype in HOLDABLE and device.count == 1
+            and device.usable() is None)
+
+
+def _places(chain: _Chain, dtype: np.dtype) -> None:
+    chain.step(named(chain.given.device, "index", lambda at: at.astype(dtype), (), dtype, True))
+
+
+# -- equal steps -----------------------------------------------------------------------------
+
+def arange(*args: Any, **kwargs: Any) -> Any:
+    if current_options().defer_from is None:
+        return None
+    n, head = range_of(*args, **kwargs)
+    dtype = head.dtype
+    if not _worth(n, dtype):
+        return None
+    chain = _Chain((n,))
+    if dtype.kind in "iu":
+        wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
+        _places(chain, wide)
+        first, delta = int(head[0]), int(head[1]) - int(head[0])
+        if delta != 1:
+            chain.ufunc(np.multiply, np.array(delta % 2**64, np.uint64).astype(wide)[()])
+        if first:
+            chain.ufunc(np.add, wide.type(first))
+    else:
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        start, second = head.astype(work)
+        with np.errstate(all="ignore"):
+            step = second - start
+            exact = start + step == second
+        if not np.isfinite(step):
+            return None
+        _places(chain, work)
+        if step != 1:
+            chain.ufunc(np.multiply, step)
+        if start:
+            chain.ufunc(np.add, start)
+        if not exact:
+            chain.replaced(1, second)
+    chain.cast(dtype)
+    return chain.array()
+
+
+def linspace(*args: Any, **kwargs: Any) -> Any:
+    if current_options().defer_from is None:
+        return None
+    plan = spacing_of(*args, **kwargs)
+    if not _worth(plan.num, plan.target) or plan.kind.kind != "f":
+        return None
+    chain = _Chain((plan.num,))
+    _places(chain, plan.kind)
+    if plan.parts:
+        chain.ufunc(np.true_divide, plan.parts[0])
+        chain.ufunc(np.multiply, plan.parts[1])
+    elif plan.num > plan.endpoint:
+        chain.ufunc(np.multiply, plan.step)
+    if plan.start:
+        chain.ufunc(np.add, plan.start)
+    if plan.endpoint:
+        chain.replaced(plan.num - 1, plan.stop)
+    if plan.target.kind in "iu":
+        chain.ufunc(np.floor)
+    chain.cast(plan.target)
+    array = chain.array()
+    retstep = kwargs.get("retstep", args[4] if len(args) > 4 else False)
+    return (array, plan.step) if array is not None and retstep else array
+
+
+# -- one value -------------------------------------------------------------------------------
+
+def _value(value: Any) -> Any:
+    return devices.current().without_dimensions(value)
+
+
+def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any) -> Any:
+    if current_options().defer_from is None:
+        return None
+    check_device(device)
+    shape = tuple(shape) if type(shape) in (tuple, list) else (shape,)
+    if any(type(n) is not int or n < 0 for n in shape) or order not in ("C", "F") or not isinstance(value, _numbers):
+        return None
+    dtype = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
+    if not shape or not _worth(math.prod(shape), dtype):
+        return None
+    one = np.empty((), dtype)
+    np.copyto(one, value, casting="unsafe")
+    chain = _Chain(shape, order == "F" and len(shape) > 1)
+    chain.step(named(chain.given.device, "value", _value, (dtype,), dtype), one[()])
+    return chain.array()
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
+    return None if wrap.is_lazy(fill_value) else _full(shape, fill_value, dtype, order, device)
+
+
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None) -> Any:
+    return _full(shape, 0, float if dtype is None else dtype, order, device)
+
+
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
+    return _full(shape, 1, float if dtype is None else dtype, order, device)
+
+
+#: NumPy's function -> what records a call of it.
+SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones,
+}
