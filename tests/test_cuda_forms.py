@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from walks import starts_at_boundaries, walks
 
 from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes
 from lazyarray.devices.cuda_source import strides_in
@@ -15,7 +16,7 @@ from lazyarray.fusion.program import Operand, Program, step_of
 F4 = np.dtype("f4")
 
 
-def program_of(*operands, ndim=2):
+def sum_of(*operands, ndim=2):
     """A sum of operands, each (dtype, mode)."""
     inputs = tuple(Operand(np.dtype(dtype), mode) for dtype, mode in operands)
     steps = tuple((step_of("add", None, (F4, F4), F4), (i, i)) for i in range(len(inputs)))
@@ -69,44 +70,13 @@ def walked(made, count, size):
     return found
 
 
-def arrays():
-    """Arrays that are to be read in the shape of the first; each with what is expected of its form."""
-    a = np.zeros((64, 48), F4)
-    cube = np.zeros((20, 24, 32), F4)
-    large = np.zeros((70, 60), F4)
-    return {
-        "row": (a.shape, [a[0]], {"along"}, 4),
-        "column": (a.shape, [a[:, :1]], {"same"}, 4),
-        "row and column": (a.shape, [a[0], a[:, :1]], {"along", "same"}, 4),
-        "one element": (a.shape, [a[:1, :1]], {"same"}, 4),
-        "all of it": (a.shape, [a], {"flat"}, 4),
-        "inside": ((64, 48), [large[1:65, 2:50], large[2:66, 1:49]], {"along"}, 1),
-        "rows of a wider one": ((64, 48), [large[:64, :48]], {"along"}, 4),
-        "odd rows": ((64, 47), [a[0, 1:]], {"along"}, 1),
-        "every other": ((64, 24), [a[:, ::2]], {"any"}, 1),
-        "backwards": ((64, 48), [a[:, ::-1]], {"any"}, 1),
-        "transposed": ((48, 64), [a.T], {"tile"}, 1),
-        "transposed beside a row": ((48, 64), [a.T, np.zeros(64, F4)], {"tile", "any"}, 1),
-        "few rows transposed": ((4, 64), [a.T[:4]], {"any"}, 1),
-        "axes turned": ((32, 24, 20), [cube.T], {"tile"}, 1),
-        "last axes turned": ((20, 32, 24), [cube.transpose(0, 2, 1)], {"tile"}, 1),
-        "first axes turned": ((24, 20, 32), [cube.transpose(1, 0, 2)], {"along"}, 4),
-        "first axis last": ((24, 32, 20), [cube.transpose(1, 2, 0)], {"tile"}, 1),
-        "last axis first": ((32, 20, 24), [cube.transpose(2, 0, 1)], {"tile"}, 1),
-        "planes": (cube.shape, [cube[0], cube[:, :1, :1]], {"along", "same"}, 4),
-        "one row": ((1, 48), [a[:1, ::-1]], {"any"}, 1),
-        "no axes": ((), [np.zeros((), F4)], {"same"}, 4),
-    }
-
-
-@pytest.mark.parametrize("case", arrays())
+@pytest.mark.parametrize("case", walks(np, F4))
 def test_each_element_is_read_where_it_is(case):
-    shape, operands, reads, pack = arrays()[case]
-    program = program_of(*[(F4, "strided") for _ in operands], (F4, "flat"), ndim=len(shape))
+    shape, operands, reads, pack = walks(np, F4)[case]
+    program = sum_of(*[(F4, "strided") for _ in operands], (F4, "flat"), ndim=len(shape))
     size = int(np.prod(shape))
     strides = [strides_in(array, shape, False) for array in operands]
-    starts = [array.ctypes.data - (array if array.base is None else array.base).ctypes.data for array in operands]
-    made = plan(program, list(shape) or [1], strides, [start % VECTOR == 0 for start in (*starts, 0)])
+    made = plan(program, list(shape) or [1], strides, [*map(starts_at_boundaries, operands), True])
     assert set(made.form.reads[:-1]) == reads and made.form.pack == pack
     found = walked(made, len(operands), size)
     if made.form.pack > 1:
@@ -124,14 +94,14 @@ def test_each_element_is_read_where_it_is(case):
 
 
 def test_what_does_not_begin_at_a_boundary_is_read_element_by_element():
-    program = program_of((F4, "strided"), (F4, "flat"))
+    program = sum_of((F4, "strided"), (F4, "flat"))
     for aligned in ([False, True], [True, False]):
         assert plan(program, [64, 48], [[0, 4]], aligned).form.pack == 1
-    assert plan(program_of((F4, "strided"), (F4, "value")), [64, 48], [[0, 0]], [False, False]).form.pack == 4
+    assert plan(sum_of((F4, "strided"), (F4, "value")), [64, 48], [[0, 0]], [False, False]).form.pack == 4
 
 
 def test_indexes_take_64_bits_from_where_they_need_them():
-    program = program_of((F4, "strided"), (F4, "flat"))
+    program = sum_of((F4, "strided"), (F4, "flat"))
     assert not plan(program, [(1 << 31) // 64 - 1, 64], [[0, 4]], [True, True]).form.wide
     wide = plan(program, [(1 << 31) // 64, 64], [[0, 4]], [True, True])
     assert wide.form.wide and len(wide.walk) == 8 * 3
@@ -145,4 +115,4 @@ def test_axes_that_all_walk_as_one_are_joined():
 
 
 def test_the_general_form_takes_a_program_without_axes():
-    assert general(program_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 8, False)
+    assert general(sum_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 8, False)

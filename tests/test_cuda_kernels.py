@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ if importlib.util.find_spec("cupy") is None:
     pytest.skip("CuPy is not installed: there is nothing to make kernels of", allow_module_level=True)
 
 import cupy  # noqa: E402
+from walks import program_of, walks  # noqa: E402
 
 from lazyarray.devices import cuda_forms, cuda_snippets, cuda_source  # noqa: E402
 from lazyarray.fusion.program import Operand, Program, Step  # noqa: E402
@@ -148,6 +151,16 @@ def test_a_step_that_cupy_has_no_snippet_for_is_not_fused():
     assert cuda_source.source(program, cupy, forms(program)) is None
 
 
+#: Shapes of more than 2 ** 31 elements, and what is read along them of an array of that shape.
+LARGE = {
+    "line": (((1 << 31) + 5,), lambda x: x),
+    "backwards": (((1 << 31) + 5,), lambda x: x[::-1]),
+    "row": ((1 << 16, (1 << 15) + 16), lambda x: x[0]),
+    "column": ((1 << 16, (1 << 15) + 16), lambda x: x[:, :1]),
+    "transposed": (((1 << 15) + 16, 1 << 16), lambda x: x.reshape(1 << 16, -1).T),
+}
+
+
 @pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
 class TestOnTheGpu:
     """Each step in a kernel of its own and in a chain, against CuPy's own kernel, to the last bit."""
@@ -201,6 +214,81 @@ class TestOnTheGpu:
     def work(x):
         y = np.exp(x * 2 + 1) - x * x
         return (y + x) * x - abs(x) * np.sqrt(y * y + 2)
+
+    @staticmethod
+    def both(program, arguments, shape, fortran):
+        """What the general form gives, and the one for these strides."""
+        kernels = lazyarray.device()._kernels
+        for _ in range(2):
+            if kernels.get(program, max(int(np.prod(shape)), 1)) is None:
+                kernels.wait()
+            yield kernels.get(program, int(np.prod(shape)))(arguments, shape, fortran)
+            kernels.wait()
+
+    @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "i8", "c8", "c16"])
+    def test_every_walk(self, dtype):
+        dtype = np.dtype(dtype)
+        for name, (shape, operands, _, _) in walks(cupy, dtype).items():
+            dense = cupy.asarray(np.random.default_rng(1).uniform(0, 3, shape).astype(dtype))
+            program = program_of(cupy, dtype, len(operands), len(shape))
+            expected = program.run([*operands, dense])
+            for outputs in self.both(program, [*operands, dense], shape, False):
+                assert all(found.flags.c_contiguous and bool((found == e).all())
+                           for found, e in zip(outputs, expected)), name
+            turned = [cupy.broadcast_to(operand, shape).T for operand in operands]
+            for outputs in self.both(program, [*turned, dense.T], shape[::-1], True):
+                assert all(found.flags.f_contiguous and bool((found == e.T).all())
+                           for found, e in zip(outputs, expected)), name
+
+    @pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
+    def test_every_length_and_start(self, dtype):
+        dtype = np.dtype(dtype)
+        line = self.operand(dtype, 5000)
+        line[line != line] = 1
+        program = program_of(cupy, dtype, 1, 1, "flat")
+        for n in (1, 2, 3, 15, 16, 17, 127, 128, 129, 255, 1023, 1024, 1025, 2047, 2049, 4097):
+            for starts in ((0, 0), (16, 0), (0, 1), (1, 1), (3, 16)):
+                operands = [line[start:start + n] for start in starts]
+                expected = program.run(operands)
+                for outputs in self.both(program, operands, (n,), False):
+                    assert all(bool((found == e).all()) for found, e in zip(outputs, expected)), (n, starts)
+
+    @pytest.mark.parametrize("name", LARGE)
+    def test_more_elements_than_32_bits_count(self, name):
+        shape, of = LARGE[name]
+        cupy.get_default_memory_pool().free_all_blocks()
+        count = cupy.arange(int(np.prod(shape)), dtype="u4")
+        count *= cupy.uint32(2654435761)
+        count >>= 16
+        dense, other = count.astype("i1").reshape(shape), (count >> 8).astype("i1").reshape(shape)
+        del count
+        operand = of(other)
+        program = program_of(cupy, dense.dtype, 1, len(shape), "flat" if operand is other else "strided")
+        expected = program.run([operand, dense])
+        for outputs in self.both(program, [operand, dense], shape, False):
+            assert all(bool((found == e).all()) for found, e in zip(outputs, expected))
+
+    def test_a_second_process_finds_its_kernels_on_disk(self, tmp_path):
+        code = """
+import sys, numpy as np, cupy, lazyarray
+from cupy.cuda import compiler
+from lazyarray import wrap
+compiled, real = [], compiler._compile_using_nvrtc_no_warning
+def compile_(source, *args, **kwargs):
+    compiled.append("packs" in source)
+    return real(source, *args, **kwargs)
+compiler._compile_using_nvrtc_no_warning = compile_
+x = lazyarray.asarray(np.ones(1 << 20, np.float32))
+wrap.device_of(np.exp(x * 3) - x)
+lazyarray.device()._kernels.wait()
+y = wrap.device_of(np.exp(x * 3) - x)
+kernel, = [kernel for kernel in lazyarray.device()._kernels._known.values() if len(kernel._program.steps) == 3]
+print(sum(compiled))
+"""
+        environment = {**os.environ, "CUPY_CACHE_DIR": str(tmp_path)}
+        counts = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                                 timeout=120, check=True).stdout.split()[-1] for _ in range(2)]
+        assert int(counts[0]) > 0 and int(counts[1]) == 0
 
     def test_rows_columns_and_transposes(self):
         matrix = lazyarray.asarray(self.operand(np.dtype("f4"), 60 * 50).reshape(60, 50))
