@@ -1,7 +1,7 @@
 """Learning what aliases wrote part by part, so that the first part can be copied while the next is looked at."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from .ranges import EMPTY, Ranges
@@ -16,16 +16,18 @@ def goes_in_turns(mirror: Mirror) -> bool:
     return mirror.lent and type(mirror._tracker) is Pages
 
 
-def collect_in_turns(mirror: Mirror, unit: int) -> Iterator[Ranges]:
-    """What `Mirror.collect` finds, `unit` bytes at a time; each is looked at when it is asked for.
+def collect_in_turns(mirror: Mirror, turns: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
+    """What `Mirror.collect` finds, turn by turn; each is looked at when it is asked for.
+
+    `turns`: (start, stop) of parts of whole pages that make up the mirror.
 
     Until it has come to its end nothing counts as found that was not given.
     """
     candidates = mirror._candidates()
     late, mirror._late = mirror._late, EMPTY        # those that die from now on may yet write what was looked at
     try:
-        for low in range(0, mirror.nbytes, unit):
-            part = Ranges(low, min(low + unit, mirror.nbytes))
+        for start, stop in turns:
+            part = Ranges(start, stop)
             watched = candidates & part
             found = mirror._found & part
             if watched:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray import sending
 from lazyarray.devices import cuda_copies, cuda_strided
 from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
 from lazyarray.devices.cuda_strided import download_rows
@@ -352,6 +353,14 @@ class TestRangesOfAMirror:
         with pytest.raises(Refused):
             cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
         assert not stream.queue
+
+
+@pytest.mark.parametrize("nbytes", [1, MB, 16 * MB, 100 * MB + 4 * KB, 1 << 30])
+def test_turns_make_up_all_of_a_mirror(nbytes):
+    turns = list(sending._turns(nbytes))
+    assert [start for start, _ in turns] == [0, *(stop for _, stop in turns[:-1])] and turns[-1][1] == nbytes
+    assert all(start % mmap.PAGESIZE == 0 and start // sending.LAST == (stop - 1) // sending.LAST
+               for start, stop in turns)
 
 
 class TestFetching:
