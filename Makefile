@@ -41,6 +41,10 @@ lint: $(TEST_ENV)
 gpu-test:
 	$(MAKE) test READY=1 LAZYARRAY_DEVICE=cuda
 
+# Kernels of every form under each tool of compute-sanitizer, which comes with CUDA's toolkit, on a GPU.
+sanitize:
+	PYTHONPATH=. $(PYTHON) tests/tools_sanitize.py $(ARGS)
+
 # All benchmarks; ARGS="--only programs" runs some of them, ARGS=--check fails where a target is missed.
 bench: $(TEST_ENV)
 	$(RUN) -m benchmarks $(ARGS)
