@@ -1,4 +1,4 @@
-# make demo | test | lint | gpu-test | bench | report | nightly | clean
+# make demo | test | lint | gpu-test | sanitize | bench | report | nightly | clean
 #
 # Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
@@ -25,7 +25,7 @@ CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/
 GPU_EXTRA = $(patsubst %,$(comma)cuda%,$(filter 12 13,$(CUDA)))
 comma := ,
 
-.PHONY: demo test lint gpu-test bench report nightly clean
+.PHONY: demo test lint gpu-test sanitize bench report nightly clean
 
 demo: $(DEMO_ENV)
 	$(RUN) examples/demo.py $(ARGS)
