@@ -2,8 +2,8 @@
 #
 # Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
-# EXTRAS=libraries,notebook,docs,torch,nvrtc installs what the tests of other libraries, the notebooks, the documentation
-# and CUDA's kernels need.
+# EXTRAS=libraries,notebook,docs,torch,nvrtc installs what the tests of other libraries, the notebooks, the documents and
+# CUDA's kernels need.
 
 PYTHON ?= python3
 WORKERS ?= auto
