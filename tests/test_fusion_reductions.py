@@ -115,7 +115,8 @@ class TestWhatIsTaken:
         lambda y: y.max(initial=9), lambda y: np.var(y, mean=y.mean(keepdims=True)), lambda y: np.var(y, correction=1),
         lambda y: y.sum(axis=()), lambda y: y[:2].sum(), lambda y: y.sum(dtype=complex).imag,
         lambda y: np.linalg.norm(y, 1), lambda y: np.linalg.norm(y, 2), lambda y: np.linalg.norm(y, -2, (0, 1)),
-        lambda y: np.add.reduce(y, out=lazyarray.asarray(np.zeros(4))), lambda y: np.argmin(y.T), lambda y: np.nansum(y), lambda y: y[None, :, ::-1].sum(2),
+        lambda y: np.add.reduce(y, out=lazyarray.asarray(np.zeros(4))), lambda y: np.argmin(y.T),
+        lambda y: np.nansum(y), lambda y: y[None, :, ::-1].sum(2),
     ])
     def test_what_else_can_be_asked_is_as_it_was(self, call):
         plain = numbers("d", (5, 4))

@@ -70,7 +70,7 @@ __device__ inline bool lz_is_last(unsigned int* turn, const unsigned int count) 
   __shared__ bool last;
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicAdd(turn, 1u) == count - 1;
+  if (threadIdx.x == 0) last = atomicAdd(turn, 1u) == count - 1;
   __syncthreads();
   if (last) __threadfence();
   return last;
@@ -124,14 +124,16 @@ ALONG
 
 _COLUMNS = """
   __shared__ lz_acc shared[THREADS];
-  const int tx = threadIdx.x, ty = threadIdx.y, place = ty * blockDim.x + tx;
-  const INDEX tiles = (inner + blockDim.x * LENGTH - 1) / (blockDim.x * LENGTH);
-  const INDEX split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles, row = blockIdx.x / splits / tiles;
-  const INDEX column = (tile * blockDim.x + tx) * LENGTH;
+  const int place = threadIdx.x, x = place % group, y = place / group % high, deep = THREADS / (group * high);
+  const INDEX tiles = (inner + group * LENGTH - 1) / (group * LENGTH);
+  const INDEX split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles;
+  const INDEX row = blockIdx.x / splits / tiles * deep + place / (group * high);
+  const INDEX column = (tile * group + x) * LENGTH;
+  const bool taken = row < outer && column < inner;
   NONE
-  if (column < inner) {
+  if (taken) {
     UNROLL
-    for (INDEX r = split * blockDim.y + ty; r < length; r += (INDEX)splits * blockDim.y) {
+    for (INDEX r = split * high + y; r < length; r += (INDEX)splits * high) {
       const INDEX base = (row * length + r) * inner + column;
 PACK
     }
@@ -141,23 +143,26 @@ PACK
   for (int round = 0; ; ++round) {
     #pragma unroll
     for (int k = 0; k < LENGTH; ++k) {
-      __syncthreads();
-      shared[place] = a[k];
-      for (int half = blockDim.y / 2; half; half /= 2) {
+      if (high > 1) {
         __syncthreads();
-        if (ty < half) lz_merge(shared[place], shared[place + half * blockDim.x]);
+        shared[place] = a[k];
+        for (int half = high / 2; half; half /= 2) {
+          __syncthreads();
+          if (y < half) lz_merge(shared[place], shared[place + half * group]);
+        }
+        a[k] = shared[place];
       }
-      if (ty == 0 && column < inner) {
-        if (round || splits == 1) out[row * inner + column + k] = lz_give(shared[place], divisor);
-        else parts[(row * splits + split) * inner + column + k] = shared[place];
+      if (y == 0 && taken) {
+        if (round || splits == 1) out[row * inner + column + k] = lz_give(a[k], divisor);
+        else parts[(row * splits + split) * inner + column + k] = a[k];
       }
     }
     if (round || splits == 1 || !lz_is_last(turns + row * tiles + tile, splits)) return;
     #pragma unroll
     for (int k = 0; k < LENGTH; ++k) {
       lz_none(a[k]);
-      if (column < inner) {
-        for (int s = ty; s < splits; s += blockDim.y) {
+      if (taken) {
+        for (int s = y; s < splits; s += high) {
           lz_merge(a[k], lz_fetch(parts + (row * splits + s) * inner + column + k));
         }
       }
@@ -194,6 +199,12 @@ class Form(NamedTuple):
 
 def source(program: Program, reduction: Reduction, form: Form, xp: Any) -> str | None:
     """CUDA source of the kernel ``reduce``; None if CuPy has no snippet for a step."""
+    parts = texts(program, reduction, form, xp)
+    return None if parts is None else "".join(parts)
+
+
+def texts(program: Program, reduction: Reduction, form: Form, xp: Any) -> tuple[str, str] | None:
+    """What all kernels of a program have in common, and the kernel."""
     index = "long long" if form.wide else "unsigned int"
     one = body(program, xp, index)
     many = body(program, xp, index, "a{i}.v[k]")
@@ -221,17 +232,19 @@ def source(program: Program, reduction: Reduction, form: Form, xp: Any) -> str |
                         "LANES": str(lanes), "THREADS": str(THREADS)}.items():
         text = text.replace(name, value)
     parameters = [*one.inputs, "lz_R* __restrict__ out", "lz_acc* parts", "unsigned int* turns", f"const {index} outer",
-                  f"const {index} length", f"const {index} inner", "const int group", "const int splits",
-                  "const double divisor", *one.walk]
-    return (f"{one.head}{combiner(reduction)}{_COMMON}"
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) reduce({", ".join(parameters)}) {{\n{text}}}\n')
+                  f"const {index} length", f"const {index} inner", "const int group", "const int high",
+                  "const int splits", "const double divisor", *one.walk]
+    return one.head, (
+        f"{combiner(reduction)}{_COMMON}"
+        f'extern "C" __global__ void __launch_bounds__({THREADS}) reduce({", ".join(parameters)}) {{\n{text}}}\n')
 
 
 class Plan(NamedTuple):
-    """How a kernel is launched."""
+    """How a kernel is launched: in blocks of `THREADS`."""
 
     form: str
-    group: int      # threads for a row, or columns of threads
+    group: int      # threads side by side along a row, or along `inner`
+    high: int       # threads along the reduced axis that share a column
     splits: int     # blocks for a result
     blocks: int
     shared: int     # results that several blocks share
@@ -240,24 +253,27 @@ class Plan(NamedTuple):
 def plan(extent: Extent, length: int, processors: int) -> Plan:
     """The form and the grid for an extent that is taken in packs of `length`."""
     target = processors * _BLOCKS
+    outer = extent.outer
+    packs = -(-(extent.length if extent.inner == 1 else extent.inner) // length)
+    group = _power(min(packs, 32))
     if extent.inner == 1:
-        packs = -(-extent.length // length)
-        if packs <= 32 or packs <= _LONG and extent.outer >= 8 * target:
-            group = 1
-            while group < min(packs, 32):
-                group *= 2
-            return Plan("groups", group, 1, min(-(-extent.outer * group // THREADS), 8 * target), 0)
-        splits = 1 if extent.outer >= target else max(
-            min(target // extent.outer, packs // (THREADS * _PACKS)), 1)
-        return Plan("blocks", THREADS, splits, extent.outer * splits, extent.outer if splits > 1 else 0)
-    packs = -(-extent.inner // length)
-    group = 1
-    while group < min(packs, 32):
-        group *= 2
-    tiles = -(-packs // group) * extent.outer
-    rows = THREADS // group
-    splits = 1 if tiles >= target else max(min(target // tiles, extent.length // (rows * _PACKS)), 1)
-    return Plan("columns", group, splits, tiles * splits, tiles if splits > 1 else 0)
+        if packs <= 32 or packs <= _LONG and outer >= 8 * target:
+            return Plan("groups", group, 1, 1, min(-(-outer * group // THREADS), 8 * target), 0)
+        splits = 1 if outer >= target else max(min(target // outer, packs // (THREADS * _PACKS)), 1)
+        return Plan("blocks", THREADS, 1, splits, outer * splits, outer if splits > 1 else 0)
+    # As many threads share a column as are needed to fill the device, but each has some elements.
+    most = max(extent.length // _PACKS, 1)
+    wanted = -(-target * THREADS // (outer * packs))
+    high = min(_power(min(wanted, most)), THREADS // group)
+    tiles = -(-packs // group)
+    rows = -(-outer // (THREADS // (group * high)))
+    splits = 1 if group * high < THREADS else max(min(target // (tiles * rows), most // high), 1)
+    return Plan("columns", group, high, splits, tiles * rows * splits, tiles * rows if splits > 1 else 0)
+
+
+def _power(n: int) -> int:
+    """The least power of two that is no smaller."""
+    return 1 << (n - 1).bit_length()
 
 
 def pack_length(program: Program, reduction: Reduction, extent: Extent, arguments: list[Any]) -> int:
@@ -302,7 +318,7 @@ class Reductions:
         grid = plan(extent, length, self._count(number))
         form = Form(grid.form, length, extent.outer * extent.length * extent.inner >= 1 << 31)
         kernel = self._kernels.find((program, reduction, form), _made)
-        if kernel is None or grid.shared > _TURNS:
+        if kernel is None or grid.shared > _TURNS or grid.blocks >= 1 << 31:
             return None
         return functools.partial(self._launch, device, kernel, grid)
 
@@ -312,9 +328,8 @@ class Reductions:
         if grid.splits > 1:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
             turns = self._counters(device)
-        block = (grid.group, THREADS // grid.group) if grid.form == "columns" else (THREADS,)
-        kernel.function((grid.blocks,), block, (
-            *arguments, out, parts, turns, *extent, grid.group, grid.splits, divisor,
+        kernel.function((grid.blocks,), (THREADS,), (
+            *arguments, out, parts, turns, *extent, grid.group, grid.high, grid.splits, divisor,
             *walk_values(kernel.program, arguments, *walked)))
         return out
 
