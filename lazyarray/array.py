@@ -59,7 +59,7 @@ class LazyNdarray(_Proxy):
     array([1.41421356, 2.        ])
     """
 
-    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base")
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_leaf")
 
     __array_priority__ = 0.0
     __hash__ = None
@@ -295,7 +295,8 @@ class LazyNdarray(_Proxy):
         host = np.empty(0)
         host.__setstate__(state)
         opened = protocols.restore(host)
-        self._self_storage, self._self_outline, self._self_array = opened._self_storage, opened._self_outline, None
+        self._self_storage, self._self_outline = opened._self_storage, opened._self_outline
+        self._self_array = self._self_leaf = None
 
     @classmethod
     def __class_getitem__(cls, item: Any) -> Any:
@@ -372,6 +373,7 @@ class _Doc:
 
 
 _complete()
+operators.direct.add(LazyNdarray)
 _MATCHES = 1 << 5   # Py_TPFLAGS_SEQUENCE: an instance matches sequence patterns
 if np.ndarray.__flags__ & _MATCHES:     # since NumPy 2.5, without being a `collections.abc.Sequence`
     abc.ABCMeta("_Sequences", (), {"__abc_tpflags__": _MATCHES}).register(LazyNdarray)

@@ -143,7 +143,7 @@ def resize(x: LazyNdarray, *new_shape: Any, refcheck: bool = True) -> None:
     if not (outline.flags.c_contiguous or outline.flags.f_contiguous):
         raise ValueError("resize only works on single-segment arrays")
     size = int(np.prod(shape))
-    x._self_storage.before_change()     # recorded work is no reference that a program made
+    x._self_leaf = x._self_storage.before_change()      # None: recorded work is no reference that a program made
     if size != outline.size and refcheck and sys.getrefcount(x._self_storage) > 2:
         raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
                          "Use the np.resize function or refcheck=False")

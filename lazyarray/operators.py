@@ -18,6 +18,8 @@ from . import devices, dispatch, ufunc_call, ufuncs, wrap
 from .storage import Storage
 
 _numbers = frozenset({int, float, complex, bool})
+#: Types of operands that are asked for nothing: Python's numbers, and our arrays once there is a class of them.
+direct = {int, float, complex}
 
 
 @functools.cache
@@ -38,8 +40,9 @@ def _turn(kind: type, reflected: str) -> str:
     return "ufunc"
 
 
-def _apply(x: Any, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-    result = ufuncs.call(x, ufunc, "__call__", inputs, kwargs or {})
+def _apply(x: Any, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None = None,
+           tried: bool = False) -> Any:
+    result = ufuncs.call(x, ufunc, "__call__", inputs, kwargs or {}, tried)
     return ufunc(*inputs, **(kwargs or {})) if result is NotImplemented else result
 
 
@@ -61,9 +64,11 @@ def _priority_of_instance(other: Any) -> bool:
 def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x + y``."""
     def method(self: Any, other: Any, /) -> Any:
+        if type(other) in direct and (result := ufuncs.quick(ufunc, (self, other))) is not None:
+            return result
         turn = _turn(type(other), reflected)
         if turn == "us":
-            return _apply(self, ufunc, (self, other))
+            return _apply(self, ufunc, (self, other), None, type(other) in direct)
         if turn == "partner":
             return _partnered(self, other, reflected)
         if turn == "other" or _priority_of_instance(other):
@@ -75,9 +80,11 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
 def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     """``y + x`` where `y` had its turn: as NumPy, it gets no second one, whatever its priority."""
     def method(self: Any, other: Any, /) -> Any:
+        if type(other) in direct and (result := ufuncs.quick(ufunc, (other, self))) is not None:
+            return result
         turn = _turn(type(other), name)
         if turn == "us":
-            return _apply(self, ufunc, (other, self))
+            return _apply(self, ufunc, (other, self), None, type(other) in direct)
         if turn == "partner":
             return _partnered(self, other, name)
         return ufunc(other, self)
@@ -101,11 +108,14 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     equality = ufunc in (np.equal, np.not_equal)
 
     def method(self: Any, other: Any, /) -> Any:
+        if type(other) in direct and (result := ufuncs.quick(ufunc, (self, other))) is not None:
+            return result
         turn = _turn(type(other), reflected)
         if turn in ("other", "partner") or _priority_of_instance(other):
             return NotImplemented
         try:
-            return _apply(self, ufunc, (self, other)) if turn == "us" else ufunc(self, other)
+            return _apply(self, ufunc, (self, other), None, type(other) in direct) if turn == "us" else (
+                ufunc(self, other))
         except TypeError:
             if not equality:
                 raise
@@ -126,7 +136,8 @@ def _host_or_blank(x: Any) -> Any:
 def unary(ufunc: np.ufunc) -> Callable[..., Any]:
     """``-x``."""
     def method(self: Any, /) -> Any:
-        return _apply(self, ufunc, (self,))
+        result = ufuncs.quick(ufunc, (self,))
+        return _apply(self, ufunc, (self,), None, True) if result is None else result
     return method
 
 

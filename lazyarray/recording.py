@@ -9,27 +9,143 @@ from typing import Any
 
 import numpy as np
 
-from . import views, wrap
-from .fusion.graph import Node, note_large, note_readers
-from .options import current as current_options
-from .recording_operands import Operands
-from .recording_steps import rule_of
+from . import options, wrap
+from .fusion.graph import MOST_STEPS, Leaf, Node, note_large, note_readers
+from .recording_operands import Operands, template_of, whole
+from .recording_steps import rule_of, rules
 from .storage import Storage
 
 __all__ = ["quick", "recorded"]
 
+_real_numbers = frozenset({int, float, complex})
+_new_storage = Storage.__new__
+_ref = weakref.ref
+
 
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call, recorded, or None if it can't be."""
-    least = current_options().defer_from
+    """The result of a plain call, recorded, or None if it can't be.
+
+    Most calls are of dense arrays of one shape and dtype, or of one and a number. For them each thing is asked once.
+    """
+    scopes = options._scopes.get()
+    least = (scopes[-1][1] if scopes else options._default).defer_from
     if least is None:
         return None
+    array_type = wrap._array_type
+    x = inputs[0]
+    a = _ready(x) if type(x) is array_type else None
+    if len(inputs) == 1:
+        if a is None:
+            return _general(ufunc, inputs, least)
+        rule = rules.get((ufunc, a.dtype))
+        operands: tuple[Any, ...] = inputs
+        steps, large = a.steps + 1, a.large
+        operands = a,
+    elif len(inputs) == 2:
+        y = inputs[1]
+        kind = type(y)
+        if kind is array_type:
+            b = _ready(y)
+            if b is None:
+                return _general(ufunc, inputs, least)
+            if a is None:
+                kind = type(x)
+                if kind not in _real_numbers:
+                    return _general(ufunc, inputs, least)
+                rule = rules.get((ufunc, kind, b.dtype))
+                if rule is None:
+                    return _general(ufunc, inputs, least)
+                try:
+                    operands = rule.scalars[0](x), b
+                except OverflowError:       # beyond the dtype: compared by value, or refused
+                    return None
+                a = b
+                steps, large = a.steps + 1, a.large
+            elif a.shape != b.shape or a.fortran is not b.fortran:
+                return _general(ufunc, inputs, least)
+            else:
+                rule = rules.get((ufunc, a.dtype, b.dtype))
+                operands = a, b
+                steps = a.steps + b.steps + 1
+                large = a.large
+                if b.large:
+                    large = large | b.large if large else b.large
+        elif a is None or kind not in _real_numbers:
+            return _general(ufunc, inputs, least)
+        else:
+            rule = rules.get((ufunc, a.dtype, kind))
+            if rule is None:
+                return _general(ufunc, inputs, least)
+            try:
+                operands = a, rule.scalars[1](y)
+            except OverflowError:
+                return None
+            steps, large = a.steps + 1, a.large
+    else:
+        return _general(ufunc, inputs, least)
+    if rule is None or rule.casts is not None or rule.choose is not None or steps > MOST_STEPS:
+        return _general(ufunc, inputs, least)
+    if a.size * rule.itemsize < least:
+        return None
+    step = rule.step
+    shape, dtype = a.shape, step.output
+    node = Node(x._self_storage.device if type(x) is array_type else y._self_storage.device, step, operands, shape,
+                a.fortran, steps, large, False, a.size)
+    template = a.template if dtype is a.dtype else None
+    if template is None:
+        template = template_of(shape, a.fortran, dtype)
+    node.template = template
+    ref = _ref(node)
+    for operand in operands:
+        kind = type(operand)
+        if kind is Leaf:
+            read = operand.storage
+        elif kind is Node:
+            read = operand
+        else:
+            continue
+        readers = read.readers
+        if readers is None:
+            read.readers = [ref]
+        elif len(readers) < 16:
+            readers.append(ref)
+        else:
+            note_readers(node)
+            break
+    return _array(node, template)
+
+
+def _ready(x: Any) -> Leaf | Node | None:
+    """What a lazy array is to recorded work if it is a whole dense array, else None."""
+    storage = x._self_storage
+    node = storage.pending
+    if node is not None:
+        return node if x._self_outline is storage._root_view else None
+    leaf = x._self_leaf
+    if leaf is None or leaf.array is not x._self_array or leaf.storage is not storage:
+        return whole(x)
+    return None if not storage.quiet or storage.loans or storage.foreign else leaf
+
+
+def _array(node: Node, template: np.ndarray) -> Any:
+    """The lazy array of a new node, which its operands know."""
+    storage = _new_storage(Storage)
+    storage.device, storage.pending, storage.quiet = node.device, node, False
+    storage._root_view = outline = template.view()
+    node.storage = _ref(storage)
+    if node.large:
+        note_large(node)
+    return wrap.new_array(storage, outline)
+
+
+def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
+    """As `quick`, for operands of any form and kind."""
     array_type = wrap._array_type
     for x in inputs:
         if type(x) is array_type and ((array := x._self_array) is None or array.nbytes >= least):
             break
     else:
-        return None     # small operands only: most calls, most often
+        return None     # small operands only
     given = Operands()
     for x in inputs:
         if not given.add(x):
@@ -42,22 +158,18 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         if rule is None:
             return None
         given.keep(len(rule.scalars))
-    if not given.settle(rule.casts, rule.scalars, rule.step.output.itemsize, least):
+    if not given.settle(rule.casts, rule.scalars, rule.itemsize, least):
         return None
     return recorded(given, given.made(rule.step, tuple(given.items)))
 
 
 def recorded(given: Operands, node: Node) -> Any:
     """The lazy array of a new node."""
-    storage = Storage(node.device, None)
-    outline = views.outline(node.shape, node.step.output, order="F" if node.fortran else "C")
-    storage.pending, storage.quiet, storage._root_view = node, False, outline
-    node.storage = weakref.ref(storage)
     for made in given.nodes:
         note_readers(made)
-    if node.large:
-        note_large(node)
+    node.template = template_of(node.shape, node.fortran, node.dtype)
+    array = _array(node, node.template)
     order = given.result.order
     if order is not None:
-        outline = outline.transpose(np.argsort(order))
-    return wrap.new_array(storage, outline)
+        array._self_outline = array._self_outline.transpose(np.argsort(order))
+    return array

@@ -62,7 +62,8 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     result = recorded(given, node)
     if not _alone(x):
         return None     # an operand was computed on the way
-    x._self_storage, x._self_outline, x._self_array = result._self_storage, result._self_outline, None
+    x._self_storage, x._self_outline = result._self_storage, result._self_outline
+    x._self_array = x._self_leaf = None
     return x
 
 
@@ -94,14 +95,17 @@ def _alone(x: Any) -> bool:
             or storage.loans and not all_ended(storage)):
         return False
     del storage
-    return _references(x) == _ONE + _read(x._self_storage.readers, x)
+    return _references(x) == _ONE + len(_leaves(x))
 
 
-def _read(readers: Any, x: Any) -> int:
-    """How many leaves of recorded work refer to the storage of `x`."""
-    count = 0
-    for ref in readers or ():
+def _leaves(x: Any) -> set[int]:
+    """The leaves that refer to the storage of `x`: those of recorded work, and its own."""
+    storage = x._self_storage
+    found = set()
+    for ref in storage.readers or ():
         node = ref()
         if node is not None:
-            count += sum(type(o) is Leaf and o.storage is x._self_storage for o in node.operands)
-    return count
+            found |= {id(o) for o in node.operands if type(o) is Leaf and o.storage is storage}
+    if x._self_leaf is not None and x._self_leaf.storage is storage:
+        found.add(id(x._self_leaf))
+    return found

@@ -14,8 +14,9 @@ from . import layouts, views, wrap
 from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
 from .fusion.program import Step, step_of
 from .loans import all_ended
+from .storage import Storage
 
-__all__ = ["Operands", "axes_of", "broadcast"]
+__all__ = ["Operands", "axes_of", "broadcast", "template_of", "whole"]
 
 
 class Operands:
@@ -96,7 +97,7 @@ class Operands:
 
     def _count(self, leaf: Leaf) -> None:
         if leaf.array.nbytes >= LARGE:
-            self.large = (*self.large, leaf.storage)
+            self.large = (*self.large, (id(leaf.storage), leaf.storage.nbytes))
 
     def _add_node(self, node: Node, outline: Any, x: Any) -> None:
         self._append(node.step.output, node, outline, x)
@@ -242,6 +243,39 @@ def leaf_of(x: Any) -> Leaf | None:
             storage.device_view(wrap.outline_of(x)))
         x._self_array = array
     return Leaf(array, storage, "flat")
+
+
+def whole(x: Any) -> Leaf | None:
+    """The leaf of a lazy array that is dense, complete and ready, kept with it; None if it is not that."""
+    storage, outline = x._self_storage, x._self_outline
+    if type(storage) is not Storage or outline is not None and outline is not storage._root_view:
+        return None
+    leaf = leaf_of(x)
+    if leaf is None:
+        return None
+    device, array = storage.device, leaf.array
+    c, f = device.contiguity(array)
+    if not (c or f) or not array.ndim or not array.size or device.count > 1:
+        return None
+    leaf.shape, leaf.fortran, leaf.size, leaf.dtype, leaf.steps = array.shape, not c, array.size, array.dtype, 0
+    leaf.large = frozenset(((id(storage), array.nbytes),)) if array.nbytes >= LARGE else ()
+    leaf.template = template_of(leaf.shape, leaf.fortran, leaf.dtype)
+    x._self_leaf = leaf
+    return leaf
+
+
+_templates: dict[Any, np.ndarray] = {}
+
+
+def template_of(shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
+    """An outline to make others of, by ``view()``, which is quicker."""
+    key = shape, fortran, dtype
+    found = _templates.get(key)
+    if found is None:
+        if len(_templates) >= 4096:
+            _templates.clear()
+        found = _templates[key] = views.outline(shape, dtype, order="F" if fortran else "C")
+    return found
 
 
 def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:

@@ -16,7 +16,7 @@ from .fusion.program import Step, step_of
 if TYPE_CHECKING:
     from .devices import Device
 
-__all__ = ["Rule", "cast", "casts", "learn", "named", "numbers", "rule_of"]
+__all__ = ["Rule", "cast", "casts", "learn", "named", "numbers", "rule_of", "rules"]
 
 #: Python's numbers, whose dtype is that of their company.
 numbers = frozenset({int, float, complex, bool})
@@ -38,22 +38,23 @@ class Rule:
         Called with the number that is the second operand, None if it is no number: the rule to take, or None.
     """
 
-    __slots__ = ("step", "casts", "scalars", "choose")
+    __slots__ = ("step", "casts", "scalars", "choose", "itemsize")
 
     def __init__(self, step: Step, casts: tuple[Step | None, ...] | None, choose: Any = None) -> None:
         self.step, self.casts, self.choose = step, casts, choose
         self.scalars = tuple(d.type for d in step.inputs)
+        self.itemsize = step.output.itemsize
 
 
 #: (ufunc, dtypes of the operands, or the type of a Python number) -> Rule or None.
-_rules: dict[Any, Rule | None] = {}
+rules: dict[Any, Rule | None] = {}
 
 
 def rule_of(kinds: Any) -> Rule | None:
     """The rule of a call: `kinds` are the ufunc, and for each operand its dtype or the type of a Python number."""
-    rule = _rules.get(kinds, kinds)
+    rule = rules.get(kinds, kinds)
     if rule is kinds:
-        rule = _rules[kinds] = learn(devices.current(), *kinds)
+        rule = rules[kinds] = learn(devices.current(), *kinds)
     return rule     # type: ignore[return-value]
 
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, readers, sending, sharing, transfer, views
+from . import compact, fetching, loans, prefetching, readers, sending, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -59,9 +59,12 @@ class Storage:
     """
 
     # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
+    root: Any = None
+    stream: Any = None
     mirror: Mirror | None = None
     ahead = Ranges.EMPTY
     joined: tuple = ()          # streams that have waited for the last write
+    ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     loans: tuple = ()           # weak references to tokens of device pointers that were handed out
     foreign = False             # somebody holds the device memory for as long as it lives
     quiet = True
@@ -71,6 +74,7 @@ class Storage:
     pending: Any = None         # the fusion.graph.Node that will give the bytes, while they are not computed
     readers: Any = None         # nodes that read the bytes, when they are computed
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
+    incoming: Any = None        # the prefetching.Incoming that is under way
     _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
     _block = None
     _root_offset = 0
@@ -217,9 +221,7 @@ class Storage:
 
     def expose_buffer(self, view: np.ndarray | None, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view.
-
-        `view`: None for all of the root, if its outline was not made yet.
-        """
+        That is None for all of the root, if its outline was not made yet."""
         if view is None:
             alias = fetching.first_alias(self, None, why)
             if alias is not None:
@@ -236,6 +238,16 @@ class Storage:
         if self.compacts is None or not compact.is_sparse(self, view):
             self._resident = key, alias
         return memoryview(alias)
+
+    def prefetch(self, view: np.ndarray) -> None:
+        """Begin to copy `view` to the host; who asks for it waits."""
+        if view.size:
+            with self.lock:
+                prefetching.start(self, view, "prefetch")
+
+    def land(self) -> None:
+        """Wait for what was prefetched. The caller holds the lock."""
+        prefetching.land(self)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
@@ -291,8 +303,10 @@ class Storage:
                 raise DeviceUnavailableError(reason)
             device.wait(self.stream)
             self.joined += (current,)
-            # The memory goes back to the stream that made it; not while this one still reads.
-            weakref.finalize(self, device.order, current, self.stream).atexit = False
+            if (current, self.stream) not in self.ordered:
+                # The memory goes back to the stream that made it; not while this one still reads.
+                weakref.finalize(self, device.order, current, self.stream).atexit = False
+                self.ordered += ((current, self.stream),)
 
     def _collect(self) -> None:
         """Learn what aliases wrote."""
@@ -361,6 +375,8 @@ class Storage:
                 if self.ahead:
                     self.ahead = self.ahead - exact
                 mirror.invalidate(changed - self.ahead)
+                if self.incoming is not None:
+                    prefetching.overtaken(self, changed)
                 self._refresh(changed)
             if self.compacts:
                 self.compacts.refresh(view)
@@ -377,7 +393,7 @@ def _share_names() -> None:
     # instances set: any that comes later gives its instance a dict of its own, of 150 bytes and more.
     first = Storage.__new__(Storage)
     for name in ("device", "root", "stream", "pending", "quiet", "_root_view", "readers", "_lock", "_nbytes", "mirror",
-                 "_resident"):
+                 "_resident", "joined", "ordered", "incoming"):
         setattr(first, name, None)
 
 

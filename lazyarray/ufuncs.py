@@ -27,17 +27,17 @@ _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 def array_ufunc(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
-    if not kwargs and method == "__call__" and (result := _quick(ufunc, inputs)) is not None:
+    if not kwargs and method == "__call__" and (result := quick(ufunc, inputs)) is not None:
         return result
-    return call(x, ufunc, method, inputs, kwargs)
+    return call(x, ufunc, method, inputs, kwargs, not kwargs and method == "__call__")
 
 
 def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
-         kwargs: dict[str, Any]) -> Any:
-    """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict."""
-    if method == "__call__":
+         kwargs: dict[str, Any], tried: bool = False) -> Any:
+    """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict; `tried`: not by the quick way."""
+    if method == "__call__" and not tried:
         if not kwargs:
-            result = _quick(ufunc, inputs)
+            result = quick(ufunc, inputs)
         elif len(kwargs) == 1 and "out" in kwargs:
             result = _quick_in_place(ufunc, inputs, kwargs["out"]) if len(inputs) == 2 else None
             if result is None:
@@ -88,7 +88,7 @@ def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
 # These lines run for every small operation, so they ask for each thing once, and for an identity before
 # an equality. What they can't do, errors included, they leave to the general way.
 
-def _quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call whose plan is known and whose operands are ready, or a recorded one; else None."""
     array_type = wrap._array_type
     x = inputs[0]

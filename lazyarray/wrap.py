@@ -79,6 +79,9 @@ class HostStorage:
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         return memoryview(view)
 
+    def prefetch(self, view: np.ndarray) -> None:
+        """It is on the host."""
+
     def pin_host(self, view: np.ndarray, why: str) -> int:
         return view.ctypes.data
 
@@ -93,6 +96,7 @@ def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array:
     x._self_outline = outline
     x._self_array = array
     x._self_base = base
+    x._self_leaf = None
     return x
 
 

@@ -50,10 +50,10 @@ class Leaf:
     """A device array that recorded work reads, and its storage, which knows the stream of its last write.
 
     `mode` is "flat" if its elements lie in memory in the order of the result's, else "strided": it is broadcast to the
-    shape of the node that reads it.
+    shape of the node that reads it. One of a whole dense array may also know what a node knows of itself.
     """
 
-    __slots__ = ("array", "storage", "mode")
+    __slots__ = ("array", "storage", "mode", "shape", "fortran", "size", "dtype", "steps", "large", "template")
 
     def __init__(self, array: Any, storage: Storage, mode: str) -> None:
         self.array, self.storage, self.mode = array, storage, mode
@@ -66,21 +66,22 @@ class Node:
     elements in memory, whatever its shape; one of fewer elements is C-contiguous, and broadcast.
     """
 
-    __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "size", "strided", "storage",
-                 "readers", "array", "stream", "passed", "__weakref__")
+    # What many nodes don't need, or not yet, is a default of the class.
+    storage: weakref.ref[Storage] | None = None
+    readers: Any = None
+    array: Any = None       # once it is computed,
+    stream: Any = None      # on this stream
+    passed = False          # whether a reduction was computed through it
+    template: Any = None    # an outline of its form, which nobody else has
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
         self.device, self.step, self.operands, self.shape, self.fortran = device, step, operands, shape, fortran
         self.steps = steps      # with those of its operands, at most
-        self.large = large      # storages of large inputs that it keeps alive
-        self.size = math.prod(shape) if size is None else size
+        self.large = large      # (identity, bytes) of the storages of large inputs that it keeps alive
         self.strided = strided      # an operand is read along the axes of `shape`
-        self.storage: weakref.ref[Storage] | None = None
-        self.readers: Any = None
-        self.array: Any = None  # once it is computed,
-        self.stream: Any = None     # on this stream
-        self.passed = False     # whether a reduction was computed through it
+        self.size = math.prod(shape) if size is None else size
+        self.dtype = step.output
 
     def compute(self) -> Any:
         """The device array, computed now if it wasn't."""
@@ -118,13 +119,13 @@ def note_large(node: Node) -> None:
         _large.append(weakref.ref(node))
         waiting = [(ref, other) for ref in _large
                    if (other := ref()) is not None and other.array is None and other.storage() is not None]
-        kept = {id(storage): storage.nbytes for _, other in waiting for storage in other.large}
+        kept = {name: nbytes for _, other in waiting for name, nbytes in other.large}
         excess = sum(kept.values()) - MOST_BYTES
         while excess > 0 and waiting:
             _, other = waiting.pop(0)
             if other.array is None:
                 other.compute()
-            left = {id(storage) for _, n in waiting if n.array is None for storage in n.large}
+            left = {name for _, n in waiting if n.array is None for name, _ in n.large}
             excess -= sum(kept.pop(name) for name in list(kept) if name not in left)
         _large.clear()
         _large.extend(ref for ref, other in waiting if other.array is None)
