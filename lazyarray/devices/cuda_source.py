@@ -62,8 +62,10 @@ class Body(NamedTuple):
         Parameters of the kernel: ``p0`` ... (pointers) and ``x1`` ... (numbers), by the number of the input.
     walk : list of str
         Parameters that say where strided inputs have their elements; `walk_values` gives their values.
+    offsets : str
+        Sets ``o0`` ..., where strided inputs have the element whose index in the result's memory order is ``at``.
     load : str
-        Sets ``x0`` ... for the element whose index in the result's memory order is ``at``.
+        Sets ``x0`` ... for that element.
     steps : str
         Sets ``t0`` ... from those.
     results : tuple of str
@@ -73,6 +75,7 @@ class Body(NamedTuple):
     head: str
     inputs: list[str]
     walk: list[str]
+    offsets: str
     load: str
     steps: str
     results: tuple[str, ...]
@@ -88,15 +91,15 @@ def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body 
     if found is None:
         return None
     form = general(program, index == "long long")
-    load = _offsets(program, form, "at")
+    load = ""
     for i, operand in enumerate(program.inputs):
         if operand.mode != "value":
             t = type_of(operand.dtype)
             read = flat.format(i=i) if operand.mode == "flat" else f"*(const {t}*)((const char*)p{i} + o{i})"
             load += f"      const {t} x{i} = {read};\n"
     steps, results = _computed(program, found[1])
-    return Body(found[0] + _declared(form, "Walk"), _inputs(program), ["const Walk w"] if form.ndim else [], load,
-                steps, results)
+    return Body(found[0] + _declared(form, "Walk"), _inputs(program), ["const Walk w"] if form.ndim else [],
+                _offsets(program, form, "at"), load, steps, results)
 
 
 def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
