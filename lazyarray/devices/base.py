@@ -129,12 +129,12 @@ class Device(ABC):
         """
         return None
 
-    def reduction(self, program: Program, reduction: Reduction, extent: Extent,
-                  arguments: list[Any]) -> Callable[..., Any] | None:
+    def reduction(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+                  form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """A function that runs a program and reduces its output in one kernel, if there is one by now.
 
-        It takes the arguments, the extent, what sums are divided by, the shape of the result, and the shape that inputs
-        are walked in with whether that is in Fortran order.
+        It takes what sums are divided by, and the shape of the result. `form`: the shape that inputs are walked in, and
+        whether that is in Fortran order.
         """
         return None
 
