@@ -62,7 +62,9 @@ class Kernel:
         self._plans: dict[Any, tuple[Any, Any, int, int]] = {}
         self._form = forms["general"]
         self._general = functions[0]
-        self._packs, self._elements = (functions[1], forms["packs"].elements) if "packs" in forms else (None, 0)
+        self._packs: Any = None
+        if "packs" in forms:
+            self._packs, self._elements = functions[1], forms["packs"].elements
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         order = "F" if fortran else "C"

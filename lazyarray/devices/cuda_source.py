@@ -155,12 +155,12 @@ def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
         names = [f"in{i}" for i in range(len(step.inputs))]
         types = "".join(f" typedef {type_of(d)} {n}_type;" for n, d in zip(names, step.inputs))
         parameters = [f"const {type_of(d)} {n}" for n, d in zip(names, step.inputs)]
-        if getattr(step, "indexed", False):
+        if step.indexed:
             parameters.append("const long long at")
         output = type_of(step.output)
-        lines = (f"__device__ __forceinline__ {output} step{position}({', '.join(parameters)}) {{\n"
-                 f" {types} typedef {output} out0_type;\n  {output} out0;\n  {text};\n  return out0;\n}}\n")
-        steps.append(f"namespace room{room} {{\n{lines}}}\n" if room else lines)
+        written = (f"__device__ __forceinline__ {output} step{position}({', '.join(parameters)}) {{\n"
+                   f" {types} typedef {output} out0_type;\n  {output} out0;\n  {text};\n  return out0;\n}}\n")
+        steps.append(f"namespace room{room} {{\n{written}}}\n" if room else written)
         called.append(f"room{room}::step{position}" if room else f"step{position}")
     # Preambles of two ufuncs may define the same helper (gcd and lcm do), so each has a namespace of its own.
     lines = {room: text.splitlines(keepends=True) for text, room in preambles.items()}
@@ -178,7 +178,7 @@ def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]
     for position, (step, operands) in enumerate(program.steps):
         names[count + position] = f"t{position}"
         arguments = [names[o] for o in operands]
-        if getattr(step, "indexed", False):
+        if step.indexed:
             arguments.append("(long long)at")
         text += f"      const {type_of(step.output)} t{position} = {called[position]}({', '.join(arguments)});\n"
     return text, tuple(names[number] for number in program.outputs)
