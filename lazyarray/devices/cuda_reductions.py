@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .cuda_combiners import combiner
+from .cuda_forms import VECTOR, WIDE
 from .cuda_kernels import Kernels, functions
 from .cuda_snippets import type_of
-from .cuda_source import VECTOR, body, walk_values
+from .cuda_source import body, walk_values
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
@@ -190,11 +191,15 @@ _FORMS = {"groups": _GROUPS, "blocks": _BLOCK, "columns": _COLUMNS}
 
 
 class Form(NamedTuple):
-    """Which kernel: its name in `_FORMS`, the elements that a thread takes at once, whether indexes take 64 bits."""
+    """Which kernel: its name in `_FORMS`, the elements that a thread takes at once, whether indexes take 64 bits.
+
+    `even`: those elements are neighbours for the strided inputs too, so that it is found out once where they are.
+    """
 
     name: str
     length: int
     wide: bool
+    even: bool = False
 
 
 def source(program: Program, reduction: Reduction, form: Form, xp: Any) -> str | None:
@@ -219,15 +224,22 @@ def texts(program: Program, reduction: Reduction, form: Form, xp: Any) -> tuple[
             t = type_of(operand.dtype)
             loads += f"      const Pack<{t}, {length}> a{i} = lz_load<{t}, {length}>(p{i} + base);\n"
     place = "r" if columns else "p * LENGTH + k"
+    offsets, load = many.offsets, many.load
+    if form.even:
+        loads += offsets.replace("rest = at;", "rest = base;")
+        offsets = ""
+        for i, operand in enumerate(program.inputs):
+            if operand.mode == "strided":
+                load = load.replace(f"p{i} + o{i})", f"p{i} + o{i} + k * w.s{i}_{program.ndim - 1})")
     pack = (f"{loads}      #pragma unroll\n      for (int k = 0; k < LENGTH; ++k) {{\n"
-            f"      const INDEX at = base + k;\n{many.load}{many.steps}"
+            f"      const INDEX at = base + k;\n{offsets}{load}{many.steps}"
             f"      lz_take(a[k % LANES], {many.results[0]}, {place});\n      }}\n")
     none = "lz_acc a[LANES];\n  #pragma unroll\n  for (int k = 0; k < LANES; ++k) lz_none(a[k]);"
     join = ("lz_settle(a[0]);\n  #pragma unroll\n  for (int k = 1; k < LANES; ++k) "
             "{ lz_settle(a[k]); lz_merge(a[0], a[k]); }")
     text = _FORMS[form.name]
     unroll = f"#pragma unroll {4 if len(program.steps) <= 8 else 2}"
-    for name, value in {"ALONG": _ALONG, "PACK": pack, "SINGLE": one.load + one.steps, "RESULT": one.results[0],
+    for name, value in {"ALONG": _ALONG, "PACK": pack, "SINGLE": one.offsets + one.load + one.steps, "RESULT": one.results[0],
                         "NONE": none, "JOIN": join, "UNROLL": unroll, "INDEX": index, "LENGTH": str(length),
                         "LANES": str(lanes), "THREADS": str(THREADS)}.items():
         text = text.replace(name, value)
@@ -280,11 +292,21 @@ def pack_length(program: Program, reduction: Reduction, extent: Extent, argument
     """Elements that a thread takes at once: up to 16 bytes, if they lie on a boundary of as many in every row."""
     sizes = {i: operand.dtype.itemsize for i, operand in enumerate(program.inputs) if operand.mode == "flat"}
     most = 4 if reduction.name in _WIDE else 8
-    length = min(max(VECTOR // max(sizes.values(), default=VECTOR), 1), most)
+    length = min(max(VECTOR // max(sizes.values(), default=reduction.source.itemsize), 1), most)
     along = extent.inner if extent.inner > 1 else extent.length if extent.outer > 1 else 0
     while along % length or any(arguments[i].data.ptr % (size * length) for i, size in sizes.items()):
         length //= 2
     return length
+
+
+def form_of(program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+            walked: tuple[tuple[int, ...], bool], processors: int) -> tuple[Form, Plan]:
+    """The kernel for these arguments, and how it is launched."""
+    length = pack_length(program, reduction, extent, arguments)
+    grid = plan(extent, length, processors)
+    lengths, fortran = walked
+    even = bool(program.ndim) and length > 1 and not lengths[0 if fortran else -1] % length
+    return Form(grid.form, length, extent.outer * extent.length * extent.inner >= WIDE, even), grid
 
 
 class ReductionKernel(NamedTuple):
@@ -310,20 +332,18 @@ class Reductions:
         self._processors: dict[int, int] = {}
         self._turns: dict[Any, Any] = {}
 
-    def get(self, device: Device, program: Program, reduction: Reduction, extent: Extent,
-            arguments: list[Any]) -> Callable[..., Any] | None:
+    def get(self, device: Device, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+            walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
         number = device.number() if device.count > 1 else 0
-        length = pack_length(program, reduction, extent, arguments)
-        grid = plan(extent, length, self._count(number))
-        form = Form(grid.form, length, extent.outer * extent.length * extent.inner >= 1 << 31)
+        form, grid = form_of(program, reduction, extent, arguments, walked, self._count(number))
         kernel = self._kernels.find((program, reduction, form), _made)
         if kernel is None or grid.shared > _TURNS or grid.blocks >= 1 << 31:
             return None
-        return functools.partial(self._launch, device, kernel, grid)
+        return functools.partial(self._launch, device, kernel, grid, arguments, extent, walked)
 
     def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
-                divisor: float, shape: tuple[int, ...], walked: tuple[tuple[int, ...], bool]) -> Any:
+                walked: tuple[tuple[int, ...], bool], divisor: float, shape: tuple[int, ...]) -> Any:
         out = parts = turns = self._ndarray(shape, kernel.result)
         if grid.splits > 1:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")

@@ -97,8 +97,8 @@ ALONE: dict[str, Callable[..., Any]] = {
 }
 
 
-def run(device: Device, program: Program, reduction: Reduction, arguments: list[Any], extent: Extent, freedom: float,
-        shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
+def run(device: Device, program: Program, reduction: Reduction, arguments: list[Any], extent: Extent,
+        form: tuple[tuple[int, ...], bool], freedom: float, shape: tuple[int, ...]) -> Any:
     """The reduction of a program's only output by the device's own functions, as a C-contiguous array of this shape."""
     array, = program.run(arguments, form, device.xp)
     array = graph._laid_out(device, array, *form, reduction.source)
@@ -149,13 +149,13 @@ def _held(node: Node) -> bool:
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
               extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
-    kernel = device.reduction(program, reduction, extent, arguments)
+    kernel = device.reduction(program, reduction, extent, arguments, form)
     if kernel is None:
         if device.compiles:
             return None
-        kernel = functools.partial(run, device, program, reduction)
+        kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
     if not sources:
-        return kernel(arguments, extent, freedom, shape, form)
+        return kernel(freedom, shape)
     with device.on(device.device_of(sources[0].array)):
         stream = device.stream()
         crossed = [s.stream for s in sources if type(s) is Node and s.stream != stream]
@@ -164,7 +164,7 @@ def _launched(device: Device, program: Program, arguments: list[Any], sources: l
         for s in sources:
             if type(s) is Leaf:
                 s.storage.join()
-        result = kernel(arguments, extent, freedom, shape, form)
+        result = kernel(freedom, shape)
         for other in crossed:
             device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     return result
