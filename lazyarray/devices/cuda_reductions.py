@@ -239,8 +239,9 @@ def texts(program: Program, reduction: Reduction, form: Form, xp: Any) -> tuple[
             "{ lz_settle(a[k]); lz_merge(a[0], a[k]); }")
     text = _FORMS[form.name]
     unroll = f"#pragma unroll {4 if len(program.steps) <= 8 else 2}"
-    for name, value in {"ALONG": _ALONG, "PACK": pack, "SINGLE": one.offsets + one.load + one.steps, "RESULT": one.results[0],
-                        "NONE": none, "JOIN": join, "UNROLL": unroll, "INDEX": index, "LENGTH": str(length),
+    single = one.offsets + one.load + one.steps
+    for name, value in {"ALONG": _ALONG, "PACK": pack, "SINGLE": single, "RESULT": one.results[0], "NONE": none,
+                        "JOIN": join, "UNROLL": unroll, "INDEX": index, "LENGTH": str(length),
                         "LANES": str(lanes), "THREADS": str(THREADS)}.items():
         text = text.replace(name, value)
     parameters = [*one.inputs, "lz_R* __restrict__ out", "lz_acc* parts", "unsigned int* turns", f"const {index} outer",
