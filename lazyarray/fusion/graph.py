@@ -23,6 +23,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from ..sharing import partners
 from .program import Operand, Program, Step, reformed
 
 if TYPE_CHECKING:
@@ -139,20 +140,22 @@ def _compute(node: Node) -> None:
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
     shape, fortran = form = _form(order)
-    first = sources[0].array if sources else None
-    with contextlib.nullcontext() if first is None else device.on(device.device_of(first)):
+    with device.on(device.device_of(sources[0].array)) if device.count > 1 and sources else _here:
         stream = device.stream()
-        crossed = [source.stream for source in sources if type(source) is Node and source.stream != stream]
-        for other in crossed:
-            device.wait(other)
+        crossed = []
         for source in sources:
             if type(source) is Leaf:
-                source.storage.join()
+                storage = source.storage
+                if storage.stream is not stream or partners:
+                    storage.join()
+            elif source.stream is not stream and source.stream != stream:
+                crossed.append(source.stream)
+                device.wait(source.stream)
         kernel = device.kernel(program, node.size)
         if kernel is not None:
             results = kernel(arguments, shape, fortran)
         else:
-            results = [_laid_out(device, array, shape, fortran, n.step.output)
+            results = [_laid_out(device, array, shape, fortran, n.dtype)
                        for array, n in zip(program.run(arguments, form, device.xp), outputs)]
         for other in crossed:
             device.order(stream, other)     # its memory goes back there, not while this stream still reads it
@@ -160,10 +163,13 @@ def _compute(node: Node) -> None:
         if n.shape != shape or n.fortran != fortran:
             array = reformed(array, n.shape, n.fortran)
         n.stream, n.array = stream, array
-        storage = None if n.storage is None else n.storage()
-        if storage is not None and storage.pending is n:
-            storage.computed(array, stream, n.readers)
+        home = None if n.storage is None else n.storage()
+        if home is not None and home.pending is n:
+            home.computed(array, stream, n.readers)
         n.operands = n.large = ()
+
+
+_here = contextlib.nullcontext()
 
 
 def _laid_out(device: Device, array: Any, shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> Any:
@@ -177,45 +183,100 @@ def _laid_out(device: Device, array: Any, shape: tuple[int, ...], fortran: bool,
     return device.xp.asfortranarray(array) if fortran else device.xp.ascontiguousarray(array)
 
 
-def _needed(node: Node) -> list[Node]:
-    """The nodes of one kernel that gives `node`, operands first. What can't be of that kernel is computed before."""
+class Order(list[Node]):
+    """The nodes of one kernel, operands first, and what was found out on the way to them.
+
+    Attributes
+    ----------
+    codes : list
+        The form of the chain: each step, then the numbers of its operands: from 0 on for inputs, from -1 down for nodes.
+    numbers : dict
+        Of arrays, by their identity, and of nodes.
+    modes, arguments : list
+        How each input is read ("flat", "strided", "value"), and what it is.
+    sources : list
+        Where the arrays among the inputs come from.
+    form : tuple or None
+        (shape, whether in Fortran order) that strided inputs are walked in.
+    """
+
+    __slots__ = ("codes", "numbers", "modes", "arguments", "sources", "form")
+
+    def __init__(self) -> None:
+        self.codes: list[Any] = []
+        self.numbers: dict[Any, int] = {}
+        self.modes: list[str] = []
+        self.arguments: list[Any] = []
+        self.sources: list[Leaf | Node] = []
+        self.form: tuple[tuple[int, ...], bool] | None = None
+
+
+def _needed(node: Node) -> Order:
+    """The nodes of one kernel that gives `node`. What can't be of that kernel is computed before."""
     while True:
-        order: list[Node] = []
-        other = _visit(node, order, {node}, [(node.shape, node.fortran)] if node.strided else [])
+        order = Order()
+        other = _walk(node, order, order.codes, order.numbers, order.modes, order.arguments, order.sources)
         if other is None:
             return order
         other.compute()
 
 
-def _visit(node: Node, order: list[Node], seen: set[Node], forms: list[Any]) -> Node | None:
+def _walk(node: Node, order: Order, codes: list[Any], numbers: dict[Any, int], modes: list[str], arguments: list[Any],
+          sources: list[Leaf | Node]) -> Node | None:
     """Append what `node` needs, and it, to `order`; returns a node that has to be computed before, if there is one.
 
-    One kernel walks inputs along the axes of one shape, that of `forms`.
+    One kernel walks inputs along the axes of one shape.
     """
+    if node.strided:
+        form = node.shape, node.fortran
+        if order.form is None:
+            order.form = form
+        elif order.form != form:
+            return node
+    size = node.size
+    found: list[Any] = [node.step]
     for operand in node.operands:
-        if type(operand) is Node and operand.array is None and operand not in seen:
-            if operand.size != node.size:
-                return operand
-            if operand.strided:
-                form = operand.shape, operand.fortran
-                if not forms:
-                    forms.append(form)
-                elif forms[0] != form:
-                    return operand
-            seen.add(operand)
-            other = _visit(operand, order, seen, forms)
-            if other is not None:
-                return other
+        kind = type(operand)
+        if kind is Leaf:
+            array, mode = operand.array, operand.mode
+            name: Any = id(array) if mode == "flat" else -id(array)
+            code = numbers.get(name)
+            if code is None:
+                code = numbers[name] = len(arguments)
+                modes.append(mode)
+                arguments.append(array)
+                sources.append(operand)
+        elif kind is not Node:
+            code = len(arguments)
+            modes.append("value")
+            arguments.append(operand)
+        else:
+            code = numbers.get(operand)
+            if code is None:
+                if operand.array is not None:
+                    code = numbers[operand] = len(arguments)
+                    modes.append("flat" if operand.size == size else "strided")
+                    arguments.append(operand.array)
+                    sources.append(operand)
+                else:
+                    other = operand if operand.size != size else _walk(
+                        operand, order, codes, numbers, modes, arguments, sources)
+                    if other is not None:
+                        return other
+                    code = -len(order)
+        found.append(code)
+    codes += found
     order.append(node)
+    numbers[node] = -len(order)
     return None
 
 
-def _form(order: list[Node]) -> tuple[tuple[int, ...], bool]:
+def _form(order: Order) -> tuple[tuple[int, ...], bool]:
     """The shape that a kernel walks, and whether in Fortran order: that of the nodes that read along its axes."""
-    for n in order:
-        if n.strided:
-            return n.shape, n.fortran
-    return order[-1].shape, order[-1].fortran
+    if order.form is not None:
+        return order.form
+    last = order[-1]
+    return last.shape, last.fortran
 
 
 #: The programs of chains that were computed, by their form.
@@ -223,72 +284,31 @@ _programs: dict[Any, Program] = {}
 _MOST_PROGRAMS = 4096
 
 
-def _program(order: list[Node], outputs: list[Node]) -> tuple[Program, list[Any], list[Leaf | Node]]:
+def _program(order: Order, outputs: list[Node]) -> tuple[Program, list[Any], list[Leaf | Node]]:
     """The program of these nodes, its arguments, and where the arrays among them come from."""
-    arguments: list[Any] = []
-    sources: list[Leaf | Node] = []
-    numbers: dict[Any, int] = {}
-    # The form of the chain: each step, then for each operand the mode of a new input, or the number of what was met
-    # before: from 0 on for inputs, from -1 down for steps.
-    codes: list[Any] = []
-    ndim = position = 0
-    for n in order:
-        codes.append(n.step)
-        for operand in n.operands:
-            kind = type(operand)
-            if kind is Leaf:
-                array, mode = operand.array, operand.mode
-                name = id(array) if mode == "flat" else -id(array)
-                known = numbers.get(name)
-                if known is None:
-                    numbers[name] = len(arguments)
-                    sources.append(operand)
-                    arguments.append(array)
-                    known = mode
-                    if known != "flat":
-                        ndim = len(n.shape)
-            else:
-                known = numbers.get(id(operand))
-                if known is None:
-                    numbers[id(operand)] = len(arguments)
-                    if kind is Node:
-                        sources.append(operand)
-                        arguments.append(operand.array)
-                        known = "flat"
-                        if operand.size != n.size:
-                            ndim, known = len(n.shape), "strided"
-                    else:
-                        arguments.append(operand)
-                        known = "value"
-            codes.append(known)
-        position -= 1
-        numbers[id(n)] = position
-    key = (*codes, *[numbers[id(n)] for n in outputs], ndim)
+    numbers, ndim = order.numbers, 0 if order.form is None else len(order.form[0])
+    kept = [numbers[n] for n in outputs]
+    key = (*order.codes, *order.modes, *kept, ndim)
     program = _programs.get(key)
     if program is None:
         if len(_programs) >= _MOST_PROGRAMS:
             _programs.clear()
-        program = _programs[key] = _spelt(codes, [numbers[id(n)] for n in outputs], ndim)
-    return program, arguments, sources
+        program = _programs[key] = _spelt(order, kept, ndim)
+    return program, order.arguments, order.sources
 
 
-def _spelt(codes: list[Any], outputs: list[int], ndim: int) -> Program:
+def _spelt(order: Order, outputs: list[int], ndim: int) -> Program:
     """The program of a form."""
-    inputs: list[Operand] = []
+    count = len(order.modes)
+    dtypes: list[Any] = [None] * count
     steps: list[tuple[Step, list[int]]] = []
-    for code in codes:
+    for code in order.codes:
         if type(code) is Step:
             steps.append((code, []))
             continue
         step, operands = steps[-1]
-        if type(code) is str:
-            inputs.append(Operand(step.inputs[len(operands)], code))
-            code = len(inputs) - 1
-        operands.append(code)
-    count = len(inputs)
-
-    def number(code: int) -> int:
-        return code if code >= 0 else count - 1 - code
-
-    return Program(tuple(inputs), tuple((step, tuple(map(number, operands))) for step, operands in steps),
-                   tuple(map(number, outputs)), ndim)
+        if code >= 0:
+            dtypes[code] = step.inputs[len(operands)]
+        operands.append(code if code >= 0 else count - 1 - code)
+    return Program(tuple(map(Operand, dtypes, order.modes)), tuple((step, tuple(operands)) for step, operands in steps),
+                   tuple(code if code >= 0 else count - 1 - code for code in outputs), ndim)
