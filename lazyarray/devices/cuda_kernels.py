@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .cuda_forms import THREADS, VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes
+from .cuda_forms import VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes
 from .cuda_source import by_value, lengths_in, source, strides_in
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Kernel:
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
         self._plans: dict[Any, tuple[Any, Any, int, int]] = {}
         self._form = forms["general"]
+        self._threads = self._form.threads
         self._general = functions[0]
         self._packs: Any = None
         if "packs" in forms:
@@ -75,7 +76,7 @@ class Kernel:
             function, walk, blocks, threads = self._planned(arguments, shape, fortran, size)
             launched = (*arguments, *outputs, size) if walk is None else (*arguments, *outputs, size, walk)
         else:
-            launched, threads = (*arguments, *outputs, size), THREADS
+            launched, threads = (*arguments, *outputs, size), self._threads
             function, elements = self._packs, self._elements
             for i in self._flat:
                 if arguments[i].data.ptr % VECTOR:
@@ -103,7 +104,7 @@ class Kernel:
             function = self._general if form == self._form else self._kernels.find((self._program, form), _function)
             if function is None:    # being compiled
                 walk = walk_bytes(lengths, strides, form.wide)
-                return self._general, by_value(walk), -(-size // self._form.elements), THREADS
+                return self._general, by_value(walk), -(-size // self._form.elements), self._threads
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             found = self._plans[key] = function, by_value(walk) if walk else None, blocks, form.threads
