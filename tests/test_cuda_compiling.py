@@ -30,7 +30,7 @@ class Array:
 class Compiler:
     """Stands for CuPy: compiles once `free` is set, and notes what is launched."""
 
-    def __init__(self, devices=1):
+    def __init__(self):
         self.free, self.begun, self.sources, self.launched = threading.Event(), threading.Event(), [], []
         self.device, self.ndarray, self.fails = 0, Array, False
         failures = {"CompileException": type("CompileException", (Exception,), {}),
@@ -38,7 +38,7 @@ class Compiler:
                     "CUDADriverError": type("CUDADriverError", (Exception,), {})}
         self.cuda = types.SimpleNamespace(
             compiler=types.SimpleNamespace(**failures), driver=types.SimpleNamespace(**failures),
-            runtime=types.SimpleNamespace(**failures, getDeviceCount=lambda: devices, getDevice=lambda: self.device),
+            runtime=types.SimpleNamespace(**failures, getDevice=lambda: self.device),
             Device=lambda number: types.SimpleNamespace(use=lambda: self.sources.append(number)))
 
     def RawModule(self, code, options):
@@ -67,7 +67,7 @@ def program_of(*modes, output=I4, ndim=0):
 
 def test_nobody_waits_for_the_compiler():
     compiler = Compiler()
-    kernels = Kernels(compiler)
+    kernels = Kernels(compiler, 1)
     first, second = program_of("flat"), program_of("flat", output=np.dtype("f8"))
     for _ in range(3):      # whoever asks meanwhile gets None at once, for this program and for others
         assert kernels.get(first, 10) is None and kernels.get(second, 10) is None
@@ -82,7 +82,7 @@ def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):
     compiler = Compiler()
     compiler.fails = True
     compiler.free.set()
-    kernels = Kernels(compiler)
+    kernels = Kernels(compiler, 1)
     with caplog.at_level(logging.WARNING, "lazyarray"):
         for _ in range(3):
             assert kernels.get(program_of("flat"), 10) is None
@@ -95,9 +95,9 @@ def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):
 
 
 def test_each_gpu_has_kernels_of_its_own():
-    compiler = Compiler(devices=2)
+    compiler = Compiler()
     compiler.free.set()
-    kernels = Kernels(compiler)
+    kernels = Kernels(compiler, 2)
     assert kernels.get(program_of("flat"), 10) is None
     kernels.wait()
     compiler.device = 1
@@ -110,7 +110,7 @@ def test_each_gpu_has_kernels_of_its_own():
 
 
 def made(compiler, program):
-    kernels = Kernels(compiler)
+    kernels = Kernels(compiler, 1)
     compiler.free.set()
     kernels.get(program, 10)
     kernels.wait()
@@ -164,7 +164,7 @@ def test_layouts_are_forgotten_when_there_are_too_many():
 def test_a_kernel_of_very_many_elements_is_another_one():
     compiler = Compiler()
     compiler.free.set()
-    kernels = Kernels(compiler)
+    kernels = Kernels(compiler, 1)
     kernels.get(program_of("flat"), cuda_forms.WIDE - 1)
     kernels.get(program_of("flat"), cuda_forms.WIDE)
     kernels.wait()
@@ -179,7 +179,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_cuda_compiling import Compiler, Kernels, np, program_of
 compiler = Compiler()
 atexit.register(lambda: print(len(compiler.sources)))   # what is registered first is called last
-kernels = Kernels(compiler)
+kernels = Kernels(compiler, 1)
 for output in "f8", "i8", "i2":
     kernels.get(program_of("flat", output=np.dtype(output)), 10)
 compiler.begun.wait(60)

@@ -14,7 +14,7 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from ..errors import LazyArrayError, NotOnDevice
 from . import cuda_torch
 from .base import HOLDABLE, Device, Diagnosis
+from .cuda_beside import download_begin
 from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 from .cuda_kernels import Kernel, Kernels
@@ -92,7 +93,7 @@ class CudaDevice(Device):
         self._holdable = dict.fromkeys(HOLDABLE, True)
         self._copies = copies = Copies(cupy)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
-        self._kernels = Kernels(cupy)
+        self._kernels = Kernels(cupy, count)
         self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
@@ -194,6 +195,10 @@ class CudaDevice(Device):
     def download(self, source: Any, target: np.ndarray) -> None:
         with self.on(source.data.device_id):
             self._copies.download(source.data, _address(target), target.nbytes, self._current_stream())
+
+    def download_begin(self, source: Any, target: np.ndarray) -> Callable[[], None]:
+        with self.on(source.data.device_id):
+            return download_begin(self._copies, source, target, self._current_stream())
 
     def download_rows(self, source: Any, target: np.ndarray, *rows: Any) -> bool:
         with self.on(source.data.device_id):

@@ -117,13 +117,13 @@ def _function(cupy: Any, program: Program, form: Form) -> Any:
 
 
 class Kernels:
-    """The kernels of a process: compiled by a thread of their own, never by who asks."""
+    """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks."""
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: Any, count: int) -> None:
         self.cupy = cupy
         self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
                           cupy.cuda.driver.CUDADriverError, OSError)
-        self._several = cupy.cuda.runtime.getDeviceCount() > 1
+        self._several = count > 1
         self._known: dict[Any, Any] = {}
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
