@@ -97,8 +97,8 @@ def forms(program):
     return found
 
 
-@pytest.mark.parametrize("dtypes", [[d for d in DTYPES if d.kind in kinds] for kinds in ("b", "iu", "f")] + [
-    [d] for d in DTYPES if d.kind == "c"], ids=lambda dtypes: dtypes[-1].name)
+@pytest.mark.parametrize("dtypes", [[d for d in DTYPES if d.kind in "iu"], *(
+    [d] for d in DTYPES if d.kind not in "iu")], ids=lambda dtypes: dtypes[-1].name)
 def test_every_ufunc_compiles(dtypes):
     inputs, steps = [], []
     for dtype in dtypes:
@@ -107,7 +107,7 @@ def test_every_ufunc_compiles(dtypes):
         steps += [(step, tuple(len(inputs) + i for i in range(len(step.inputs)))) for step in found]
         inputs += [Operand(dtype, "flat")] * 3
     program = Program(tuple(inputs), tuple(steps), tuple(len(inputs) + i for i in range(len(steps))), 0)
-    # Together: most of the time goes into CUDA's headers, but for complex numbers.
+    # Integers together: most of their time goes into CUDA's headers.
     text = cuda_source.source(program, cupy, {"once": cuda_forms.Form(("flat",) * len(inputs), 0, 1, 1, False)})
     assert text is not None and compiled(text) == ""
 

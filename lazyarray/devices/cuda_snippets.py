@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELPERS", "routine", "snippet", "type_of"]
 
-#: What `_EXACT` calls.
+#: What `_EXACT` calls. ``LZ_COMPLEX`` is defined where the header of complex numbers is included.
 HELPERS = """
 __device__ inline float lz_add(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double lz_add(double a, double b) { return __dadd_rn(a, b); }
@@ -23,12 +23,14 @@ __device__ inline float lz_sub(float a, float b) { return __fsub_rn(a, b); }
 __device__ inline double lz_sub(double a, double b) { return __dsub_rn(a, b); }
 __device__ inline float lz_mul(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline double lz_mul(double a, double b) { return __dmul_rn(a, b); }
+#ifdef LZ_COMPLEX
 template <typename T> __device__ inline complex<T> lz_add(complex<T> a, complex<T> b) {
   return complex<T>(lz_add(a.real(), b.real()), lz_add(a.imag(), b.imag()));
 }
 template <typename T> __device__ inline complex<T> lz_sub(complex<T> a, complex<T> b) {
   return complex<T>(lz_sub(a.real(), b.real()), lz_sub(a.imag(), b.imag()));
 }
+#endif
 """
 
 #: Steps that end or begin with what the compiler would contract with its neighbour.

@@ -15,15 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["VECTOR", "Body", "body", "by_value", "dtype_of", "lengths_in", "source", "strides_in",
            "vector_length", "walk_values"]
 
-_HEADERS = """#include <cupy/complex.cuh>
-#if __has_include(<cupy/float16.cuh>)
+_COMPLEX = "#include <cupy/complex.cuh>\n#define LZ_COMPLEX\n"
+_HALF = """#if __has_include(<cupy/float16.cuh>)
 #include <cupy/float16.cuh>
 #endif
-#if __has_include(<cupy/bfloat16.cuh>)
-#include <cupy/bfloat16.cuh>
-#endif
-#include <cupy/carray.cuh>
-#include <cupy/atomics.cuh>
+"""
+_HEADERS = """#include <cupy/carray.cuh>
 #include <cupy/math_constants.h>
 """
 
@@ -87,7 +84,7 @@ def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body 
     `index`: the C type of ``at``, "unsigned int" (below 2 ** 31) or "long long". `flat`: how an input in the result's
     own order is read.
     """
-    found = _steps(program, xp)
+    found = _steps(program, xp, True)
     if found is None:
         return None
     form = general(program, index == "long long")
@@ -133,7 +130,7 @@ def strides_in(array: Any, shape: tuple[int, ...], fortran: bool) -> list[int]:
 
 def source(program: Program, xp: Any, forms: dict[str, Form]) -> str | None:
     """CUDA source of a kernel for each form, by name; None if CuPy has no snippet for a step."""
-    found = _steps(program, xp)
+    found = _steps(program, xp, False)
     if found is None:
         return None
     text = found[0]
@@ -142,8 +139,11 @@ def source(program: Program, xp: Any, forms: dict[str, Form]) -> str | None:
     return text
 
 
-def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
-    """Headers, helpers and a function for each step; and the functions' names."""
+def _steps(program: Program, xp: Any, everything: bool) -> tuple[str, list[str]] | None:
+    """Headers, helpers and a function for each step; and the functions' names.
+
+    `everything`: also headers that the steps have no need of.
+    """
     preambles: dict[str, int] = {}
     steps, called = [], []
     for position, (step, _) in enumerate(program.steps):
@@ -167,7 +167,10 @@ def _steps(program: Program, xp: Any) -> tuple[str, list[str]] | None:
     included = [line for text in lines.values() for line in text if line.lstrip().startswith("#include")]
     rooms = [f"namespace room{room} {{\n{''.join(line for line in text if line not in included)}\n}}\n"
              for room, text in lines.items()]
-    return "".join([_HEADERS, *included, _PACK, HELPERS, *rooms, *steps]), called
+    needed = "".join([*included, *rooms, *steps, *_inputs(program)])
+    # Reading headers is most of the compiler's work: that of complex numbers takes as long as a chain of operators.
+    headers = [header for header, word in ((_COMPLEX, "complex"), (_HALF, "float16")) if everything or word in needed]
+    return "".join([*headers, _HEADERS, *included, _PACK, HELPERS, *rooms, *steps]), called
 
 
 def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]]:
