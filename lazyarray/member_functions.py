@@ -31,7 +31,7 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     unknown, reduces = _UNKNOWN.get(name, ()), func in PLAIN
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if reduces and not args and not kwargs and (result := plain(func, self)) is not None:
+        if reduces and (result := plain(func, self, args, kwargs)) is not None:
             return result
         for keyword in unknown:
             if keyword in kwargs:

@@ -1,4 +1,4 @@
-"""The quick way of ``np.sum(x)`` and its like: a whole array, no keywords, one value.
+"""The quick way of ``np.sum(x)`` and its like: all of an array, or along one axis.
 
 These lines run for every small reduction, so they ask for each thing once. What they can't do, errors included, they
 leave to the general way (`dispatch.run`).
@@ -12,23 +12,23 @@ import numpy as np
 
 from . import options, wrap
 from .storage import Storage
-from .wrap import new_scalar
+from .wrap import new_array, new_scalar
 
 __all__ = ["PLAIN", "plain"]
 
 _float64 = np.dtype(np.float64)
 
 
-def _mean_of_integers(array: Any) -> Any:
-    return array.mean(None, _float64)
+def _mean_of_integers(array: Any, axis: int | None) -> Any:
+    return array.mean(axis, _float64)
 
 
-def _methods() -> dict[Any, dict[np.dtype, Callable[[Any], Any]]]:
-    """Where the device's method without arguments does what the adapter does."""
-    def called(name: str) -> Callable[[Any], Any]:
-        return lambda array: getattr(array, name)()
+def _methods() -> dict[Any, dict[np.dtype, Callable[..., Any]]]:
+    """Where the device's method does what the adapter does."""
+    def called(name: str) -> Callable[..., Any]:
+        return lambda array, axis: getattr(array, name)(axis)
 
-    table: dict[Any, dict[np.dtype, Callable[[Any], Any]]] = {}
+    table: dict[Any, dict[np.dtype, Callable[..., Any]]] = {}
     for names, kinds in (("sum prod", "?bBhHiIlLefdFD"), ("max min amax amin", "?bBhHiIlLefd"),
                          ("any all", "?bBhHiIlLefdFD"), ("mean", "fdFD"), ("var std", "fd")):
         for name in names.split():
@@ -42,12 +42,23 @@ def _methods() -> dict[Any, dict[np.dtype, Callable[[Any], Any]]]:
 PLAIN = _methods()
 
 
-def plain(func: Callable[..., Any], x: Any) -> Any:
-    """The reduction of all of `x` by a function in `PLAIN`, or None."""
+def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function in `PLAIN` makes of `x`, with what else it was given, or None."""
+    axis = None
+    if args:
+        if kwargs or len(args) > 1:
+            return None
+        axis = args[0]
+    elif kwargs:
+        if len(kwargs) > 1:
+            return None
+        axis = kwargs.get("axis", kwargs)
     if type(x) is not wrap._array_type:
         return None
     array, storage = x._self_array, x._self_storage
     if array is None or not storage.quiet or array.nbytes >= options.least_deferred or not array.nbytes:
+        return None
+    if axis is not None and (type(axis) is not int or not array._c_contiguous):
         return None
     function = PLAIN[func].get(array.dtype)
     device = storage.device
@@ -56,7 +67,9 @@ def plain(func: Callable[..., Any], x: Any) -> Any:
             not device.on_current(array)):
         return None
     try:
-        result = function(array)
+        result = function(array, axis)
     except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
         return None
+    if result.ndim:
+        return new_array(Storage(device, result, stream), None, result)
     return new_scalar(Storage(device, result, stream), None, result)
