@@ -180,8 +180,8 @@ class LazyNdarray(_Proxy):
 
     def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
                            kwargs: dict[str, Any]) -> Any:
-        if func in plain_reductions.PLAIN and len(args) == 1 and not kwargs:
-            result = plain_reductions.plain(func, self)
+        if func in plain_reductions.PLAIN and args:
+            result = plain_reductions.plain(func, args[0], args[1:], kwargs)
             if result is not None:
                 return result
         return dispatch.call(func, types, args, kwargs)
