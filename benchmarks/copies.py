@@ -68,13 +68,81 @@ def figures_of_views(note) -> None:
         note(f"np.asarray of {name}, of the contiguous rate of its bytes", rate / rates[nbytes], "times", 0.5)
 
 
+def figures_of_prefetch(note, nbytes: int = 256 * MB) -> None:
+    """Two copies to the host and a chain of kernels, together and one after the other."""
+    xp, synchronize = lazyarray.device().xp, lazyarray.device().synchronize
+    source = lazyarray.asarray(np.ones(nbytes // 4, np.float32))
+    c = xp.ones(nbytes // 4, np.float32)
+
+    def pair():
+        found = source + 1, source + 2
+        for x in found:
+            wrap.device_of(x)
+        return found
+
+    def compute(_=None):
+        for _ in range(60):
+            xp.sin(c, out=c)
+
+    def copy(arrays):
+        for x in arrays:
+            np.asarray(x)
+
+    def together(arrays):
+        lazyarray.prefetch(*arrays)
+        compute()
+        copy(arrays)
+        synchronize()
+
+    alone = seconds(copy, pair), seconds(compute)
+    both = seconds(together, pair)
+    note("two copies to the host, 256 MiB each", 1e3 * alone[0], "ms")
+    note("a chain of kernels", 1e3 * alone[1], "ms")
+    note("both, with prefetch, of the longer of the two", both / max(alone), "times", most=1.15)
+    note("both, with prefetch, of their sum", both / sum(alone), "times")
+
+
+def figures_of_aliases(note, nbytes: int = 1 << 30) -> None:
+    """What an alias costs the next use on the device: one that was only read, one that was written in some pages."""
+    x = lazyarray.asarray(np.ones(nbytes // 4, np.float32)) + 1
+    wrap.device_of(x)
+    aliases = [np.asarray(x)]
+
+    def write(pages: int):
+        return lambda: aliases[0][::x.size // pages][:pages].fill(2)
+
+    read = seconds(lambda _: wrap.device_of(x), lambda: aliases[0][:1000].sum())
+    note("an alias of 1 GiB that was only read", 1e3 * read, "ms", most=0.2 * nbytes / (1 << 30))
+    for pages in (1, 16, 256):
+        spent = seconds(lambda _: wrap.device_of(x), write(pages))
+        note(f"one of 1 GiB that was written in {pages} pages", 1e3 * spent, "ms")
+        note(f"one of 1 GiB that was written in {pages} pages, of the uploads of {pages} pages and 0.2 ms",
+             spent / (page_copies(pages) + 2e-4), "times", most=1)
+    aliases.clear()
+    wrap.device_of(x)
+    note("one that is gone", 1e6 * seconds(lambda _: wrap.device_of(x)), "us", most=20)
+
+
+def page_copies(count: int) -> float:
+    """Seconds for so many copies of one page of page-locked memory to the device."""
+    cupy = lazyarray.device().xp
+    memory, block = cupy.cuda.alloc_pinned_memory(4096 * count), cupy.zeros(4096 * count, cupy.uint8)
+    stream = cupy.cuda.get_current_stream()
+
+    def copy(_):
+        for low in range(0, 4096 * count, 4096):
+            (block.data + low).copy_from_host_async(memory.ptr + low, 4096, stream)
+
+    return seconds(copy)
+
+
 def figures() -> list[dict]:
     """The figures, as in `calls.figures`; the device must be CUDA."""
     cupy = lazyarray.device().xp
     found: list[dict] = []
 
-    def note(what: str, value: float, unit: str, least: float | None = None) -> None:
-        found.append({"what": what, "value": round(value, 3), "unit": unit, "target": None, "least": least})
+    def note(what: str, value: float, unit: str, least: float | None = None, most: float | None = None) -> None:
+        found.append({"what": what, "value": round(value, 3), "unit": unit, "target": most, "least": least})
 
     down, up = page_locked(cupy)
     note("page-locked memory, device to host", down, "GB/s")
@@ -104,14 +172,15 @@ def figures() -> list[dict]:
         note(f"a written mirror to the device, {name}, of the page-locked rate", rate / up, "times", 0.9)
         del source, other, host, x, alias
     figures_of_views(note)
+    figures_of_prefetch(note)
+    figures_of_aliases(note)
     small = [lazyarray.asarray(np.ones(256, np.float32)) for _ in range(2000)]
     others = [cupy.ones(256, cupy.float32) for _ in range(2000)]
     ours = seconds(lambda arrays: [np.asarray(a) for a in arrays], lambda: [wrap.view_of(a, a[:]._self_outline).copy()
                                                                             for a in small]) / len(small)
     theirs = seconds(lambda _: [cupy.asnumpy(a) for a in others]) / len(others)
     note("np.asarray(x), 1 KiB", ours * 1e6, "us")
-    note("np.asarray(x), 1 KiB, of the time of cupy.asnumpy", ours / theirs, "times")
-    found[-1]["target"] = 1.0
+    note("np.asarray(x), 1 KiB, of the time of cupy.asnumpy", ours / theirs, "times", most=1.0)
     return found
 
 

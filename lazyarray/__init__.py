@@ -9,7 +9,7 @@ import os as _os
 import typing as _typing
 
 from lazyarray.array import LazyNdarray
-from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy
+from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
 from lazyarray.errors import (
     DeviceUnavailableError,
     HostFallbackWarning,
@@ -47,6 +47,7 @@ __all__ = [
     "lazy_module",
     "no_transfers",
     "options",
+    "prefetch",
     "trace",
 ]
 

@@ -178,3 +178,34 @@ def device() -> devices.Device:
     True
     """
     return devices.current()
+
+
+def prefetch(*arrays: Any) -> None:
+    """Begin to copy lazy arrays to the host, beside the computation. Who then asks for the host bytes waits for them.
+
+    The copy comes after the work on the device that is issued so far. A write on the device that comes later waits for
+    the copy, and what it writes is copied again when it is asked for.
+
+    Parameters
+    ----------
+    *arrays : array_like
+        Views are fetched as views. What is on the host already, or is no lazy array, is left alone; and so is memory
+        that GPU code holds a pointer to, since it may be written at any time.
+
+    Raises
+    ------
+    TransferError
+        `no_transfers` forbids it here.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray(np.arange(4.0)) * 2
+    >>> lazyarray.prefetch(x)
+    >>> y = np.sqrt(x)              # computed while x is copied
+    >>> np.asarray(x)
+    array([0., 2., 4., 6.])
+    """
+    for x in arrays:
+        if wrap.is_lazy(x) and wrap.is_array(x):
+            x._self_storage.prefetch(wrap.outline_of(x))

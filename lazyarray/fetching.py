@@ -72,6 +72,8 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> np.ndarr
 
 def settle(storage: Storage, view: np.ndarray, why: str) -> None:
     """Make the mirror current where `view` is."""
+    if storage.incoming is not None:
+        storage.land()
     mirror = storage.mirror
     if mirror is None:
         mirror = storage.mirror = Mirror.reserve(max(storage.block.nbytes, 1), current_options().write_tracking)
@@ -87,17 +89,17 @@ def settle(storage: Storage, view: np.ndarray, why: str) -> None:
     if mirror.full:
         return
     offset = storage._offset(view)
-    missing = _missing(mirror, view, offset)
-    if missing:
-        if storage.ahead and len(missing) > 1:
+    lacking = missing(mirror, view, offset)
+    if lacking:
+        if storage.ahead and len(lacking) > 1:
             storage._settle_device(Ranges.span(*views.extent(view)), view, "before a gather")
         storage._check_usable()
         with storage.place():
             storage.join()
-            transfer.download(storage.device, storage.block, mirror, missing, view, offset, why)
+            transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why)
 
 
-def _missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
+def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
     """The bytes of a view that the mirror lacks, with the gaps between them where they are fine and free."""
     if view.size >= MANY and not view.flags.forc:
         span = Ranges.span(*views.extent(view))

@@ -30,6 +30,9 @@ def note(storage: Storage, token: weakref.ref[Any]) -> None:
         sharing.let_partners_wait(storage.device)
     if storage.mirror is not None:
         storage.mirror.track_exactly()
+    if storage.incoming is not None:
+        storage.incoming.ranges = Ranges.EMPTY      # it may be written at any time from now on
+        storage.join_all()
     sharing.register(storage)
 
 

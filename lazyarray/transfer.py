@@ -92,7 +92,7 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
 
 
 #: More pieces than this are copied by rows, or gathered on the device and copied as one.
-_MOST_PIECES = 16
+MOST_PIECES = 16
 
 
 def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
@@ -101,7 +101,7 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
 
     Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it.
     """
-    in_pieces = len(ranges) <= _MOST_PIECES
+    in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
     if not in_pieces:

@@ -62,6 +62,9 @@ class Control:
     def asnumpy(self, x):
         return np.asarray(x)
 
+    def prefetch(self, x):
+        """Where all is on the host there is nothing to fetch."""
+
     def is_lazy(self, x):
         return isinstance(x, np.ndarray)
 
@@ -89,6 +92,9 @@ class Library(Control):
 
     def asnumpy(self, x):
         return lazyarray.asnumpy(x)
+
+    def prefetch(self, x):
+        lazyarray.prefetch(x)
 
     def is_lazy(self, x):
         return lazyarray.is_lazy(x)
@@ -653,6 +659,10 @@ class Machine(RuleBasedStateMachine):
             self.compare_scalars()
         else:
             self.compare_door(self.pick(n, "lazy"), how)
+
+    @step(n=index)
+    def prefetch(self, n):
+        self.library.prefetch(self.pick(n, "lazy").real)
 
     def compare_door(self, door, how):
         want, x = door.model, door.real

@@ -12,6 +12,7 @@ import pytest
 import lazyarray
 from lazyarray import sending
 from lazyarray.devices import cuda_copies, cuda_strided
+from lazyarray.devices.cuda_beside import download_begin
 from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
 from lazyarray.devices.cuda_strided import download_rows
 from lazyarray.ranges import runs_of
@@ -353,6 +354,31 @@ class TestRangesOfAMirror:
         with pytest.raises(Refused):
             cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
         assert not stream.queue
+
+
+@pytest.mark.parametrize("nbytes", [*SIZES, 3 * PIECE + 5])
+@pytest.mark.parametrize("refuse", [False, True])
+class TestBesideOtherWork:
+    def begun(self, cuda, nbytes, refuse):
+        array, source, stream = fresh(nbytes), values(nbytes), Stream(cuda.runtime)
+        region = cuda.copies.region(array.ctypes.data, nbytes) if nbytes >= STAGED_FROM else None
+        cuda.runtime.refuse = refuse
+        wait = download_begin(cuda.copies, SimpleNamespace(data=Pointer(source.ctypes.data)), array, stream)
+        return array, source, stream, region, wait
+
+    def test_the_bytes_are_there_after_the_wait(self, cuda, nbytes, refuse):
+        array, source, stream, region, wait = self.begun(cuda, nbytes, refuse)
+        wait()
+        assert np.array_equal(array, source)
+        if region is not None:
+            assert bool(region.locked) is not refuse
+            region.release()
+
+    def test_nobody_waits_before(self, cuda, nbytes, refuse):
+        array, source, stream, region, wait = self.begun(cuda, nbytes, refuse)
+        at_once = refuse and region is not None
+        assert not stream.queue if at_once else stream.queue and not array.any()
+        wait()
 
 
 @pytest.mark.parametrize("nbytes", [1, MB, 16 * MB, 100 * MB + 4 * KB, 1 << 30])

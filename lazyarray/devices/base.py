@@ -172,6 +172,12 @@ class Device(ABC):
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
 
     @abstractmethod
+    def download_begin(self, source: Any, target: np.ndarray) -> Callable[[], None]:
+        """Begin to copy device to host on the current stream.  As `download`, but only after a call of what is returned
+        are the bytes there; until then `target` is written at any time.
+        """
+
+    @abstractmethod
     def download_rows(self, source: Any, target: np.ndarray, first: int, run: int,
                       levels: list[tuple[int, int]]) -> bool:
         """Copy runs of bytes of a device block to the same places in host memory, both 1-D of uint8.

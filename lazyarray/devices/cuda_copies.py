@@ -120,14 +120,16 @@ class Copies:
                 return region
         return None
 
-    def locked(self, start: int, stop: int) -> Region | None:
-        """The region around a range of addresses once all its pieces there are locked; None if they can't be."""
+    def locked(self, start: int, stop: int, corners: bool = False) -> Region | None:
+        """The region around a range of addresses once all its pieces there are locked; None if they can't be.
+
+        To lock a piece means to have all its memory: without `corners` it is not done for less than half of it.
+        """
         region = self._find(start, stop)
         if region is None:
             return None
         pieces = {piece: end for _, _, piece, end in region.pieces(start, stop) if piece not in region.locked}
-        # To lock a piece means to have all its memory: not for a corner of it.
-        if (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
+        if not corners and (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
             return None
         ready = [(piece, end, self._populate(piece, end)) for piece, end in pieces.items()]
         done = True
@@ -275,7 +277,7 @@ class Copies:
     def _staged(self) -> Iterator[list[Any]]:
         with self._staging:
             while len(self._stages) < _STAGES:
-                self._stages.append(self._cuda.alloc_pinned_memory(_STAGE))
+                self._stages.append(self.alloc(_STAGE))
             yield [stage.ptr for stage in self._stages]
 
     def _stage_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
@@ -286,8 +288,7 @@ class Copies:
                 if i < len(offsets):
                     (pointer + offsets[i]).copy_to_host_async(stages[i % _STAGES], min(_STAGE, nbytes - offsets[i]),
                                                               stream)
-                    arrived[i % _STAGES] = event = self._cuda.Event(disable_timing=True)
-                    event.record(stream)
+                    arrived[i % _STAGES] = self.event(stream)
                 done = i - _STAGES + 1
                 if 0 <= done < len(offsets):
                     arrived[done % _STAGES].synchronize()
@@ -303,8 +304,7 @@ class Copies:
                     left[stage].synchronize()
                 self._move(stages[stage], start + offset, size)
                 (pointer + offset).copy_from_host_async(stages[stage], size, stream)
-                left[stage] = event = self._cuda.Event(disable_timing=True)
-                event.record(stream)
+                left[stage] = self.event(stream)
             for event in left:      # the next user of the stages, perhaps in another stream, finds them empty
                 if event is not None:
                     event.synchronize()
@@ -338,8 +338,18 @@ class Copies:
             found = self._mine.buffer = self._buffer_of(max(64 << 10, 1 << (nbytes - 1).bit_length()))
         return found
 
+    def event(self, stream: Any) -> Any:
+        """An event for all that was issued on a stream so far."""
+        event = self._cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+    def alloc(self, nbytes: int) -> Any:
+        """Page-locked memory of the driver's, at its `ptr`."""
+        return self._cuda.alloc_pinned_memory(nbytes)
+
     def _buffer_of(self, nbytes: int) -> tuple[np.ndarray, int]:
-        memory = self._cuda.alloc_pinned_memory(nbytes)
+        memory = self.alloc(nbytes)
         return np.frombuffer(memory, _u1), memory.ptr
 
 

@@ -12,7 +12,7 @@ Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_L
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from ..errors import LazyArrayError
 from . import simulated_dlpack as dlpack
 from . import simulated_members  # noqa: F401 - gives the array its operators
 from .base import HOLDABLE, Device
-from .simulated_array import SimulatedArray, fill_from_host
+from .simulated_array import SimulatedArray, fill_from_host, seen_by
 from .simulated_functions import DeviceContext, namespace
 from .simulated_launch import (
     as_device,
@@ -41,6 +41,8 @@ from .simulated_memory import (
     Stream,
     byte_bounds,
     hardware,
+    note_read,
+    poisoned,
 )
 from .simulated_sparse import SimulatedSparse
 
@@ -155,6 +157,20 @@ class SimulatedDevice(Device):
             target[...] = source._view
         else:
             source.get(out=target)
+
+    def download_begin(self, source: SimulatedArray, target: np.ndarray) -> Callable[[], None]:
+        stream = hardware.current_stream()
+        found = seen_by(stream, source, False).copy()
+        note_read(source._memory, stream, stream.clock.get(stream.key, 0))
+        event = stream.record()
+
+        def wait() -> None:
+            hardware.check()
+            event.synchronize()
+            target[...] = found
+
+        target[...] = poisoned(found)
+        return wait
 
     def download_rows(self, source: SimulatedArray, target: np.ndarray, first: int, run: int,
                       levels: list[tuple[int, int]]) -> bool:

@@ -170,7 +170,7 @@ class SimulatedArray(SimulatedArrayBase):
         """Copy to the host, waiting for the given or the current stream, and for no other."""
         view = self._view
         if not hardware.plain:
-            view = _seen_by(stream or hardware.current_stream(), self, wait=blocking)
+            view = seen_by(stream or hardware.current_stream(), self, wait=blocking)
         if out is None:
             return np.array(view, order=order)  # type: ignore[call-overload]
         if not isinstance(out, np.ndarray):
@@ -358,7 +358,7 @@ def fill_from_host(array: SimulatedArray, source: np.ndarray, stream: Stream | N
         note_write(array._memory, stream, tick)
 
 
-def _seen_by(stream: Stream, array: SimulatedArray, wait: bool) -> np.ndarray:
+def seen_by(stream: Stream, array: SimulatedArray, wait: bool) -> np.ndarray:
     """What a copy to the host on `stream` finds."""
     hardware.check()
     start_work(stream)

@@ -1,0 +1,44 @@
+"""Copies to the host that are not waited for at once."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .cuda_copies import STAGED_FROM, Copies
+
+
+def download_begin(copies: Copies, source: Any, target: np.ndarray, stream: Any) -> Callable[[], None]:
+    """`Device.download_begin`. What is too large for a buffer of its own, and can't be locked, is copied at once."""
+    start, nbytes = target.__array_interface__["data"][0], target.nbytes
+    region = copies.locked(start, start + nbytes, corners=True)
+    if region is not None:
+        for low, high, _, _ in region.pieces(start, start + nbytes):
+            (source.data + (low - start)).copy_to_host_async(low, high - low, stream)
+        return _Wait(copies.event(stream), source, target, None)
+    if nbytes < STAGED_FROM:
+        buffer = copies.alloc(nbytes)
+        source.data.copy_to_host_async(buffer.ptr, nbytes, stream)
+        return _Wait(copies.event(stream), source, target, buffer)
+    copies.download(source.data, start, nbytes, stream)
+    return _nothing
+
+
+def _nothing() -> None:
+    """What has arrived already is not waited for."""
+
+
+class _Wait:
+    """Waits for the copy; keeps what it reads and writes until then."""
+
+    __slots__ = ("_event", "_source", "_target", "_buffer")
+
+    def __init__(self, event: Any, source: Any, target: np.ndarray, buffer: Any) -> None:
+        self._event, self._source, self._target, self._buffer = event, source, target, buffer
+
+    def __call__(self) -> None:
+        self._event.synchronize()
+        if self._buffer is not None:
+            ctypes.memmove(self._target.__array_interface__["data"][0], self._buffer.ptr, self._target.nbytes)
