@@ -53,7 +53,7 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
         if len(kwargs) > 1:
             return None
         axis = kwargs.get("axis", kwargs)
-    if type(x) is not wrap._array_type:
+    if wrap._array_type is not type(x):
         return None
     array, storage = x._self_array, x._self_storage
     if array is None or not storage.quiet or array.nbytes >= options.least_deferred or not array.nbytes:

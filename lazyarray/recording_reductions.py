@@ -37,7 +37,7 @@ TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = 
     np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
     np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
 }
-_UFUNCS = {
+_UFUNCS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
 }
@@ -81,7 +81,7 @@ def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def _may_be(x: Any) -> bool:
     """Whether `x` is recorded work, or large."""
-    if type(x) is not wrap._array_type:
+    if wrap._array_type is not type(x):
         return False
     if x._self_storage.pending is not None:
         return True

@@ -122,7 +122,7 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
     shape : tuple of int
         Of the result, in memory order.
     """
-    if type(source) is Leaf:
+    if isinstance(source, Leaf):
         array = source.array
         program = Program((Operand(array.dtype, source.mode),), (), (0,), 0 if source.mode == "flat" else array.ndim)
         return _launched(device, program, [array], [source], reduction, extent, freedom, shape, (array.shape, False))
