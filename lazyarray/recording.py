@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import options, wrap
-from .fusion.graph import MOST_STEPS, Leaf, Node, note_large, note_readers
+from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .recording_operands import Operands, template_of, whole
 from .recording_steps import rule_of, rules
 from .storage import Storage
@@ -25,62 +25,54 @@ _ref = weakref.ref
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call, recorded, or None if it can't be.
 
-    Most calls are of dense arrays of one shape and dtype, or of one and a number. For them each thing is asked once.
+    Most calls are of dense arrays of one shape and dtype, or of one and a number. Their way is short: each thing is
+    asked once, and what functions would do is done here.
     """
     scopes = options._scopes.get()
     least = (scopes[-1][1] if scopes else options._default).defer_from
     if least is None:
         return None
-    array_type = wrap._array_type
+    count = len(inputs)
     x = inputs[0]
-    a = _ready(x) if type(x) is array_type else None
-    if len(inputs) == 1:
+    y = inputs[1] if count == 2 else None
+    array_type = wrap._array_type
+    a = b = None
+    if type(x) is array_type:
+        storage = x._self_storage
+        a = storage.pending
+        if a is None or x._self_outline is not storage._root_view:
+            a = _ready(x)
         if a is None:
             return _general(ufunc, inputs, least)
-        rule = rules.get((ufunc, a.dtype))
-        operands: tuple[Any, ...] = inputs
-        steps, large = a.steps + 1, a.large
-        operands = a,
-    elif len(inputs) == 2:
-        y = inputs[1]
-        kind = type(y)
-        if kind is array_type:
+    if type(y) is array_type:
+        storage = y._self_storage
+        b = storage.pending
+        if b is None or y._self_outline is not storage._root_view:
             b = _ready(y)
-            if b is None:
-                return _general(ufunc, inputs, least)
-            if a is None:
-                kind = type(x)
-                if kind not in _real_numbers:
-                    return _general(ufunc, inputs, least)
-                rule = rules.get((ufunc, kind, b.dtype))
-                if rule is None:
-                    return _general(ufunc, inputs, least)
-                try:
-                    operands = rule.scalars[0](x), b
-                except OverflowError:       # beyond the dtype: compared by value, or refused
-                    return None
-                a = b
-                steps, large = a.steps + 1, a.large
-            elif a.shape != b.shape or a.fortran is not b.fortran:
-                return _general(ufunc, inputs, least)
-            else:
-                rule = rules.get((ufunc, a.dtype, b.dtype))
-                operands = a, b
-                steps = a.steps + b.steps + 1
-                large = a.large
-                if b.large:
-                    large = large | b.large if large else b.large
-        elif a is None or kind not in _real_numbers:
+        if b is None:
             return _general(ufunc, inputs, least)
-        else:
-            rule = rules.get((ufunc, a.dtype, kind))
-            if rule is None:
+        if a is not None:
+            if a.shape != b.shape or a.fortran is not b.fortran:
                 return _general(ufunc, inputs, least)
-            try:
-                operands = a, rule.scalars[1](y)
-            except OverflowError:
-                return None
-            steps, large = a.steps + 1, a.large
+            rule = rules.get((ufunc, a.dtype, b.dtype))
+            operands: tuple[Any, ...] = a, b
+            steps = a.steps + b.steps + 1
+            large = a.large if not b.large else a.large | b.large if a.large else b.large
+        elif type(x) in _real_numbers:
+            rule = rules.get((ufunc, type(x), b.dtype))
+            operands = x, b
+            steps, large = b.steps + 1, b.large
+            a = b
+        else:
+            return _general(ufunc, inputs, least)
+    elif a is not None and type(y) in _real_numbers:
+        rule = rules.get((ufunc, a.dtype, type(y)))
+        operands = a, y
+        steps, large = a.steps + 1, a.large
+    elif a is not None and count == 1:
+        rule = rules.get((ufunc, a.dtype))
+        operands = a,
+        steps, large = a.steps + 1, a.large
     else:
         return _general(ufunc, inputs, least)
     if rule is None or rule.casts is not None or rule.choose is not None or steps > MOST_STEPS:
@@ -88,39 +80,37 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if a.size * rule.itemsize < least:
         return None
     step = rule.step
-    shape, dtype = a.shape, step.output
-    node = Node(x._self_storage.device if type(x) is array_type else y._self_storage.device, step, operands, shape,
-                a.fortran, steps, large, False, a.size)
-    template = a.template if dtype is a.dtype else None
-    if template is None:
-        template = template_of(shape, a.fortran, dtype)
-    node.template = template
+    if step.scalar is not None:
+        try:
+            operands = (a, step.scalar(y)) if operands[0] is a else (step.scalar(x), a)
+        except OverflowError:       # beyond the dtype: compared by value, or refused
+            return None
+    device = storage.device
+    node = Node(device, step, operands, a.shape, a.fortran, steps, large, False, a.size)
+    dtype = step.output
+    node.template = template = a.template if dtype is a.dtype else template_of(a.shape, a.fortran, dtype)
     ref = _ref(node)
     for operand in operands:
         kind = type(operand)
         if kind is Leaf:
-            read = operand.storage
-        elif kind is Node:
-            read = operand
-        else:
+            operand = operand.storage
+        elif kind is not Node:
             continue
-        readers = read.readers
+        readers = operand.readers
         if readers is None:
-            read.readers = [ref]
-        elif len(readers) < 16:
-            readers.append(ref)
+            operand.readers = [ref]
         else:
-            note_readers(node)
-            break
+            readers.append(ref)
+            if len(readers) > MOST_READERS:
+                prune(readers)
     return _array(node, template)
 
 
 def _ready(x: Any) -> Leaf | Node | None:
     """What a lazy array is to recorded work if it is a whole dense array, else None."""
     storage = x._self_storage
-    node = storage.pending
-    if node is not None:
-        return node if x._self_outline is storage._root_view else None
+    if storage.pending is not None:
+        return None
     leaf = x._self_leaf
     if leaf is None or leaf.array is not x._self_array or leaf.storage is not storage:
         return whole(x)

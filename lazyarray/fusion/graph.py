@@ -16,7 +16,6 @@ One lock for all graphs. Computing never waits for a storage's lock, so a thread
 """
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 import weakref
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from ..devices import Device
     from ..storage import Storage
 
-__all__ = ["LARGE", "MOST_STEPS", "Leaf", "Node", "note_large", "note_readers"]
+__all__ = ["LARGE", "MOST_READERS", "MOST_STEPS", "Leaf", "Node", "note_large", "note_readers", "prune"]
 
 #: Steps in one kernel at most.
 MOST_STEPS = 40
@@ -40,7 +39,8 @@ MOST_STEPS = 40
 LARGE = 16 << 20
 #: Bytes of counted inputs that recorded work may keep alive.
 MOST_BYTES = 2 << 30
-_MOST_READERS = 16
+#: Readers from which on those that are done are looked for.
+MOST_READERS = 16
 
 _lock = threading.RLock()
 #: Nodes with large inputs, the oldest first.
@@ -105,10 +105,15 @@ def note_readers(node: Node) -> None:
         if readers is None:
             read.readers = [ref]
         else:
-            count = len(readers)
-            if count >= _MOST_READERS and not count & (count - 1):  # at powers of two: all may be alive, however many
-                readers[:] = [r for r in readers if (n := r()) is not None and n.array is None]
             readers.append(ref)
+            if len(readers) > MOST_READERS:
+                prune(readers)
+
+
+def prune(readers: list[weakref.ref[Node]]) -> None:
+    """Leave out who is gone or done, but not at each new reader of what many wait for."""
+    if len(readers) & len(readers) - 1 == 0:
+        readers[:] = [r for r in readers if (n := r()) is not None and n.array is None]
 
 
 def note_large(node: Node) -> None:
@@ -136,29 +141,36 @@ def note_large(node: Node) -> None:
 
 def _compute(node: Node) -> None:
     order = _needed(node)
-    device = node.device
+    device, sources = node.device, order.sources
+    if device.count > 1 and sources:
+        with device.on(device.device_of(sources[0].array)):
+            _run(node, order, device)
+    else:
+        _run(node, order, device)
+
+
+def _run(node: Node, order: Order, device: Device) -> None:
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
     shape, fortran = form = _form(order)
-    with device.on(device.device_of(sources[0].array)) if device.count > 1 and sources else _here:
-        stream = device.stream()
-        crossed = []
-        for source in sources:
-            if type(source) is Leaf:
-                storage = source.storage
-                if storage.stream is not stream or partners:
-                    storage.join()
-            elif source.stream is not stream and source.stream != stream:
-                crossed.append(source.stream)
-                device.wait(source.stream)
-        kernel = device.kernel(program, node.size)
-        if kernel is not None:
-            results = kernel(arguments, shape, fortran)
-        else:
-            results = [_laid_out(device, array, shape, fortran, n.dtype)
-                       for array, n in zip(program.run(arguments, form, device.xp), outputs)]
-        for other in crossed:
-            device.order(stream, other)     # its memory goes back there, not while this stream still reads it
+    stream = device.stream()
+    crossed = []
+    for source in sources:
+        if type(source) is Leaf:
+            storage = source.storage
+            if storage.stream is not stream or partners:
+                storage.join()
+        elif source.stream is not stream and source.stream != stream:
+            crossed.append(source.stream)
+            device.wait(source.stream)
+    kernel = device.kernel(program, node.size)
+    if kernel is not None:
+        results = kernel(arguments, shape, fortran)
+    else:
+        results = [_laid_out(device, array, shape, fortran, n.dtype)
+                   for array, n in zip(program.run(arguments, form, device.xp), outputs)]
+    for other in crossed:
+        device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     for n, array in zip(outputs, results):
         if n.shape != shape or n.fortran != fortran:
             array = reformed(array, n.shape, n.fortran)
@@ -167,9 +179,6 @@ def _compute(node: Node) -> None:
         if home is not None and home.pending is n:
             home.computed(array, stream, n.readers)
         n.operands = n.large = ()
-
-
-_here = contextlib.nullcontext()
 
 
 def _laid_out(device: Device, array: Any, shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> Any:
@@ -189,7 +198,7 @@ class Order(list[Node]):
     Attributes
     ----------
     codes : list
-        The form of the chain: each step, then the numbers of its operands: from 0 on for inputs, from -1 down for nodes.
+        The form of the chain: each step, then the numbers of its operands, from 0 on of inputs, from -1 down of nodes.
     numbers : dict
         Of arrays, by their identity, and of nodes.
     modes, arguments : list
