@@ -17,6 +17,7 @@ import lazyarray
 from lazyarray.wrap import device_of
 
 from . import timing
+from .timing import peer
 
 N = 100_000_000
 TINY = 10_000
@@ -122,36 +123,45 @@ def lazily(arrays: tuple[Any, ...]) -> list[Any]:
     return [x if x.ndim else x[()] for x in made]
 
 
-def compare(found: timing.Figures, case: Case, size: int, copy: float, rounds: int) -> None:
-    """The figures of a case; `copy` in bytes a second."""
-    device, work = lazyarray.device(), case.work
-    xp, name = device.xp, f"{work.name}, {case.dtype}"
-    theirs = {"cuda": "CuPy"}.get(device.name, device.name)
-    own = arrays_of(case, size)
+def name_of(case: Case) -> str:
+    return f"{case.work.name}, {case.dtype}"
+
+
+def measured(case: Case, size: int, rounds: int) -> dict[str, float]:
+    """Seconds of lazy arrays, of the device's library, and of what that fuses."""
+    work, xp, own = case.work, lazyarray.device().xp, arrays_of(case, size)
     lazy = lazily(own)
-    calls = {"lazyarray": lambda: work.run(np, *lazy), theirs: lambda: work.run(xp, *own)}
+    calls = {"lazyarray": lambda: work.run(np, *lazy), peer(): lambda: work.run(xp, *own)}
     if work.fuses and hasattr(xp, "fuse"):
         fused = xp.fuse(kernel_name="fused")(lambda *arrays: work.run(xp, *arrays))
         calls["cupy.fuse"] = lambda: fused(*own)
-    for peer, (library, make) in PEERS.items():
-        if case.peers or case.torch is not None:
-            if installed(library):
-                calls[peer] = make(work, own)
-            else:
-                print(f"{name}: {library} is not installed")
     for call in calls.values():
         timing.warm(call)
-    check(name, calls["lazyarray"](), calls[theirs]())
+    check(name_of(case), calls["lazyarray"](), calls[peer()]())
+    return timing.medians(calls, rounds)
+
+
+def by_peers(case: Case, size: int, rounds: int) -> dict[str, float]:
+    """Seconds of other libraries, as far as they are installed, and of NumPy."""
+    own, calls = arrays_of(case, size), {}
+    for name, (library, make) in PEERS.items():
+        if installed(library):
+            calls[name] = make(case.work, own)
+            timing.warm(calls[name])
+        else:
+            print(f"{name_of(case)}: {library} is not installed")
     medians = timing.medians(calls, rounds)
-    if case.peers:
-        hosts = [lazyarray.asnumpy(x) for x in own]
-        medians["NumPy"] = timing.once(lambda: work.run(np, *hosts))[0]
+    hosts = [lazyarray.asnumpy(x) for x in own]
+    return medians | {"NumPy": timing.once(lambda: case.work.run(np, *hosts))[0]}
+
+
+def note(found: timing.Figures, case: Case, medians: dict[str, float], moved: int, copy: float) -> None:
+    """The figures of a case, of which a kernel moves so many bytes; `copy` in bytes a second."""
+    name, ours = name_of(case), medians["lazyarray"]
     for library, value in medians.items():
         found.note(f"{name}: {library}", value * 1e3, "ms")
-    ours = medians["lazyarray"]
-    found.note(f"{name}: {theirs} / lazyarray", medians[theirs] / ours, "times", least=case.cupy)
-    found.note(f"{name}: of the bandwidth of a copy", work.traffic * own[0].nbytes / ours / copy, "times",
-               least=case.copy)
+    found.note(f"{name}: {peer()} / lazyarray", medians[peer()] / ours, "times", least=case.cupy)
+    found.note(f"{name}: of the bandwidth of a copy", moved / ours / copy, "times", least=case.copy)
     if "cupy.fuse" in medians:
         found.note(f"{name}: cupy.fuse / lazyarray", medians["cupy.fuse"] / ours, "times", least=case.fuse)
     if "torch.compile" in medians:
@@ -174,8 +184,7 @@ def six(x: Any, y: Any) -> Any:
 
 def small(found: timing.Figures, number: int, rounds: int) -> None:
     """What counts for small arrays is the time of a call."""
-    device = lazyarray.device()
-    theirs = {"cuda": "CuPy"}.get(device.name, device.name)
+    theirs = peer()
     values = np.linspace(0, 1, 1024, dtype=np.float32)
     x, y = lazyarray.asarray(values), lazyarray.asarray(values)
     a, b = lazyarray.asdevice(values), lazyarray.asdevice(values)
@@ -205,9 +214,14 @@ def figures(size: int | None = None) -> timing.Figures:
     size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
     found, copy = timing.Figures(), copy_rate(size, rounds)
     found.note("device to device copy", copy / 1e9, "GB/s")
-    for case in CASES:
-        compare(found, case, size, copy, rounds)
+    medians = {case: measured(case, size, rounds) for case in CASES}
     small(found, *((500, 25) if on_gpu else (5, 1)))
+    for case in CASES:      # JAX and torch come last: where they are loaded, every call of Python's takes longer
+        if case.peers:
+            medians[case] |= by_peers(case, size, rounds)
+    for case in CASES:
+        moved = case.work.traffic * arrays_of(case, size)[0].nbytes
+        note(found, case, medians[case], moved, copy)
     return found
 
 

@@ -87,7 +87,7 @@ def figures(sizes: programs.Sizes | None = None, size: int | None = None) -> tim
     """The figures; on the simulated device, of small data."""
     on_gpu = lazyarray.device().name == "cuda"
     sizes, size = sizes or (programs.FULL if on_gpu else programs.TINY), size or (N if on_gpu else TINY)
-    found, theirs, mb = timing.Figures(), programs.peer(), 1 << 20
+    found, theirs, mb = timing.Figures(), timing.peer(), 1 << 20
     for name, run, arguments, _ in programs.programs(sizes):
         lazy, own = map(lazyarray.asarray, arguments), map(lazyarray.asdevice, arguments)
         nbytes = sum(x.nbytes for x in arguments)

@@ -13,6 +13,7 @@ import numpy as np
 import lazyarray
 
 from . import plain, timing
+from .timing import peer
 
 
 class Sizes(NamedTuple):
@@ -90,11 +91,6 @@ def plainly(found: timing.Figures, program: Program, rounds: int) -> None:
         found.note(f"{name}: {library}", value * 1e3, "ms")
     found.note(f"{name}: NumPy", seconds * 1e3, "ms")
     found.note(f"{name}: {peer()} / lazyarray", medians[peer()] / medians["lazyarray"], "times", least=1.5)
-
-
-def peer() -> str:
-    """The device's own library."""
-    return {"cuda": "CuPy"}.get(lazyarray.device().name, lazyarray.device().name)
 
 
 def filtered(filters: Any, image: Any) -> Any:

@@ -33,7 +33,7 @@ def work(xp: Any, size: int) -> Any:
 def candidates() -> dict[str, Callable[[int], Any]]:
     """The libraries by name, and the work done with each; a lazy array counts when it is computed, on either side."""
     device = lazyarray.device()
-    name = {"cuda": "CuPy"}.get(device.name, device.name)
+    name = timing.peer()
     return {"NumPy": lambda n: work(np, n), name: lambda n: work(device.xp, n),
             "lazyarray": lambda n: timing.compute(work(lazy, n))}
 

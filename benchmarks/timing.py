@@ -43,6 +43,11 @@ def asked(figure: dict) -> str:
     return f"<= {most:g}" if most is not None else f">= {least:g}" if least is not None else ""
 
 
+def peer() -> str:
+    """The device's own library."""
+    return {"cuda": "CuPy"}.get(lazyarray.device().name, lazyarray.device().name)
+
+
 def compute(result: Any) -> Any:
     """Have what was recorded computed, where it belongs, also in tuples and lists; the same object."""
     if isinstance(result, tuple | list):

@@ -35,7 +35,7 @@ def of_programs():
 
 
 def test_programs_give_numpys_results_and_say_what_is_asked(of_programs):
-    peer = programs.peer()
+    peer = timing.peer()
     assert asked(of_programs) == {
         "four filters: of device time and two page-locked copies": "<= 1.2",
         "four filters: a round trip around each / lazyarray": ">= 8",
@@ -72,8 +72,8 @@ def test_chains():
     found = chains.figures(2500)
     wanted = asked(found)
     assert wanted["x * 2, float32: of the bandwidth of a copy"] == ">= 0.85"
-    assert wanted[f"softplus, float32: {programs.peer()} / lazyarray"] == ">= 10"
-    assert wanted[f"1,024 elements: six operators, lazyarray / {programs.peer()}"] == "<= 0.6"
+    assert wanted[f"softplus, float32: {timing.peer()} / lazyarray"] == ">= 10"
+    assert wanted[f"1,024 elements: six operators, lazyarray / {timing.peer()}"] == "<= 0.6"
     assert len(names(found)) > 60
 
 
@@ -84,7 +84,7 @@ def test_calls():
 
 def test_programs_take_no_more_device_memory_than_the_devices_own():
     found = memory.figures(SMALL, 1000)
-    wanted = [figure for figure in found if figure["what"].endswith(f"in times of {programs.peer()}'s")]
+    wanted = [figure for figure in found if figure["what"].endswith(f"in times of {timing.peer()}'s")]
     assert len(wanted) == 5 and {figure["target"] for figure in wanted} == {1.05}
     assert not [figure for figure in wanted if timing.missed(figure)]
     names(found)
