@@ -6,7 +6,7 @@ general way, errors included. Dtypes are those of the adapters: NumPy's for the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,25 +89,65 @@ def _may_be(x: Any) -> bool:
     return array.nbytes >= (current_options().defer_from or 0)
 
 
+class _Request(NamedTuple):
+    """What is asked for: `lengths` of the result in memory order, and the axes that then make NumPy's of it."""
+
+    reduction: Reduction
+    extent: Extent
+    freedom: float
+    lengths: tuple[int, ...]
+    turned: list[int] | None
+
+
+#: Requests that were met, by name, dtype, shape and memory order, and axis.
+_requests: dict[Any, _Request | None] = {}
+
+
 def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
-    for key, values in _SILENT.items():
-        if key in given and not any(given[key] is value for value in values):
-            return None
     found = _source(name, x)
     if found is None:
         return None
     source, dtype, outline = found
-    shape = outline.shape
-    if name == "norm" and not _is_euclidean(given.pop("ord", None), given.get("axis"), len(shape)):
+    shape, order = outline.shape, _order_of(outline)
+    axis = given.get("axis")
+    if len(given) <= 1 and (axis is None or type(axis) is int) and len(given) == ("axis" in given):
+        key = name, dtype, shape, order, axis
+        request = _requests.get(key, key)
+        if request is key:
+            if len(_requests) >= 4096:
+                _requests.clear()
+            request = _requests[key] = _requested(name, dtype, shape, order, given)
+    else:
+        request = _requested(name, dtype, shape, order, given)
+    device = x._self_storage.device
+    if request is None or device.usable() is not None:
         return None
-    axes = _axes(given.get("axis"), len(shape))
-    keepdims = given.get("keepdims", False)
+    result = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
+    if result is None:
+        return None
+    if not request.lengths:
+        return wrap.new_scalar(Storage(device, result), None, result)
+    if request.turned is not None:
+        result = result.transpose(request.turned)
+        if name in _POSITIONS:
+            result = device.contiguous(result)      # NumPy's are in C order
+    return wrap.new_array(Storage(device, result), None, result)
+
+
+def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[int, ...],
+               given: dict[str, Any]) -> _Request | None:
+    for key, values in _SILENT.items():
+        if key in given and not any(given[key] is value for value in values):
+            return None
+    axis, keepdims = given.get("axis"), given.get("keepdims", False)
+    axes = _axes(axis, len(shape))
     if axes is None or not shape or 0 in shape or not (keepdims is True or keepdims is False or keepdims is _none):
         return None
-    order = _order_of(outline)
+    if name == "norm" and not _is_euclidean(given.get("ord"), axis, len(shape)):
+        return None
     gone = tuple(axis in axes for axis in order)
     extent = extent_of(tuple(shape[axis] for axis in order), gone)
-    if extent is None or name in _POSITIONS and not _is_in_order(given.get("axis"), order, shape):
+    if extent is None or name in _POSITIONS and not _is_in_order(axis, order, shape):
         return None
     reduction = _reduction(name, dtype, given.get("dtype"))
     freedom = _freedom(extent, given.get("ddof", 0))
@@ -118,19 +158,8 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
     else:
         left = tuple(axis for axis in order if axis not in axes)
         lengths = tuple(shape[axis] for axis in left)
-    device = x._self_storage.device
-    if device.usable() is not None:
-        return None
-    result = reduced(device, source, reduction, extent, freedom, lengths)
-    if result is None:
-        return None
-    if not lengths:
-        return wrap.new_scalar(Storage(device, result), None, result)
-    if any(a > b for a, b in zip(left, left[1:])):
-        result = result.transpose([left.index(axis) for axis in sorted(left)])
-        if name in _POSITIONS:
-            result = device.contiguous(result)      # NumPy's are in C order
-    return wrap.new_array(Storage(device, result), None, result)
+    turned = [left.index(axis) for axis in sorted(left)] if any(a > b for a, b in zip(left, left[1:])) else None
+    return _Request(reduction, extent, freedom, lengths, turned)
 
 
 def _source(name: str, x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
