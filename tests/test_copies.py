@@ -16,6 +16,7 @@ from lazyarray.devices.cuda_beside import download_begin
 from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
 from lazyarray.devices.cuda_strided import download_rows
 from lazyarray.ranges import runs_of
+from lazyarray.tracking import why_no_pages
 
 KB, MB = 1 << 10, 1 << 20
 SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STAGED_FROM + 12345, PIECE + 7]
@@ -471,6 +472,53 @@ class TestOnThisDevice:
         with lazyarray.options(pool_bytes=0):
             self.test_there_and_back(nbytes)
             self.test_what_an_alias_writes_arrives(nbytes)
+
+
+@pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
+@pytest.mark.parametrize("nbytes", [256 * KB, 40 * MB])
+class TestWhatAnAliasCosts:
+    def made(self, nbytes):
+        x = lazyarray.asarray(np.ones(nbytes, np.uint8)) + np.uint8(1)
+        return x, np.asarray(x)
+
+    def test_one_that_was_only_read_costs_nothing(self, nbytes):
+        x, alias = self.made(nbytes)
+        assert alias.sum(dtype=int) == 2 * nbytes
+        with lazyarray.no_transfers():
+            x.copy()
+            del alias
+            x.copy()
+        assert x._self_storage.quiet, "nor does one that is gone"
+
+    @pytest.mark.parametrize("pages", [1, 2, 17])
+    def test_one_written_in_some_pages_costs_the_upload_of_those(self, nbytes, pages):
+        x, alias = self.made(nbytes)
+        alias[::2 * mmap.PAGESIZE][:pages] = 9
+        with lazyarray.trace() as t:
+            y = x.copy()
+        assert [event.nbytes for event in t.uploads] == [pages * mmap.PAGESIZE]
+        with lazyarray.no_transfers(uploads="error"):
+            x.copy()
+        assert int((y == 9).sum()) == pages
+
+    def test_as_many_pages_and_no_more_where_nobody_listens(self, nbytes, monkeypatch):
+        """Then those of a large mirror are sent as they are found."""
+        x, alias = self.made(nbytes)
+        alias[::2 * mmap.PAGESIZE][:5] = 9
+        sent = []
+        device = lazyarray.device()
+        upload = device.upload_ranges
+
+        def watched(source, target, ranges):
+            found = list(ranges)
+            sent.extend(found)
+            upload(source, target, found)
+
+        monkeypatch.setattr(device, "upload_ranges", watched)
+        y = x.copy()
+        assert sent == [(low, low + mmap.PAGESIZE) for low in range(0, 10 * mmap.PAGESIZE, 2 * mmap.PAGESIZE)]
+        monkeypatch.undo()
+        assert int((y == 9).sum()) == 5
 
 
 VIEWS = {
