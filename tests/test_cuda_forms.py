@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from walks import starts_at_boundaries, walks
 
-from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes
+from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes, walk_size
 from lazyarray.devices.cuda_source import strides_in
 from lazyarray.fusion.program import Operand, Program, step_of
 
@@ -78,6 +78,7 @@ def test_each_element_is_read_where_it_is(case):
     strides = [strides_in(array, shape, False) for array in operands]
     made = plan(program, list(shape) or [1], strides, [*map(starts_at_boundaries, operands), True])
     assert set(made.form.reads[:-1]) == reads and made.form.pack == pack
+    assert len(made.walk) == (walk_size(made.form) if made.form.ndim else 0)
     found = walked(made, len(operands), size)
     if made.form.pack > 1:
         for i, offsets in found.items():

@@ -121,7 +121,10 @@ def test_every_form_compiles(dtype, modes):
     inputs = tuple(Operand(dtype, mode) for mode in modes)
     program = Program(inputs, ((step, (0, 1)), (last, (1, 0))), (2, 3), 2 if "strided" in modes else 0)
     text = cuda_source.source(program, cupy, forms(program))
-    assert text is not None and compiled(text) == ""
+    assert text is not None
+    sizes = [f'static_assert(sizeof(Walk_{name}) == {cuda_forms.walk_size(form)}, "as large as what is passed");'
+             for name, form in forms(program).items() if form.ndim]
+    assert compiled(text + "\n".join(sizes)) == ""
 
 
 def test_a_chain_compiles_and_reads_each_input_once():

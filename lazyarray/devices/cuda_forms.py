@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..fusion.program import Program
 
 __all__ = ["THREADS", "TILE", "VECTOR", "WIDE", "Form", "Plan", "collapsed", "dtype_of", "general", "packed", "plan",
-           "vector_length", "walk_bytes"]
+           "vector_length", "walk_bytes", "walk_size"]
 
 #: Elements from which on their indexes take 64 bits.
 WIDE = 1 << 31
@@ -182,6 +182,14 @@ def walk_bytes(lengths: list[int], strides: list[list[int]], wide: bool) -> byte
         divisors += [length, ((1 << 32) * ((1 << shift) - length)) // length + 1, shift]
     text = struct.pack(f"={len(numbers)}q{len(divisors)}I", *numbers, *divisors)
     return text + bytes(-len(text) % 8)
+
+
+def walk_size(form: Form) -> int:
+    """The bytes of a form's walk."""
+    strided = sum(read not in ("value", "flat") for read in form.reads)
+    if form.tiled:
+        return 8 * (3 * strided + 6)
+    return 8 * strided * form.ndim + (8 if form.wide else 12) * (form.ndim - 1) + 7 & -8
 
 
 def _tile_axis(lengths: list[int], kept: list[tuple[int, list[int]]], program: Program) -> int | None:
