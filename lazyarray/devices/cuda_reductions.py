@@ -41,6 +41,8 @@ _TURNS = 1 << 14
 #: that a thread takes fewer at once.
 _LARGEST = 48
 _WIDE = frozenset({"var", "std", "argmin", "argmax"})
+#: Launches that are remembered.
+_MOST = 4096
 #: Streams whose counters are kept.
 _STREAMS = 16
 #: cudaDevAttrMultiProcessorCount
@@ -289,21 +291,21 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def pack_length(program: Program, reduction: Reduction, extent: Extent, arguments: list[Any]) -> int:
+def pack_length(program: Program, reduction: Reduction, extent: Extent, places: list[int]) -> int:
     """Elements that a thread takes at once: up to 16 bytes, if they lie on a boundary of as many in every row."""
-    sizes = {i: operand.dtype.itemsize for i, operand in enumerate(program.inputs) if operand.mode == "flat"}
+    sizes = [operand.dtype.itemsize for operand in program.inputs if operand.mode == "flat"]
     most = 4 if reduction.name in _WIDE else 8
-    length = min(max(VECTOR // max(sizes.values(), default=reduction.source.itemsize), 1), most)
+    length = min(max(VECTOR // max(sizes, default=reduction.source.itemsize), 1), most)
     along = extent.inner if extent.inner > 1 else extent.length if extent.outer > 1 else 0
-    while along % length or any(arguments[i].data.ptr % (size * length) for i, size in sizes.items()):
+    while along % length or any(place % (size * length) for place, size in zip(places, sizes)):
         length //= 2
     return length
 
 
-def form_of(program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+def form_of(program: Program, reduction: Reduction, extent: Extent, places: list[int],
             walked: tuple[tuple[int, ...], bool], processors: int) -> tuple[Form, Plan]:
-    """The kernel for these arguments, and how it is launched."""
-    length = pack_length(program, reduction, extent, arguments)
+    """The kernel, and how it is launched, for flat inputs that begin so many bytes after a multiple of 16."""
+    length = pack_length(program, reduction, extent, places)
     grid = plan(extent, length, processors)
     lengths, fortran = walked
     even = bool(program.ndim) and length > 1 and not lengths[0 if fortran else -1] % length
@@ -330,6 +332,7 @@ class Reductions:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels, self._cupy = kernels, kernels.cupy
         self._ndarray = kernels.cupy.ndarray
+        self._plans: dict[Any, tuple[ReductionKernel, Plan]] = {}
         self._processors: dict[int, int] = {}
         self._turns: dict[Any, Any] = {}
 
@@ -337,11 +340,19 @@ class Reductions:
             walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
         number = device.number() if device.count > 1 else 0
-        form, grid = form_of(program, reduction, extent, arguments, walked, self._count(number))
-        kernel = self._kernels.find((program, reduction, form), _made)
-        if kernel is None or grid.shared > _TURNS or grid.blocks >= 1 << 31:
-            return None
-        return functools.partial(self._launch, device, kernel, grid, arguments, extent, walked)
+        flat = [array for array, operand in zip(arguments, program.inputs) if operand.mode == "flat"]
+        places = [array.data.ptr % VECTOR for array in flat]
+        key = program, reduction, extent, walked, number, *places
+        found = self._plans.get(key)
+        if found is None:
+            form, grid = form_of(program, reduction, extent, places, walked, self._count(number))
+            kernel = self._kernels.find((program, reduction, form), _made)
+            if kernel is None or grid.shared > _TURNS or grid.blocks >= 1 << 31:
+                return None
+            if len(self._plans) >= _MOST:
+                self._plans.clear()
+            found = self._plans[key] = kernel, grid
+        return functools.partial(self._launch, device, *found, arguments, extent, walked)
 
     def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
                 walked: tuple[tuple[int, ...], bool], divisor: float, shape: tuple[int, ...]) -> Any:
