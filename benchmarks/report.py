@@ -26,6 +26,7 @@ HEADLINES: dict[str, dict[str, str]] = {
         "asarray(ndarray), 1024 MiB, of cupy.asarray": "upload of an ndarray of 1 GiB, times as fast as ``cupy.asarray``",
         "a written mirror to the device, 1024 MiB, of the page-locked rate":
             "upload of what was written on the host, 1 GiB, of the page-locked rate",
+        "both, with prefetch, of the longer of the two": "two copies and a chain of kernels at a time, of the longer's time",
         "np.asarray(x), 1 KiB, of the time of cupy.asnumpy": "``np.asarray(x)`` of 1 KiB, of the time of CuPy's",
     },
     "chains": {
