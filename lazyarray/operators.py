@@ -142,8 +142,14 @@ def unary(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def power(self: Any, other: Any, mod: Any = None, /) -> Any:
-    """``x ** y``; NumPy has no third argument."""
-    return NotImplemented if mod is not None else _power(self, other)
+    """``x ** y``; NumPy has no third argument, and another ufunc for some numbers."""
+    if mod is not None:
+        return NotImplemented
+    if type(other) in (int, float) and type(self) is wrap._array_type:
+        for number, kind, kinds, other_way in _POWERS:
+            if type(other) is kind and other == number and self.dtype.kind in kinds:
+                return other_way(self)
+    return _power(self, other)
 
 
 def reflected_power(self: Any, other: Any, mod: Any = None, /) -> Any:
@@ -152,6 +158,8 @@ def reflected_power(self: Any, other: Any, mod: Any = None, /) -> Any:
 
 
 _power = binary(np.power, "__rpow__")
+#: (power, its type, kinds of numbers that are raised to it, what NumPy's operator does instead).
+_POWERS = ((2, int, "biufc", unary(np.square)), (-1, int, "fc", unary(np.reciprocal)), (0.5, float, "fc", unary(np.sqrt)))
 _reflected_power = reflected(np.power, "__pow__")
 
 

@@ -144,6 +144,21 @@ class TestUfuncs:
             assert two is True or [s.name for p in found for s, _ in p.steps][-1] == "square"
             assert same(expected, values(dtype) ** two)
 
+    @pytest.mark.parametrize("power", [2, -1, 0.5, 2.0, 3, 0, 1, True, 1j, np.int64(2)])
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_powers(self, dtype, power):
+        for a in (values(dtype), abs(values(dtype))):
+            x, = lazies(a)
+            try:
+                expected = a ** power
+            except (ValueError, OverflowError) as error:
+                with pytest.raises(type(error), match=str(error)):
+                    x ** power
+                continue
+            found = x ** power
+            assert (found.dtype, found.strides) == (expected.dtype, expected.strides)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6 if dtype != "f2" else 1e-2)
+
     def test_divisions_of_floats_are_numpys(self):
         numbers = np.array([0.0, -0.0, 1, -1, 0.1, 3, -7.5, np.inf, -np.inf, np.nan, 1e300, 5e-324])
         a, b = (v.ravel() for v in np.meshgrid(numbers, numbers))
