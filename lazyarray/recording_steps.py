@@ -119,9 +119,12 @@ _OWN_BY_KIND = {
 def _power(device: Device, kinds: tuple[Any, ...], dtypes: tuple[np.dtype, ...]) -> Rule | None:
     """Squares are products, as in NumPy; a whole number to a power that may be negative is left to the general way."""
     rule = _plain(device, np.power, kinds, dtypes)
-    if rule is None or dtypes[0].kind == "c":
+    if rule is None:
         return rule
     squared = _plain(device, np.square, kinds[:1], (dtypes[0], dtypes[0]))
+    if dtypes[0].kind == "c":
+        rule.choose = lambda power: squared if power is not None and power == 2 else rule
+        return rule
     other = None if dtypes[0].kind == "i" else rule
     rule.choose = lambda power: (
         other if power is None else squared if power == 2 else rule if power >= 0 else other)
