@@ -30,7 +30,8 @@ TILE = 32
 _TILE_THREADS = 256
 #: Shared memory of a block, in bytes, that needs no asking for.
 _SHARED = 48 << 10
-#: Packs of a thread, or single elements; half of them from so many steps on: what is repeated takes time to compile.
+#: Packs of a thread, and single elements. What is repeated takes time to compile: programs of so many steps have half of
+#: it, and those with complex numbers, whose functions are long, a quarter.
 _UNITS = 2
 _SINGLES = 8
 _LONG = 12
@@ -101,7 +102,7 @@ def vector_length(program: Program) -> int:
 def packed(program: Program, reads: tuple[str, ...], ndim: int, wide: bool) -> Form:
     """The form that loads packs."""
     pack = vector_length(program)
-    return Form(reads, ndim, pack, _UNITS // (1 + (len(program.steps) >= _LONG)), wide)
+    return Form(reads, ndim, pack, _repeated(program, _UNITS), wide)
 
 
 def general(program: Program, wide: bool, reads: tuple[str, ...] = (), ndim: int = -1) -> Form:
@@ -109,7 +110,14 @@ def general(program: Program, wide: bool, reads: tuple[str, ...] = (), ndim: int
     reads = reads or tuple("any" if operand.mode == "strided" else operand.mode for operand in program.inputs)
     if ndim < 0:
         ndim = max(program.ndim, int("any" in reads))
-    return Form(reads, ndim, 1, _SINGLES // (1 + (len(program.steps) >= _LONG)), wide)
+    return Form(reads, ndim, 1, _repeated(program, _SINGLES), wide)
+
+
+def _repeated(program: Program, most: int) -> int:
+    """How often the text of a program is repeated."""
+    if any(step.output.kind == "c" or "c" in [dtype.kind for dtype in step.inputs] for step, _ in program.steps):
+        return max(most // 4, 1)
+    return max(most // 2, 1) if len(program.steps) >= _LONG else most
 
 
 def collapsed(shape: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:

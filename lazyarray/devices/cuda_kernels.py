@@ -23,6 +23,8 @@ __all__ = ["Kernel", "Kernels", "compiled", "functions"]
 
 #: Programs that are remembered.
 _MOST = 4096
+#: Seconds that a process waits for its compiler at its end.
+_LAST = 5
 #: Layouts that a kernel remembers.
 _PLANS = 64
 #: Dtypes, by kind and bytes, as formats of the module `struct`.
@@ -42,7 +44,7 @@ def functions(cupy: Any, text: str, names: tuple[str, ...]) -> list[Any]:
     module = compiled(cupy, text)
     found = [module.get_function(name) for name in names]
     for function in found:
-        function.num_regs   # noqa: B018 - CUDA loads a function when it is first asked about: here, not in a launch
+        function.num_regs   # CUDA loads a function when it is first asked about: here, not in a launch
     return [function.kernel for function in found]
 
 
@@ -214,11 +216,10 @@ class Kernels:
             return None
         return found
 
-    def wait(self) -> None:
-        """Wait until everything that was asked for is compiled."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until everything that was asked for is compiled, or for so long."""
         with self._done:
-            while self._waiting:
-                self._done.wait()
+            self._done.wait_for(lambda: not self._waiting, seconds)
 
     def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
         forms = first_forms(program, wide)
@@ -260,6 +261,6 @@ class Kernels:
                     self._done.notify_all()
 
     def _end(self) -> None:
-        """Let the compiler finish before the process takes it away."""
+        """Let the compiler finish what it is at, before the process takes it away."""
         self._ending = True
-        self.wait()
+        self.wait(_LAST)
