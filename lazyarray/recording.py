@@ -40,14 +40,14 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if type(x) is array_type:
         storage = x._self_storage
         a = storage.pending
-        if a is None or x._self_outline is not storage._root_view:
+        if a is None or x._self_outline is not storage._root_view or a.place is not None:
             a = _ready(x)
-        if a is None:
+        if a is None:       # also where there are several devices
             return _general(ufunc, inputs, least)
     if type(y) is array_type:
         storage = y._self_storage
         b = storage.pending
-        if b is None or y._self_outline is not storage._root_view:
+        if b is None or y._self_outline is not storage._root_view or b.place is not None:
             b = _ready(y)
         if b is None:
             return _general(ufunc, inputs, least)

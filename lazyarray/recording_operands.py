@@ -32,11 +32,12 @@ class Operands:
         Of the arrays among them, for their shapes and strides; None for numbers.
     """
 
-    __slots__ = ("device", "kinds", "items", "outlines", "sources", "steps", "large", "nodes", "size",
+    __slots__ = ("device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes", "size",
                  "result")
 
     def __init__(self) -> None:
         self.device: Any = None
+        self.place: int | None = None       # which of several devices
         self.kinds: list[Any] = []
         self.items: list[Any] = []
         self.outlines: list[Any] = []
@@ -59,8 +60,7 @@ class Operands:
             if array is None or not storage.quiet:
                 return False
             self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
-            self.device = storage.device
-            return True
+            return self._is_on(storage.device, array)
         if isinstance(x, np.generic):
             return self._add_number(x, x.dtype)
         return kind in _python_numbers and self._add_number(x, kind)
@@ -84,27 +84,37 @@ class Operands:
             if found is not None:
                 if found[0] is not node:
                     self.nodes.append(found[0])
-                self._add_node(*found, x)
-                return True
+                return self._add_node(*found, x)
             node.compute()
         found = leaf_of(x)
         if found is None:
             return False
         self._append(found.array.dtype, found, found.array, x)
         self._count(found)
-        self.device = storage.device
+        return self._is_on(storage.device, found.array)
+
+    def _is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
+        """Whether an operand is on the device where the others are."""
+        self.device = device
+        if device.count > 1:
+            place = device.device_of(array) if array is not None else place
+            if self.place is not None and place != self.place:
+                return False
+            self.place = place
         return True
 
     def _count(self, leaf: Leaf) -> None:
-        if leaf.array.nbytes >= LARGE:
-            self.large = (*self.large, (id(leaf.storage), leaf.storage.nbytes))
+        storage = leaf.storage
+        nbytes = leaf.array.nbytes if leaf.array is storage.root else storage.nbytes
+        if nbytes >= LARGE:
+            self.large = (*self.large, (id(storage), nbytes))
 
-    def _add_node(self, node: Node, outline: Any, x: Any) -> None:
+    def _add_node(self, node: Node, outline: Any, x: Any) -> bool:
         self._append(node.step.output, node, outline, x)
         self.steps += node.steps
         if node.large:
             self.large = (*self.large, *node.large)
-        self.device = node.device
+        return self._is_on(node.device, None, node.place)
 
     def computed(self, position: int) -> bool:
         """Have the operand at this place computed, and take it as a leaf; False if it is none."""
@@ -212,6 +222,7 @@ class Operands:
         form, size = self.result, self.size
         node = Node(self.device, step, items, form.shape, form.fortran, self.steps,
                     frozenset(self.large) if self.large else (), any(_is_strided(item, size) for item in items), size)
+        node.place = self.place
         self.nodes.append(node)
         return node
 
@@ -293,6 +304,7 @@ def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
         return None
     step = _part(dtype, "imag" if offset else "real")
     part = Node(node.device, step, (node,), node.shape, node.fortran, node.steps + 1, node.large, False, node.size)
+    part.place = node.place
     return part, whole
 
 

@@ -156,3 +156,38 @@ def test_a_view_of_another_dtype_is_no_part():
     assert same(x.view("i4") + 1, base(SHAPE, "f4").view("i4") + 1)
     x = lazies(base(SHAPE, "f8"))[0] * 1
     assert same(x.view("f4") + 1, base(SHAPE, "f8").view("f4") + 1)
+
+
+class TestSeveralDevices:
+    @pytest.fixture(autouse=True)
+    def two(self):
+        device = lazyarray.device()
+        if device.name == "simulated":
+            with device.with_count(2):
+                yield device
+        elif device.count < 2:
+            pytest.skip("needs two devices")
+        else:
+            yield device
+
+    def test_work_is_done_where_its_operands_are(self, two):
+        with two.on(1):
+            x, = lazies(base(SHAPE))
+            assert two.device_of(lazyarray.asdevice(x)) == 1
+            x = lazies(base(SHAPE))[0]
+        y = x * 2 + x.T.T[::-1]
+        z = np.where(y > 3, y, 0).astype("f4").T * 3
+        assert pending(z)
+        assert two.device_of(lazyarray.asdevice(z)) == 1
+        assert same(y, base(SHAPE) * 2 + base(SHAPE)[::-1])
+
+    def test_operands_on_two_devices_are_not_recorded_together(self, two):
+        x, = lazies(base(SHAPE))
+        with two.on(1):
+            y, = lazies(base(SHAPE) + 1)
+        for one, other in ((x, y), (x * 1, y), (x, y * 1), (x * 1, y * 1), (x[1:], y[:-1])):
+            with lazyarray.options(defer_from=None):
+                expected = np.asarray(one) * np.asarray(other)
+            assert np.array_equal(np.asarray(one * other), expected)
+            assert np.array_equal(np.asarray(np.where(one > 2, one, other)), np.where(
+                np.asarray(one) > 2, np.asarray(one), np.asarray(other)))

@@ -72,6 +72,7 @@ class Node:
     readers: Any = None
     array: Any = None       # once it is computed,
     stream: Any = None      # on this stream
+    place: int | None = None    # the number of its device, where there are several
     passed = False          # whether a reduction was computed through it
     template: Any = None    # an outline of its form, which nobody else has
 
@@ -141,9 +142,9 @@ def note_large(node: Node) -> None:
 
 def _compute(node: Node) -> None:
     order = _needed(node)
-    device, sources = node.device, order.sources
-    if device.count > 1 and sources:
-        with device.on(device.device_of(sources[0].array)):
+    device = node.device
+    if node.place is not None:
+        with device.on(node.place):
             _run(node, order, device)
     else:
         _run(node, order, device)
