@@ -30,8 +30,8 @@ TILE = 32
 _TILE_THREADS = 256
 #: Shared memory of a block, in bytes, that needs no asking for.
 _SHARED = 48 << 10
-#: Packs of a thread, and single elements. What is repeated takes time to compile: programs of so many steps have half of
-#: it, and those with complex numbers, whose functions are long, a quarter.
+#: Packs of a thread, and single elements. What is repeated takes time to compile: programs of so many steps have half
+#: of it, and those with complex numbers, whose functions are long, a quarter.
 _UNITS = 2
 _SINGLES = 8
 _LONG = 12

@@ -44,7 +44,7 @@ def functions(cupy: Any, text: str, names: tuple[str, ...]) -> list[Any]:
     module = compiled(cupy, text)
     found = [module.get_function(name) for name in names]
     for function in found:
-        function.num_regs   # CUDA loads a function when it is first asked about: here, not in a launch
+        function.num_regs   # noqa: B018 - CUDA loads a function when it is first asked about: here, not in a launch
     return [function.kernel for function in found]
 
 
