@@ -11,6 +11,8 @@ from recorded import base, kernels, lazies, pending, same
 import lazyarray
 
 DTYPES = ["?", "i1", "u1", "i2", "i4", "i8", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+if lazyarray.device().name == "cuda":       # the library compiles a kernel for each: `test_cuda_steps` has all of them
+    DTYPES = ["?", "i1", "i4", "u8", "f2", "f4", "c8"]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::lazyarray.HostFallbackWarning")
 
 
@@ -78,7 +80,8 @@ class TestCasts:
                 with pytest.warns(np.exceptions.ComplexWarning):
                     assert same((x * 1).astype(target), (values(source) * 1).real.astype(target))
             return
-        plain = values(source)
+        # What a negative float is as an unsigned integer, C leaves open.
+        plain = abs(values(source)) if target[0] == "u" else values(source)
         x, = lazies(plain)
         found = (x + x).astype(target)
         assert pending(found)
