@@ -6,14 +6,13 @@ lies between them.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import transfer, views
 
 if TYPE_CHECKING:
-    from .ranges import Ranges
     from .storage import Storage
 
 #: A view is sparse if its extent is larger than this, and more than twice its bytes.
@@ -29,27 +28,27 @@ def is_sparse(storage: Storage, view: np.ndarray) -> bool:
 
 
 class Compacts:
-    """The compact arrays of one storage, by view. The storage holds its lock around each call."""
+    """The compact arrays of one storage, by view. The storage holds its lock around each call, and is given in each:
+    if they held it, it would live, with its memory, until a collection of garbage."""
 
-    __slots__ = ("storage", "arrays")
+    __slots__ = ("arrays",)
 
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+    def __init__(self) -> None:
         self.arrays: dict = {}
 
     def __len__(self) -> int:
         return len(self.arrays)
 
-    def get(self, view: np.ndarray, source: Ranges, why: str) -> np.ndarray:
+    def get(self, storage: Storage, view: np.ndarray, source: Any, why: str) -> np.ndarray:
         """The array of a view; `source` is the view's device array, current."""
         key = (view.shape, view.strides, view.dtype, views.offset_of(view))
         array = self.arrays.get(key)
         if array is None:
-            array = self.arrays[key] = transfer.to_host(self.storage.device, source, why, pooled=True)
+            array = self.arrays[key] = transfer.to_host(storage.device, source, why, pooled=True)
             array.flags.writeable = False
         return array
 
-    def refresh(self, written: np.ndarray) -> None:
+    def refresh(self, storage: Storage, written: np.ndarray) -> None:
         """The device wrote `written`: fetch again what somebody holds, forget the rest."""
         for key in list(self.arrays):
             shape, strides, dtype, offset = key
@@ -60,7 +59,7 @@ class Compacts:
                 del self.arrays[key]
                 continue
             array = self.arrays[key]
-            source = self.storage.device_view(view)
+            source = storage.device_view(view)
             array.flags.writeable = True
-            array[...] = transfer.to_host(self.storage.device, source, "an alias is held", pooled=True)
+            array[...] = transfer.to_host(storage.device, source, "an alias is held", pooled=True)
             array.flags.writeable = False

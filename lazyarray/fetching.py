@@ -128,6 +128,6 @@ def compacted(storage: Storage, view: np.ndarray, why: str) -> np.ndarray:
     if storage.loans or storage.foreign:
         loans.distrust(storage, view)
     if storage.compacts is None:
-        storage.compacts = compact.Compacts(storage)
+        storage.compacts = compact.Compacts()
     storage.quiet = False      # until nobody holds a compact array
-    return storage.compacts.get(view, source, why)
+    return storage.compacts.get(storage, view, source, why)

@@ -60,5 +60,5 @@ def distrust(storage: Storage, view: np.ndarray) -> None:
         whole = views.outline((storage.nbytes,), np.uint8)
         storage._refresh(Ranges.span(0, storage.nbytes))
         if storage.compacts:
-            storage.compacts.refresh(whole)
+            storage.compacts.refresh(storage, whole)
     storage.loans = alive

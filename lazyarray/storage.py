@@ -334,7 +334,7 @@ class Storage:
                 # What an alias wrote may lie in any of the compact arrays that somebody holds.
                 whole = views.outline((self.nbytes,), _u8)
                 self._upload(self.ahead, view, why)
-                self.compacts.refresh(whole)
+                self.compacts.refresh(self, whole)
             needed = (self.ahead & span) - overwritten if self.ahead else self.ahead
             if needed:
                 self._upload(needed, view, why)
@@ -379,7 +379,7 @@ class Storage:
                     prefetching.overtaken(self, changed)
                 self._refresh(changed)
             if self.compacts:
-                self.compacts.refresh(view)
+                self.compacts.refresh(self, view)
             self._update_quiet()
 
     def _check_usable(self) -> None:

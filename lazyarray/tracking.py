@@ -280,6 +280,15 @@ class Snapshot:
         self._copy = b""
 
 
+#: Of more runs of pages than this the kernel is told as of one: each call takes it as long as many pages do.
+_MOST_RUNS = 64
+
+
+def _coarse(pages: Ranges) -> Ranges:
+    """Pages, with those in between where they are many runs: of pages that nobody may write a mark says nothing."""
+    return pages if len(pages) <= _MOST_RUNS else Ranges.span(*pages.bounds)
+
+
 class Pages:
     """Write tracking by the kernel, on memory from `lazyarray.mirror_memory`."""
 
@@ -311,16 +320,17 @@ class Pages:
         return Ranges.of_pairs(np.array(rows) - self._base)
 
     def watch(self, ranges: Ranges) -> None:
-        pages = ranges.rounded(PAGE)
+        pages = _coarse(ranges.rounded(PAGE))
         if not self._armed.covers(pages):
             self._protect(pages - self._armed, True)
             self._armed = self._armed | pages
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
-        return self._scan(ranges.rounded(PAGE) & self._armed) & ranges
+        return self._scan(_coarse(ranges.rounded(PAGE)) & self._armed) & ranges
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
-        pages = ranges.rounded(PAGE) & self._armed
+        pages = ranges.rounded(PAGE)
+        pages = (pages if others else _coarse(pages)) & self._armed
         self._filling = pages, []
         if not pages:
             return EMPTY

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -62,6 +63,19 @@ def test_an_alias_of_the_whole_and_a_sparse_view_agree(wide):
     assert x[7, 3] == 99        # the next use of the array
     assert column[7] == 99
     assert column[8] == plain[8, 3]
+
+
+def test_what_handed_out_a_compact_array_dies_at_once(wide):
+    x, _ = wide
+    x = x + 1
+    np.asarray(x[:, 3])
+    gone = weakref.ref(x._self_storage)
+    gc.disable()
+    try:
+        del x
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_out_of_memory_is_raised_and_not_tried_on_the_host():

@@ -222,6 +222,29 @@ def test_what_lies_between_lent_ranges_is_not_named():
 
 
 @needs_pages
+def test_many_lent_runs_cost_a_call_or_two(monkeypatch):
+    """The rows of a part of an image: each has pages of its own."""
+    mirror = filled(400 * 4 * PAGE)
+    calls = []
+    ioctl = tracking.Kernel._ioctl
+    monkeypatch.setattr(tracking.Kernel, "_ioctl", lambda self, *args: calls.append(args) or ioctl(self, *args))
+    alias = mirror.lend((400, PAGE), np.dtype("u1"), (4 * PAGE, 1), PAGE)
+    assert len(calls) < 10
+    alias[7, 5] = alias[300, 9] = 2
+    assert list(mirror.collect()) == [(29 * PAGE, 30 * PAGE), (1201 * PAGE, 1202 * PAGE)]
+    with mirror.filling(Ranges.span(0, PAGE)) as memory:        # between the runs
+        memory[:PAGE] = 9
+        alias[3, 3] = 4
+    assert list(mirror.collect()) == [(13 * PAGE, 14 * PAGE)]
+    del alias
+    mirror.collect()
+    with mirror.filling(Ranges.of_view((400, PAGE), (4 * PAGE, 1), 1, PAGE)) as memory:
+        memory[:] = 5
+    assert len(calls) < 30
+    assert lend_all(mirror)[PAGE] == 5 and not mirror.collect()
+
+
+@needs_pages
 def test_our_own_filling_is_not_named_and_keeps_what_lies_beside():
     mirror = filled(4 * PAGE, "pages")
     alias = lend_all(mirror)
