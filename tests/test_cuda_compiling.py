@@ -17,7 +17,7 @@ from lazyarray.devices.cuda_kernels import Kernels
 from lazyarray.fusion.program import Operand, Program, step_of
 
 F4, I4 = np.dtype("f4"), np.dtype("i4")
-TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "long long": np.dtype("i8"), "complex<float>": np.dtype("c8"),
+TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "long long": np.dtype("i8"), "complex<float>": np.dtype("c8"),
          "bool": np.dtype(bool), "float16": np.dtype("f2"), "complex<double>": np.dtype("c16")}
 
 
@@ -58,7 +58,8 @@ class Compiler:
         return types.SimpleNamespace(compile=compile_, get_function=lambda name: self.function(name, code))
 
     def function(self, name, code):
-        self.code[len(self.code) + 1] = name, code
+        assert name == "fused"
+        self.code[len(self.code) + 1] = code
         return types.SimpleNamespace(num_regs=20, kernel=types.SimpleNamespace(ptr=len(self.code)))
 
     def initialise(self):
@@ -69,9 +70,9 @@ class Compiler:
         assert (others[0], others[1], *others[3:], stream, extra) == (1, 1, 1, 1, 0, 7, 0)
         if not self.context:
             raise self.cuda.driver.CUDADriverError("no context")
-        name, code = self.code[function]
-        parameters = code.partition(f" {name}(")[2].partition(")")[0].split(", ")
-        found = {}
+        code = self.code[function]
+        parameters = code.partition(" fused(")[2].partition(")")[0].split(", ")
+        found = {"source": code}
         for parameter, address in zip(parameters, (ctypes.c_void_p * len(parameters)).from_address(table)):
             kind, _, field = parameter.removeprefix("const ").rpartition(" ")
             if "*" in kind:
@@ -81,7 +82,7 @@ class Compiler:
                     TYPES[kind])[0]
             else:
                 found[field] = np.array([address])
-        self.launched.append((name, blocks, found))
+        self.launched.append((blocks, found))
 
 
 def program_of(*modes, output=I4, ndim=0):
@@ -145,11 +146,22 @@ def made(compiler, program):
 
 def test_addresses_decide_whether_packs_are_loaded():
     compiler = Compiler()
-    _, kernel = made(compiler, program_of("flat", "value"))
-    for start, name in ((0, "packs"), (512, "packs"), (4, "general"), (8, "general")):
+    kernels, kernel = made(compiler, program_of("flat", "value"))
+
+    def launched(start):
         (output,) = kernel([Array((5000,), start=start), np.float32(2.5)], (5000,), False)
         assert output.shape == (5000,) and output.dtype == I4
-        assert compiler.launched[-1] == (name, 5, {"p0": start, "x1": 2.5, "q0": 0, "n": 5000})
+        blocks, values = compiler.launched[-1]
+        assert blocks == 5 and values.items() >= {"p0": start, "x1": 2.5, "q0": 0, "n": 5000}.items()
+        return values.get("aligned")
+
+    assert launched(0) == 1 and launched(512) == 1 and len(compiler.sources) == 1
+    compiler.free.clear()
+    assert launched(4) == 0 and launched(8) == 0, "the same kernel does without"
+    compiler.free.set()
+    kernels.wait()
+    assert launched(4) is None and launched(0) == 1 and launched(8) is None
+    assert len(compiler.sources) == 2
     assert kernel([Array((50, 100)), np.float32(2)], (50, 100), True)[0].strides == (4, 200)
 
 
@@ -161,7 +173,7 @@ def test_numbers_reach_a_kernel_as_they_are(value):
     step = step_of("astype", None, (value.dtype,), value.dtype)
     _, kernel = made(compiler, Program(inputs, ((step, (0,)),), (3,), 0))
     kernel([value, Array((5,), start=32), value], (5,), False)
-    assert compiler.launched[-1][2] == {"x0": value, "p1": 32, "x2": value, "q0": 0, "n": 5}
+    assert compiler.launched[-1][1].items() >= {"x0": value, "p1": 32, "x2": value, "q0": 0, "n": 5}.items()
 
 
 def test_a_thread_without_a_context_gets_one():
@@ -175,21 +187,36 @@ def test_a_thread_without_a_context_gets_one():
 def test_a_layout_that_was_never_seen_takes_the_general_form_until_its_own_is_compiled():
     compiler = Compiler()
     kernels, kernel = made(compiler, program_of("strided", "flat", ndim=2))
-    row, matrix = Array((64,)), Array((32, 64))
+
+    def source_for(*operands):
+        """Which of the sources, in the order of their compiling, is used."""
+        kernel(list(operands), (32, 64), False)
+        values = compiler.launched[-1][1]
+        assert ("aligned" in values) is False and "w" in values
+        return compiler.sources.index(values["source"])
+
+    row, column, matrix = Array((64,)), Array((32, 1)), Array((32, 64))
     compiler.free.clear()
-    for _ in range(2):
-        kernel([row, matrix], (32, 64), False)
-        assert compiler.launched[-1][0] == "general"
+    assert source_for(row, matrix) == source_for(row, matrix) == 0
     compiler.free.set()
     kernels.wait()
-    kernel([row, matrix], (32, 64), False)
-    assert compiler.launched[-1][0] == "fused" and len(compiler.sources) == 2
-    kernel([Array((32, 1)), matrix], (32, 64), False)   # another form
-    assert compiler.launched[-1][0] == "general"
+    assert source_for(row, matrix) == 1 and len(compiler.sources) == 2
+    assert source_for(column, matrix) == 0
     kernels.wait()
-    kernel([Array((32, 1)), matrix], (32, 64), False)
-    kernel([Array((32, 1)), Array((32, 64), start=4)], (32, 64), False)
-    assert [name for name, *_ in compiler.launched[-2:]] == ["fused", "general"]
+    assert source_for(column, matrix) == 2 and source_for(row, matrix) == 1
+    assert source_for(column, Array((32, 64), start=4)) == 0
+    kernels.wait()
+    assert source_for(column, Array((32, 64), start=4)) == 3
+
+
+def test_what_is_strided_but_lies_as_the_result_does_is_read_in_packs():
+    compiler = Compiler()
+    kernels, kernel = made(compiler, program_of("strided", "flat", ndim=2))
+    for start, last in ((0, {"aligned"}), (4, set())):
+        for known in (False, True):
+            kernel([Array((32, 64), start=start), Array((32, 64))], (32, 64), False)
+            kernels.wait()
+            assert compiler.launched[-1][1].keys() == {"p0", "p1", "q0", "n", "source"} | (last if known else {"w"})
 
 
 def test_layouts_are_forgotten_when_there_are_too_many():
@@ -200,7 +227,6 @@ def test_layouts_are_forgotten_when_there_are_too_many():
             kernel([Array((4 * n,)), Array((3, 4 * n))], (3, 4 * n), False)
             kernels.wait()
     assert 0 < len(kernel._plans) <= 64
-    assert {name for name, *_ in compiler.launched} == {"general", "fused"}
 
 
 def test_a_kernel_of_very_many_elements_is_another_one():

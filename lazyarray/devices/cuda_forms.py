@@ -68,6 +68,11 @@ class Form(NamedTuple):
         return "tile" in self.reads
 
     @property
+    def told(self) -> bool:
+        """Whether the kernel is told if addresses allow packs: it does without, then, though not as quickly."""
+        return self.pack > 1 and not self.ndim
+
+    @property
     def threads(self) -> int:
         """Of a block."""
         return _TILE_THREADS if self.tiled else THREADS

@@ -48,12 +48,10 @@ def functions(cupy: Any, text: str, names: tuple[str, ...]) -> list[Any]:
     return [function.kernel for function in found]
 
 
-def first_forms(program: Program, wide: bool) -> dict[str, Form]:
-    """The forms of a program that are compiled first: one takes whatever comes."""
-    forms = {"general": general(program, wide)}
-    if "any" not in forms["general"].reads:
-        forms["packs"] = packed(program, forms["general"].reads, 0, wide)
-    return forms
+def first_form(program: Program, wide: bool) -> Form:
+    """The form of a program that is compiled first: it takes whatever comes."""
+    form = general(program, wide)
+    return form if form.ndim else packed(program, form.reads, 0, wide)
 
 
 class Launcher:
@@ -97,10 +95,13 @@ class Launcher:
 
 
 class Kernel:
-    """A compiled program: a form that takes any operands, and others that are compiled when they are of use."""
+    """A compiled program: a form that takes any operands, and others that are compiled when they are of use.
 
-    def __init__(self, kernels: Kernels, program: Program, forms: dict[str, Form], functions: list[Any]) -> None:
-        self._kernels, self._program = kernels, program
+    All give the same bits.
+    """
+
+    def __init__(self, kernels: Kernels, program: Program, form: Form, function: Any) -> None:
+        self._kernels, self._program, self._form = kernels, program, form
         self._ndarray = kernels.cupy.ndarray
         inputs = program.inputs
         self._arrays = [operand.mode != "value" for operand in inputs]
@@ -108,51 +109,59 @@ class Kernel:
         self._strided = [i for i, operand in enumerate(inputs) if operand.mode == "strided"]
         self._complex = [i for i, operand in enumerate(inputs) if operand.mode == "value" and operand.dtype.kind == "c"]
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
-        self._plans: dict[Any, tuple[Launcher, bytes, int, int]] = {}
-        self._form = forms["general"]
-        self._threads = self._form.threads
-        self._general = self._launcher(self._form, functions[0])
-        if "packs" in forms:
-            self._packs, self._elements = self._launcher(forms["packs"], functions[1]), forms["packs"].elements
+        self._plans: dict[Any, tuple[Launcher, list[Any], int, int]] = {}
+        self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
+        self._single: Launcher | None = None    # for addresses that packs can't be loaded from
+        self._single_elements = 0
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         order = "F" if fortran else "C"
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
         size = outputs[0].size
         values = [argument.data.ptr if is_array else argument for argument, is_array in zip(arguments, self._arrays)]
+        last: list[Any]
         if self._strided:
-            launcher, walk, blocks, threads = self._planned(arguments, values, shape, fortran, size)
+            launcher, last, blocks, threads = self._planned(arguments, values, shape, fortran, size)
         else:
-            places = 0
-            for i in self._flat:
-                places |= values[i]
-            if places % VECTOR:
-                launcher, blocks = self._general, -(-size // self._form.elements)
-            else:
-                launcher, blocks = self._packs, -(-size // self._elements)
-            walk, threads = b"", self._threads
+            launcher, last, threads = self._first, [], self._threads
+            blocks = -(-size // self._elements)
+            if self._form.told:
+                places = 0
+                for i in self._flat:
+                    places |= values[i]
+                last = [not places % VECTOR]
+                if not last[0] and (single := self._single or self._unaligned()) is not None:
+                    launcher, last, blocks = single, [], -(-size // self._single_elements)
         if self._complex:
             values = [part for i, value in enumerate(values)
                       for part in ((value.real, value.imag) if i in self._complex else (value,))]
         for output in outputs:
             values.append(output.data.ptr)
-        values.append(size)
-        if walk:
-            values.append(walk)
-        launcher(blocks, threads, values)
+        launcher(blocks, threads, [*values, size, *last])
         return outputs
+
+    def _unaligned(self) -> Launcher | None:
+        """What launches for such addresses, or None while it is being compiled."""
+        form = general(self._program, self._form.wide)
+        function = self._kernels.find((self._program, form), _function)
+        if function is not None:
+            self._single_elements = form.elements
+            self._single = self._launcher(form, function)
+        return self._single
 
     def _launcher(self, form: Form, function: Any) -> Launcher:
         formats = [_FORMATS[operand.dtype.str[1:]] if operand.mode == "value" else "Q"
                    for operand in self._program.inputs]
         formats += ["Q"] * len(self._dtypes) + ["q"]
+        if form.told:
+            formats.append("i")
         if form.ndim:
             formats.append(f"{walk_size(form)}s")
         return Launcher(self._kernels.cupy, function, formats)
 
     def _planned(self, arguments: list[Any], values: list[Any], shape: tuple[int, ...], fortran: bool,
-                 size: int) -> tuple[Launcher, bytes, int, int]:
-        """What launches for these strides and addresses, the value of its walk, its blocks, and their threads."""
+                 size: int) -> tuple[Launcher, list[Any], int, int]:
+        """What launches for these strides and addresses, its last parameters, its blocks, and their threads."""
         places = (*self._flat, *self._strided)
         aligned = [not values[i] % VECTOR for i in places]
         strided = [arguments[i] for i in self._strided]
@@ -165,16 +174,16 @@ class Kernel:
             form, walk, blocks = plan(self._program, lengths, strides,
                                       [flags.get(i, True) for i in range(len(arguments))])
             if form == self._form:
-                launcher = self._general
+                launcher = self._first
             else:
                 function = self._kernels.find((self._program, form), _function)
                 if function is None:    # being compiled
                     walk = walk_bytes(lengths, strides, form.wide)
-                    return self._general, walk, -(-size // self._form.elements), self._threads
+                    return self._first, [walk], -(-size // self._elements), self._threads
                 launcher = self._launcher(form, function)
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            found = self._plans[key] = launcher, walk, blocks, form.threads
+            found = self._plans[key] = launcher, [walk] if walk else [True] * form.told, blocks, form.threads
         return found
 
 
@@ -222,9 +231,9 @@ class Kernels:
             self._done.wait_for(lambda: not self._waiting, seconds)
 
     def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
-        forms = first_forms(program, wide)
-        text = source(program, cupy, forms)
-        return None if text is None else Kernel(self, program, forms, functions(cupy, text, tuple(forms)))
+        form = first_form(program, wide)
+        function = _function(cupy, program, form)
+        return None if function is None else Kernel(self, program, form, function)
 
     def _ask(self, known: Any, number: int | None, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
         with self._lock:
