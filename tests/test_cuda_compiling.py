@@ -17,8 +17,8 @@ from lazyarray.devices.cuda_kernels import Kernels
 from lazyarray.fusion.program import Operand, Program, step_of
 
 F4, I4 = np.dtype("f4"), np.dtype("i4")
-TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "long long": np.dtype("i8"), "complex<float>": np.dtype("c8"),
-         "bool": np.dtype(bool), "float16": np.dtype("f2"), "complex<double>": np.dtype("c16")}
+TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "long long": np.dtype("i8"), "bool": np.dtype(bool),
+         "complex<float>": np.dtype("c8"), "float16": np.dtype("f2"), "complex<double>": np.dtype("c16")}
 
 
 class Array:
