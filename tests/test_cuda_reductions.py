@@ -76,9 +76,12 @@ def test_what_cupy_has_no_snippet_for_has_no_kernel():
     Extent(10**6, 16, 8), Extent(1, 10**8, 3), Extent(7, 7, 7), Extent(3, 2**33, 1), Extent(10**5, 2, 10**4),
 ])
 @pytest.mark.parametrize("length", [1, 4])
-def test_grids(extent, length):
+@pytest.mark.parametrize("resident", [1, 5, 8])
+def test_grids(extent, length, resident):
     """Every result has its blocks, no more of them than CUDA takes, and counters where several share it."""
-    grid, threads = cuda_reductions.plan(extent, length, 132), cuda_reductions.THREADS
+    grid, threads = cuda_reductions.plan(extent, length, 132, resident), cuda_reductions.THREADS
+    assert grid.form == cuda_reductions.plan(extent, length, 132).form
+    assert grid.splits == 1 or grid.blocks <= 132 * resident
     assert 1 <= grid.blocks < 2**31 and threads % (grid.group * grid.high) == 0
     if grid.form == "columns":
         across = math.ceil(math.ceil(extent.inner / length) / grid.group)

@@ -265,16 +265,19 @@ class Plan(NamedTuple):
     shared: int     # results that several blocks share
 
 
-def plan(extent: Extent, length: int, processors: int) -> Plan:
-    """The form and the grid for an extent that is taken in packs of `length`."""
-    target = processors * _BLOCKS
+def plan(extent: Extent, length: int, processors: int, resident: int = _BLOCKS) -> Plan:
+    """The form and the grid for an extent that is taken in packs of `length`.
+
+    `resident`: blocks of the kernel that a multiprocessor runs at once. The form does not depend on it.
+    """
+    target, once = processors * _BLOCKS, processors * resident
     outer = extent.outer
     packs = -(-(extent.length if extent.inner == 1 else extent.inner) // length)
     group = _power(min(packs, 32))
     if extent.inner == 1:
         if packs <= 32 or packs <= _LONG and outer >= 8 * target:
             return Plan("groups", group, 1, 1, min(-(-outer * group // THREADS), 8 * target), 0)
-        splits = 1 if outer >= target else max(min(target // outer, packs // (THREADS * _PACKS)), 1)
+        splits = max(min(once // outer, packs // (THREADS * _PACKS)), 1)
         return Plan("blocks", THREADS, 1, splits, outer * splits, outer if splits > 1 else 0)
     # As many threads share a column as are needed to fill the device, but each has some elements.
     most = max(extent.length // _PACKS, 1)
@@ -282,7 +285,7 @@ def plan(extent: Extent, length: int, processors: int) -> Plan:
     high = min(_power(min(wanted, most)), THREADS // group)
     tiles = -(-packs // group)
     rows = -(-outer // (THREADS // (group * high)))
-    splits = 1 if group * high < THREADS else max(min(target // (tiles * rows), most // high), 1)
+    splits = 1 if group * high < THREADS else max(min(once // (tiles * rows), most // high), 1)
     return Plan("columns", group, high, splits, tiles * rows * splits, tiles * rows if splits > 1 else 0)
 
 
@@ -303,13 +306,13 @@ def pack_length(program: Program, reduction: Reduction, extent: Extent, places: 
 
 
 def form_of(program: Program, reduction: Reduction, extent: Extent, places: list[int],
-            walked: tuple[tuple[int, ...], bool], processors: int) -> tuple[Form, Plan]:
-    """The kernel, and how it is launched, for flat inputs that begin so many bytes after a multiple of 16."""
+            walked: tuple[tuple[int, ...], bool], processors: int) -> Form:
+    """The kernel for flat inputs that begin so many bytes after a multiple of 16."""
     length = pack_length(program, reduction, extent, places)
-    grid = plan(extent, length, processors)
     lengths, fortran = walked
     even = bool(program.ndim) and length > 1 and not lengths[0 if fortran else -1] % length
-    return Form(grid.form, length, extent.outer * extent.length * extent.inner >= WIDE, even), grid
+    return Form(plan(extent, length, processors).form, length,
+                extent.outer * extent.length * extent.inner >= WIDE, even)
 
 
 class ReductionKernel(NamedTuple):
@@ -318,12 +321,16 @@ class ReductionKernel(NamedTuple):
     function: Any
     program: Program
     result: np.dtype
+    resident: int   # blocks that a multiprocessor runs at once
 
 
 def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> ReductionKernel | None:
     text = source(program, reduction, form, cupy)
-    return None if text is None else ReductionKernel(
-        functions(cupy, text, ("reduce",))[0], program, reduction.result)
+    if text is None:
+        return None
+    function = functions(cupy, text, ("reduce",))[0]
+    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, THREADS, 0)
+    return ReductionKernel(function, program, reduction.result, max(resident, 1))
 
 
 class Reductions:
@@ -345,9 +352,13 @@ class Reductions:
         key = program, reduction, extent, walked, number, *places
         found = self._plans.get(key)
         if found is None:
-            form, grid = form_of(program, reduction, extent, places, walked, self._count(number))
+            processors = self._count(number)
+            form = form_of(program, reduction, extent, places, walked, processors)
             kernel = self._kernels.find((program, reduction, form), _made)
-            if kernel is None or grid.shared > _TURNS or grid.blocks >= 1 << 31:
+            if kernel is None:
+                return None
+            grid = plan(extent, form.length, processors, kernel.resident)
+            if grid.shared > _TURNS or grid.blocks >= 1 << 31:
                 return None
             if len(self._plans) >= _MOST:
                 self._plans.clear()
