@@ -14,7 +14,7 @@ import pytest
 
 from lazyarray.devices import cuda_forms
 from lazyarray.devices.cuda_kernels import Kernels
-from lazyarray.fusion.program import Operand, Program, step_of
+from lazyarray.fusion.program import Operand, Program, Step
 
 F4, I4 = np.dtype("f4"), np.dtype("i4")
 TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "long long": np.dtype("i8"), "bool": np.dtype(bool),
@@ -88,7 +88,7 @@ class Compiler:
 def program_of(*modes, output=I4, ndim=0):
     """A program that CUDA's text is known of without CuPy."""
     inputs = tuple(Operand(F4, mode) for mode in modes)
-    steps = tuple((step_of("astype", None, (F4,), output), (i,)) for i in range(len(inputs)))
+    steps = tuple((Step("astype", None, (F4,), output), (i,)) for i in range(len(inputs)))
     return Program(inputs, steps, (len(inputs),), ndim)
 
 
@@ -109,31 +109,31 @@ def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):
     compiler = Compiler()
     compiler.fails = True
     compiler.free.set()
-    kernels = Kernels(compiler, 1)
+    kernels, program, other = Kernels(compiler, 1), program_of("flat"), program_of("flat", "flat")
     with caplog.at_level(logging.WARNING, "lazyarray"):
         for _ in range(3):
-            assert kernels.get(program_of("flat"), 10) is None
+            assert kernels.get(program, 10) is None
             kernels.wait()
     assert caplog.messages == ["a kernel of 1 steps was not made: line 1: no"]
     compiler.fails = False
-    assert kernels.get(program_of("flat", "flat"), 10) is None
+    assert kernels.get(other, 10) is None
     kernels.wait()
-    assert kernels.get(program_of("flat", "flat"), 10) is not None, "the thread lives on"
+    assert kernels.get(other, 10) is not None, "the thread lives on"
 
 
 def test_each_gpu_has_kernels_of_its_own():
     compiler = Compiler()
     compiler.free.set()
-    kernels = Kernels(compiler, 2)
-    assert kernels.get(program_of("flat"), 10) is None
+    kernels, program = Kernels(compiler, 2), program_of("flat")
+    assert kernels.get(program, 10) is None
     kernels.wait()
     compiler.device = 1
-    assert kernels.get(program_of("flat"), 10) is None
+    assert kernels.get(program, 10) is None
     kernels.wait()
     assert [kind for kind in compiler.sources if isinstance(kind, int)] == [0, 1]
-    mine = kernels.get(program_of("flat"), 10)
+    mine = kernels.get(program, 10)
     compiler.device = 0
-    assert kernels.get(program_of("flat"), 10) is not mine
+    assert kernels.get(program, 10) is not mine
 
 
 def made(compiler, program):
@@ -170,7 +170,7 @@ def test_addresses_decide_whether_packs_are_loaded():
 def test_numbers_reach_a_kernel_as_they_are(value):
     compiler = Compiler()
     inputs = (Operand(value.dtype, "value"), Operand(F4, "flat"), Operand(value.dtype, "value"))
-    step = step_of("astype", None, (value.dtype,), value.dtype)
+    step = Step("astype", None, (value.dtype,), value.dtype)
     _, kernel = made(compiler, Program(inputs, ((step, (0,)),), (3,), 0))
     kernel([value, Array((5,), start=32), value], (5,), False)
     assert compiler.launched[-1][1].items() >= {"x0": value, "p1": 32, "x2": value, "q0": 0, "n": 5}.items()

@@ -11,7 +11,7 @@ from walks import starts_at_boundaries, walks
 
 from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes, walk_size
 from lazyarray.devices.cuda_source import strides_in
-from lazyarray.fusion.program import Operand, Program, step_of
+from lazyarray.fusion.program import Operand, Program, Step
 
 F4 = np.dtype("f4")
 
@@ -19,7 +19,7 @@ F4 = np.dtype("f4")
 def sum_of(*operands, ndim=2):
     """A sum of operands, each (dtype, mode)."""
     inputs = tuple(Operand(np.dtype(dtype), mode) for dtype, mode in operands)
-    steps = tuple((step_of("add", None, (F4, F4), F4), (i, i)) for i in range(len(inputs)))
+    steps = tuple((Step("add", None, (F4, F4), F4), (i, i)) for i in range(len(inputs)))
     return Program(inputs, steps, (2 * len(inputs) - 1,), ndim)
 
 
@@ -117,3 +117,4 @@ def test_axes_that_all_walk_as_one_are_joined():
 
 def test_the_general_form_takes_a_program_without_axes():
     assert general(sum_of((F4, "strided"), ndim=0), False) == Form(("any",), 1, 1, 8, False)
+    assert general(sum_of((F4, "flat"), ndim=2), False) == Form(("flat",), 0, 1, 8, False)

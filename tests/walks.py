@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lazyarray.devices.cuda_forms import VECTOR
-from lazyarray.fusion.program import Operand, Program, step_of
+from lazyarray.fusion.program import Operand, Program, Step
 
 
 class Walk(NamedTuple):
@@ -69,8 +69,8 @@ def starts_at_boundaries(array: Any) -> bool:
 def program_of(xp: Any, dtype: np.dtype, count: int, ndim: int, mode: str = "strided") -> Program:
     """The greatest of `count` operands and a dense one, and whether it is the dense one."""
     inputs = tuple(Operand(dtype, mode) for _ in range(count)) + (Operand(dtype, "flat"),)
-    largest = step_of("maximum", getattr(xp, "maximum", None), (dtype, dtype), dtype)
-    differs = step_of("not_equal", getattr(xp, "not_equal", None), (dtype, dtype), np.dtype(bool))
+    largest = Step("maximum", getattr(xp, "maximum", None), (dtype, dtype), dtype)
+    differs = Step("not_equal", getattr(xp, "not_equal", None), (dtype, dtype), np.dtype(bool))
     steps = [(largest, (i - 1 if i == 1 else count + i - 1, i)) for i in range(1, count + 1)]
     last = len(inputs) + len(steps) - 1
     return Program(inputs, (*steps, (differs, (last, count))), (last, last + 1), ndim)
