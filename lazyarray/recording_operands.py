@@ -6,6 +6,7 @@ that isn't is its node, if it is the whole of that in any shape or order; other 
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,13 @@ from .fusion.program import Step, step_of
 from .loans import all_ended
 from .storage import Storage
 
-__all__ = ["Operands", "axes_of", "broadcast", "template_of", "whole"]
+#: In a forked child, which has lost the device if its parent had used it: nothing is recorded there.
+forked = False
+
+__all__ = ["Operands", "axes_of", "broadcast", "fits", "template_of", "whole"]
+
+#: Results from this size on are asked whether the device could hold them.
+_LARGE_RESULT = 1 << 30
 
 
 class Operands:
@@ -50,6 +57,8 @@ class Operands:
 
     def add(self, x: Any) -> bool:
         """Take one more operand; False if it is none for recorded work."""
+        if forked:
+            return False
         kind = type(x)
         if kind is wrap._array_type:
             return self._add_array(x)
@@ -193,9 +202,11 @@ class Operands:
         False if the result is smaller than `least` bytes, or must be left to the general way.
         """
         shape = self.shape()
-        if not shape or 0 in shape or math.prod(shape) * itemsize < least:
+        if not shape:
             return False
-        self.size = math.prod(shape)
+        self.size = size = math.prod(shape)
+        if size * itemsize < least or not size or not fits(self.device, size * itemsize):
+            return False
         items = self.items
         for position, outline in enumerate(self.outlines):
             if outline is None:
@@ -225,6 +236,11 @@ class Operands:
         node.place = self.place
         self.nodes.append(node)
         return node
+
+
+def fits(device: Any, nbytes: int) -> bool:
+    """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as NumPy does."""
+    return nbytes < _LARGE_RESULT or nbytes <= device.total_memory()
 
 
 class Form(NamedTuple):
@@ -259,7 +275,7 @@ def leaf_of(x: Any) -> Leaf | None:
 def whole(x: Any) -> Leaf | None:
     """The leaf of a lazy array that is dense, complete and ready, kept with it; None if it is not that."""
     storage, outline = x._self_storage, x._self_outline
-    if type(storage) is not Storage or outline is not None and outline is not storage._root_view:
+    if forked or type(storage) is not Storage or outline is not None and outline is not storage._root_view:
         return None
     leaf = leaf_of(x)
     if leaf is None:
@@ -370,3 +386,12 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
             elif m != 1:
                 return None
     return tuple(shape)
+
+
+def _after_fork() -> None:
+    global forked
+    forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -18,7 +18,7 @@ from .fusion.program import Step
 from .making_series import check_device, range_of, spacing_of
 from .options import current as current_options
 from .recording import recorded
-from .recording_operands import Form, Operands
+from .recording_operands import Form, Operands, fits
 from .recording_steps import cast, named, rule_of
 
 __all__ = ["SOURCES"]
@@ -76,7 +76,7 @@ def _worth(n: int, dtype: np.dtype) -> bool:
     least = current_options().defer_from
     device = devices.current()
     return (least is not None and n * dtype.itemsize >= least and n > 1 and dtype in HOLDABLE and device.count == 1
-            and device.usable() is None)
+            and device.usable() is None and fits(device, n * dtype.itemsize))
 
 
 def _places(chain: _Chain, dtype: np.dtype) -> None:

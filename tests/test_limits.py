@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy
 from lazyarray import compact
 from lazyarray.testing import assert_copies
 
@@ -81,9 +82,12 @@ def test_what_handed_out_a_compact_array_dies_at_once(wide):
 def test_out_of_memory_is_raised_and_not_tried_on_the_host():
     x = lazyarray.asarray(np.zeros(8))
     huge = np.broadcast_to(x, (1 << 24, 1 << 20, 8))      # 2**50 bytes; the host could not hold it either
-    with pytest.raises(lazyarray.device().faults) as caught:
-        huge + 1
-    assert not isinstance(caught.value, lazyarray.LazyArrayError)
+    # At the call, also where the work would be put off.
+    for call in (lambda: huge + 1, lambda: np.clip(huge, 0, 1), lambda: lazyarray.numpy.ones((1 << 24, 1 << 23)),
+                 lambda: lazyarray.numpy.arange(1 << 47)):
+        with pytest.raises(lazyarray.device().faults) as caught:
+            call()
+        assert not isinstance(caught.value, lazyarray.LazyArrayError)
     assert x.tolist() == [0] * 8
 
 
