@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 def changing(storage: Storage) -> None:
     """The bytes of a storage are about to change: what was recorded to read them is computed."""
     readers, storage.readers = storage.readers, None
-    for node in list(_last(readers, set())):
+    for node in list(lasting(readers, set())):
         node.compute()
 
 
-def _last(refs: Any, seen: set[int]) -> Iterator[Any]:
-    """The last nodes that depend on these: those that no other reads, and those that somebody holds."""
+def lasting(refs: Any, seen: set[int]) -> Iterator[Any]:
+    """The last nodes that depend on these, of those that wait: which no other reads, or which somebody holds."""
     for ref in refs or ():
         node = ref()
         if node is None or node.array is not None or id(node) in seen:
             continue
         seen.add(id(node))
         before = len(seen)
-        yield from _last(node.readers, seen)
+        yield from lasting(node.readers, seen)
         if len(seen) == before or node.storage is not None and node.storage() is not None:
             yield node

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from . import options, wrap
+from . import options, recording_operands, wrap
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
+from .fusion.waiting import note
 from .recording_operands import Operands, template_of, whole
 from .recording_steps import rule_of, rules
 from .storage import Storage
@@ -103,6 +104,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
             readers.append(ref)
             if len(readers) > MOST_READERS:
                 prune(readers)
+    if steps == 1:
+        note(ref)
     return _array(node, template)
 
 
@@ -114,7 +117,7 @@ def _ready(x: Any) -> Leaf | Node | None:
     leaf = x._self_leaf
     if leaf is None or leaf.array is not x._self_array or leaf.storage is not storage:
         return whole(x)
-    return None if not storage.quiet or storage.loans or storage.foreign else leaf
+    return None if not storage.quiet or storage.loans or storage.foreign or recording_operands.forked else leaf
 
 
 def _array(node: Node, template: np.ndarray) -> Any:

@@ -10,19 +10,19 @@ Nothing but time may tell recorded work from work done at once:
   that read it (``storage.readers``): whoever is about to change its bytes has them computed first.
 - A node that is asked for takes all that it needs along in one kernel, and intermediates that somebody holds come
   from the same kernel.
-- What is recorded is bounded: in steps of one kernel, and in bytes of inputs that are kept for it.
+- What is recorded is bounded: in steps of one kernel, in bytes of inputs that are kept for it, and in seconds.
 
 One lock for all graphs. Computing never waits for a storage's lock, so a thread that holds one may compute.
 """
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..sharing import partners
+from . import waiting
 from .program import Operand, Program, Step, reformed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MOST_BYTES = 2 << 30
 #: Readers from which on those that are done are looked for.
 MOST_READERS = 16
 
-_lock = threading.RLock()
+_lock = waiting.lock
 #: Nodes with large inputs, the oldest first.
 _large: deque[weakref.ref[Node]] = deque()
 
@@ -95,12 +95,16 @@ class Node:
 
 
 def note_readers(node: Node) -> None:
-    """Let the operands of a new node know it."""
+    """Let the operands of a new node know it, and let it not wait for ever."""
     ref = weakref.ref(node)
+    first = True
     for operand in node.operands:
         kind = type(operand)
-        read = operand.storage if kind is Leaf else operand if kind is Node else None
-        if read is None:
+        if kind is Leaf:
+            read: Any = operand.storage
+        elif kind is Node:
+            read, first = operand, False
+        else:
             continue
         readers = read.readers
         if readers is None:
@@ -109,6 +113,8 @@ def note_readers(node: Node) -> None:
             readers.append(ref)
             if len(readers) > MOST_READERS:
                 prune(readers)
+    if first:
+        waiting.note(ref)
 
 
 def prune(readers: list[weakref.ref[Node]]) -> None:
@@ -179,6 +185,8 @@ def _run(node: Node, order: Order, device: Device) -> None:
         home = None if n.storage is None else n.storage()
         if home is not None and home.pending is n:
             home.computed(array, stream, n.readers)
+        if n.readers is not None and any((r := ref()) is not None and r.array is None for ref in n.readers):
+            waiting.note(weakref.ref(n))
         n.operands = n.large = ()
 
 
