@@ -109,8 +109,9 @@ class Kernel:
         self._strided = [i for i, operand in enumerate(inputs) if operand.mode == "strided"]
         self._complex = [i for i, operand in enumerate(inputs) if operand.mode == "value" and operand.dtype.kind == "c"]
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
-        self._plans: dict[Any, tuple[Launcher, list[Any], int, int]] = {}
+        self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
+        self._told = form.told
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
 
@@ -119,25 +120,28 @@ class Kernel:
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
         size = outputs[0].size
         values = [argument.data.ptr if is_array else argument for argument, is_array in zip(arguments, self._arrays)]
-        last: list[Any]
+        launcher, threads = self._first, self._threads
+        last = None
         if self._strided:
             launcher, last, blocks, threads = self._planned(arguments, values, shape, fortran, size)
         else:
-            launcher, last, threads = self._first, [], self._threads
             blocks = -(-size // self._elements)
-            if self._form.told:
+            if self._told:
                 places = 0
                 for i in self._flat:
                     places |= values[i]
-                last = [not places % VECTOR]
-                if not last[0] and (single := self._single or self._unaligned()) is not None:
-                    launcher, last, blocks = single, [], -(-size // self._single_elements)
+                last = not places % VECTOR
+                if not last and (single := self._single or self._unaligned()) is not None:
+                    launcher, last, blocks = single, None, -(-size // self._single_elements)
         if self._complex:
             values = [part for i, value in enumerate(values)
                       for part in ((value.real, value.imag) if i in self._complex else (value,))]
         for output in outputs:
             values.append(output.data.ptr)
-        launcher(blocks, threads, [*values, size, *last])
+        values.append(size)
+        if last is not None:
+            values.append(last)
+        launcher(blocks, threads, values)
         return outputs
 
     def _unaligned(self) -> Launcher | None:
@@ -160,8 +164,8 @@ class Kernel:
         return Launcher(self._kernels.cupy, function, formats)
 
     def _planned(self, arguments: list[Any], values: list[Any], shape: tuple[int, ...], fortran: bool,
-                 size: int) -> tuple[Launcher, list[Any], int, int]:
-        """What launches for these strides and addresses, its last parameters, its blocks, and their threads."""
+                 size: int) -> tuple[Launcher, Any, int, int]:
+        """What launches for these strides and addresses, its last parameter if any, its blocks, and their threads."""
         places = (*self._flat, *self._strided)
         aligned = [not values[i] % VECTOR for i in places]
         strided = [arguments[i] for i in self._strided]
@@ -179,11 +183,11 @@ class Kernel:
                 function = self._kernels.find((self._program, form), _function)
                 if function is None:    # being compiled
                     walk = walk_bytes(lengths, strides, form.wide)
-                    return self._first, [walk], -(-size // self._elements), self._threads
+                    return self._first, walk, -(-size // self._elements), self._threads
                 launcher = self._launcher(form, function)
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            found = self._plans[key] = launcher, [walk] if walk else [True] * form.told, blocks, form.threads
+            found = self._plans[key] = launcher, walk or (True if form.told else None), blocks, form.threads
         return found
 
 
