@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import options, wrap
+from .recording_reductions import LARGE
 from .storage import Storage
 from .wrap import new_array, new_scalar
 
@@ -58,6 +59,8 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
     array, storage = x._self_array, x._self_storage
     if array is None or not storage.quiet or array.nbytes >= options.least_deferred or not array.nbytes:
         return None
+    if array.nbytes >= LARGE and (axis is not None or func is np.var or func is np.std):
+        return None     # there may be a kernel of ours
     if axis is not None and (type(axis) is not int or not array._c_contiguous):
         return None
     function = PLAIN[func].get(array.dtype)

@@ -17,7 +17,7 @@ from .options import current as current_options
 from .recording_operands import leaf_of, seen_in
 from .storage import Storage
 
-__all__ = ["TAKEN", "of_ufunc", "taken"]
+__all__ = ["LARGE", "TAKEN", "of_ufunc", "taken"]
 
 _none = np._NoValue
 _float64, _float32, _intp, _bool = (np.dtype(t) for t in (np.float64, np.float32, np.intp, np.bool_))
@@ -45,8 +45,11 @@ _METHOD = frozenset(_SUM)
 #: Keywords that say nothing, with these values.
 _SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
 
-#: Reductions of arrays that are computed already: those for which the device library takes several passes.
-_BETTER = frozenset({"var", "std", "norm"})
+#: From so many bytes on, arrays that are computed already are reduced here where the device library is slow (`_is_slow`).
+LARGE = 1 << 18
+_SEVERAL_PASSES = frozenset({"var", "std", "norm"})
+_TRUTHS = frozenset({"any", "all"})
+_SUMS = frozenset({"sum", "prod", "mean"})
 _POSITIONS = frozenset({"argmin", "argmax"})
 
 
@@ -85,8 +88,8 @@ def _may_be(x: Any) -> bool:
         return False
     if x._self_storage.pending is not None:
         return True
-    array = x._self_outline if x._self_array is None else x._self_array
-    return array.nbytes >= (current_options().defer_from or 0)
+    least, array = current_options().defer_from, x._self_outline if x._self_array is None else x._self_array
+    return least is not None and array.nbytes >= min(least, LARGE)
 
 
 class _Request(NamedTuple):
@@ -104,7 +107,7 @@ _requests: dict[Any, _Request | None] = {}
 
 
 def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
-    found = _source(name, x)
+    found = _source(x)
     if found is None:
         return None
     source, dtype, outline = found
@@ -121,6 +124,8 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
         request = _requested(name, dtype, shape, order, given)
     device = x._self_storage.device
     if request is None or device.usable() is not None:
+        return None
+    if isinstance(source, Leaf) and not _is_slow(name, dtype, request.extent, outline.nbytes):
         return None
     result = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
     if result is None:
@@ -162,11 +167,25 @@ def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[
     return _Request(reduction, extent, freedom, lengths, turned)
 
 
-def _source(name: str, x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
+def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
+    """Whether the device library is slow at a reduction of an array that is computed already (measured on an H200).
+
+    It takes several passes for a variance, one thread or block for a result where results are few, and for positions
+    along short rows, and has quick kernels for sums and extremes of numbers of four bytes and more.
+    """
+    if name in _SEVERAL_PASSES or extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6):
+        return True
+    if nbytes < LARGE << 6:
+        return False
+    if extent.outer > 1:
+        return name in _POSITIONS or extent.outer < 256
+    return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu"
+
+
+def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
     """What gives the elements of `x`, their dtype, and what has the shape and the strides of `x`."""
-    least = current_options().defer_from
     storage = x._self_storage
-    if least is None or type(storage) is not Storage:
+    if current_options().defer_from is None or type(storage) is not Storage:
         return None
     node = storage.pending
     if node is not None:
@@ -175,10 +194,8 @@ def _source(name: str, x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
         if found is None or found[0].step.output.char not in _KNOWN:
             return None
         return found[0], found[0].step.output, found[1]
-    if name not in _BETTER:
-        return None
     leaf = leaf_of(x)
-    if leaf is None or leaf.array.nbytes < least or leaf.array.dtype.char not in _KNOWN:
+    if leaf is None or leaf.array.dtype.char not in _KNOWN:
         return None
     array = leaf.array
     order = _order_of(array)

@@ -184,6 +184,12 @@ class TestWhatIsTaken:
                 assert found == ["var"]
                 assert np.allclose(result, np.var(view(plain), axis=axis), rtol=1e-5)
 
+    def test_where_the_device_library_is_quick_it_reduces_what_is_computed(self):
+        x = lazyarray.asarray(numbers("f", (1024, 3)))
+        for call, name in ((lambda: x.sum(axis=0), ["sum"]), (lambda: x.argmin(0), ["argmin"]), (lambda: x.sum(), []),
+                           (lambda: x.max(axis=1), []), (lambda: np.linalg.norm(x, axis=1), ["norm"])):
+            assert fused(call)[1] == name
+
     def test_what_others_may_write_is_read_the_general_way(self):
         x = lazyarray.asarray(numbers("d", (6,)))
         alias = np.asarray(x)
