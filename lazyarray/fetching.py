@@ -70,10 +70,10 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> np.ndarr
     return alias
 
 
-def settle(storage: Storage, view: np.ndarray, why: str) -> None:
-    """Make the mirror current where `view` is."""
+def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> None:
+    """Make the mirror current where `view` is. `lend`: an alias of it will be lent."""
     if storage.incoming is not None:
-        storage.land()
+        storage.incoming.land(storage)
     mirror = storage.mirror
     if mirror is None:
         mirror = storage.mirror = Mirror.reserve(max(storage.block.nbytes, 1), current_options().write_tracking)
@@ -96,7 +96,7 @@ def settle(storage: Storage, view: np.ndarray, why: str) -> None:
         storage._check_usable()
         with storage.place():
             storage.join()
-            transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why)
+            transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
 
 
 def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:

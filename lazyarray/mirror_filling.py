@@ -1,11 +1,13 @@
-"""The context in which we write into a mirror ourselves."""
+"""Ways in which we write into a mirror ourselves."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .ranges import EMPTY, Ranges
+from .tracking import Pages
 
 if TYPE_CHECKING:
     from .mirror import Mirror
@@ -22,9 +24,12 @@ class Filling:
 
     def __enter__(self) -> np.ndarray:
         mirror = self._mirror
+        memory = mirror.bytes
         if mirror._tracker is not None:
             self._tell("before_fill")
-        return mirror.bytes
+        elif mirror._mapping is not None:
+            mirror._mapping.clean()     # else what its last user had armed would slow each page's first write
+        return memory
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         mirror = self._mirror
@@ -45,3 +50,35 @@ class Filling:
             mirror._give_up()
             found = others
         mirror._found = (mirror._found | found) - ranges
+
+
+#: Less is armed in no time.
+DIRECT_FROM = 16 << 20
+
+
+def can_fill_directly(mirror: Mirror, ranges: Ranges) -> bool:
+    """Whether `fill_directly` does what `Filling` does, and sooner."""
+    if len(ranges) != 1 or ranges.nbytes < DIRECT_FROM or mirror.lent or mirror._exact:
+        return False
+    memory = mirror.bytes
+    return (memory.nbytes > 0 and mirror._mapping is not None and mirror._mapping.region is not None
+            and (mirror._tracker is None or type(mirror._tracker) is Pages))
+
+
+def fill_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]) -> None:
+    """Let a device whose writes the kernel does not mark fill one range, which is armed meanwhile for who is lent it.
+
+    To arm a GiB of small pages takes the kernel a quarter of the time of the copy. `begin` gets the memory to fill, and
+    returns what waits for it.
+    """
+    start, stop = ranges.bounds
+    wait = begin(mirror.bytes[start:stop])
+    try:
+        tracker = mirror._working_tracker()
+        if type(tracker) is Pages:
+            tracker.arm(ranges)
+    except OSError:
+        mirror._give_up()
+    finally:
+        wait()
+    mirror.valid = mirror.valid | ranges

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -35,10 +36,10 @@ class Mapping:
     """An anonymous private mapping: `size` bytes at `address`, both multiples of a page.
 
     `undo`, if set, takes back what its user arranged with the kernel; called before another
-    uses it.
+    writes there.
     """
 
-    __slots__ = ("memory", "size", "address", "undo", "region", "idle_since")
+    __slots__ = ("memory", "size", "address", "undo", "region", "idle_since", "pid")
 
     def __init__(self, size: int) -> None:
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -46,6 +47,7 @@ class Mapping:
         self.undo: Callable[[], None] | None = None
         self.region: Any = None         # what the device may lock of it
         self.idle_since = 0.0
+        self.pid = os.getpid()          # in a forked child what the kernel was told is the parent's
         if size >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
             try:
                 self.memory.madvise(mmap.MADV_HUGEPAGE)

@@ -79,7 +79,8 @@ class Pool:
                 found = min(fitting, key=lambda m: m.size)
                 fitting.remove(found)
                 self._kept.remove(found)
-                if found.clean():
+                # What its user armed costs time to undo, and nothing if the device fills it: `Filling` knows.
+                if found.pid == os.getpid() or found.clean():
                     return found
                 self._drop([found])
             return None

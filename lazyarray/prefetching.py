@@ -15,7 +15,7 @@ import numpy as np
 from . import compact, fetching, loans, transfer, views
 from .mirror import Mirror
 from .options import current as current_options
-from .ranges import EMPTY, Ranges
+from .ranges import Ranges
 from .trace import begin, end
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Incoming:
     Attributes
     ----------
     ranges : Ranges
-        What of the mirror it will make valid.
+        What of the mirror it will make valid; less, once the device writes there.
     """
 
     __slots__ = ("ranges", "keeper", "_device", "_waits", "_scatter")
@@ -55,11 +55,18 @@ class Incoming:
             wait()
         return True
 
-    def spread(self) -> None:
-        """Put what was gathered where it belongs."""
-        if self._scatter is not None:
-            target, packed = self._scatter
-            target[...] = packed
+    def land(self, storage: Storage) -> None:
+        """Wait; then what came is valid. The caller holds the storage's lock."""
+        storage.incoming = None
+        self.keeper.detach()
+        token = begin("synchronise", reason="a copy that was begun before")
+        if self.wait() and self.ranges:
+            with storage.mirror.filling(self.ranges):
+                if self._scatter is not None:
+                    target, packed = self._scatter
+                    target[...] = packed
+        if token is not None:
+            end(token)
 
 
 def start(storage: Storage, view: np.ndarray, why: str) -> None:
@@ -79,7 +86,7 @@ def start(storage: Storage, view: np.ndarray, why: str) -> None:
     if storage.incoming is not None:
         if storage.incoming.ranges.covers(fetching.missing(mirror, view, storage._offset(view))):
             return
-        land(storage)
+        storage.incoming.land(storage)
     if not mirror.full:
         storage._collect()
     missing = fetching.missing(mirror, view, storage._offset(view))
@@ -127,22 +134,3 @@ def _begin(storage: Storage, view: np.ndarray, missing: Ranges, in_pieces: bool)
     wait = device.download_begin(device.contiguous(storage.device_view(view)), packed)
     target = np.ndarray(view.shape, view.dtype, memory, storage._offset(view), view.strides)
     return Incoming(device, missing, [wait], (target, packed))
-
-
-def land(storage: Storage) -> None:
-    """Wait for what is under way; then it is valid. The caller holds the storage's lock."""
-    incoming, storage.incoming = storage.incoming, None
-    token = begin("synchronise", reason="a copy that was begun before")
-    incoming.keeper.detach()
-    arrived = incoming.wait()
-    if arrived and incoming.ranges:
-        with storage.mirror.filling(incoming.ranges):
-            incoming.spread()
-    if token is not None:
-        end(token)
-
-
-def overtaken(storage: Storage, changed: Ranges | None = None) -> None:
-    """The device wrote these bytes, or may write any from now on: what is under way of them is older."""
-    incoming = storage.incoming
-    incoming.ranges = EMPTY if changed is None else incoming.ranges - changed

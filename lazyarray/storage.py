@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, prefetching, readers, sending, sharing, transfer, views
+from . import compact, fetching, loans, readers, sending, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -215,7 +215,7 @@ class Storage:
         with self._lock or self.lock:
             if compact.is_sparse(self, view):
                 return fetching.compacted(self, view, why).view()
-            fetching.settle(self, view, why)
+            fetching.settle(self, view, why, lend=True)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
@@ -242,12 +242,9 @@ class Storage:
     def prefetch(self, view: np.ndarray) -> None:
         """Begin to copy `view` to the host; who asks for it waits."""
         if view.size:
+            from . import prefetching  # few programs do
             with self.lock:
                 prefetching.start(self, view, "prefetch")
-
-    def land(self) -> None:
-        """Wait for what was prefetched. The caller holds the lock."""
-        prefetching.land(self)
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
@@ -376,7 +373,7 @@ class Storage:
                     self.ahead = self.ahead - exact
                 mirror.invalidate(changed - self.ahead)
                 if self.incoming is not None:
-                    prefetching.overtaken(self, changed)
+                    self.incoming.ranges -= changed
                 self._refresh(changed)
             if self.compacts:
                 self.compacts.refresh(self, view)

@@ -325,6 +325,12 @@ class Pages:
             self._protect(pages - self._armed, True)
             self._armed = self._armed | pages
 
+    def arm(self, ranges: Ranges) -> None:
+        """Watch `ranges` from now on, whatever was written there before, or marked."""
+        pages = ranges.rounded(PAGE)
+        self._protect(pages, True)
+        self._armed = self._armed | pages
+
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
         return self._scan(_coarse(ranges.rounded(PAGE)) & self._armed) & ranges
 

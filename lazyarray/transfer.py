@@ -15,6 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from . import views
+from .mirror_filling import can_fill_directly, fill_directly
 from .mirror_memory import HUGE_FROM, mapped
 from .ranges import Ranges, runs_of
 from .trace import begin, end
@@ -96,16 +97,28 @@ MOST_PIECES = 16
 
 
 def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
-             why: str) -> None:
+             why: str, lend: bool = False) -> None:
     """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
 
-    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it.
+    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it. `lend`: an alias follows.
     """
     in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
     if not in_pieces:
         ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
+    if lend and in_pieces and device.writes_unseen and can_fill_directly(mirror, ranges):
+        start, stop = ranges.bounds
+        source = device.view(block, (stop - start,), _u8, (1,), start)
+        fill_directly(mirror, ranges, lambda target: device.download_begin(source, target))
+    else:
+        _fill(device, block, mirror, ranges, view, offset, in_pieces)
+    if token is not None:
+        end(token)
+
+
+def _fill(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
+          in_pieces: bool) -> None:
     with mirror.filling(ranges) as target:
         if in_pieces:
             for start, stop in ranges:
@@ -115,8 +128,6 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
             source = device.view(block, view.shape, view.dtype, view.strides, offset)
             device.download(device.contiguous(source), packed)
             np.ndarray(view.shape, view.dtype, target, offset, view.strides)[...] = packed
-    if token is not None:
-        end(token)
 
 
 def host_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -271,6 +271,7 @@ class TestRegions:
     ((50, 100, 900), (MB, 4 * KB, 1), 100),                 # planes
     ((2, 3, 40, 2000), (60 * MB, 10 * MB, 3000, 1), 5),
     ((2000, 50000), (50001, 1), 0),                         # nearly all of it
+    ((PIECE + 9999,), (1,), 77),                            # one run
 ])
 def test_rows_go_straight_into_locked_memory(cuda, shape, strides, offset):
     nbytes = 4 * PIECE + 12345

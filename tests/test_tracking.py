@@ -18,6 +18,7 @@ import pytest
 from lazyarray import mirror_memory, mirror_pool, tracking
 from lazyarray.errors import LazyArrayError
 from lazyarray.mirror import PAGES_FROM, Mirror
+from lazyarray.mirror_filling import DIRECT_FROM, can_fill_directly, fill_directly
 from lazyarray.ranges import Ranges
 
 PAGE = mmap.PAGESIZE
@@ -219,6 +220,48 @@ def test_what_lies_between_lent_ranges_is_not_named():
         memory[8 * PAGE:9 * PAGE] = 3
     rows[2] = 5
     assert list(mirror.collect()) == [(32 * PAGE + 100, 32 * PAGE + 110)]
+
+
+@needs_pages
+def test_what_the_device_fills_is_armed_meanwhile():
+    nbytes = DIRECT_FROM + 3 * PAGE
+    whole = Ranges.span(0, nbytes)
+    mapping = None
+    for value in (1, 2, 3):         # the second time in memory that is armed, and was written
+        mirror = Mirror.reserve(nbytes)
+        assert can_fill_directly(mirror, whole)
+        assert mapping is None or mirror._mapping is mapping
+        mapping = mirror._mapping
+        done = []
+
+        def begin(target, value=value, done=done):
+            target[:] = value       # before it is armed, as memory that the kernel does not watch
+            return lambda: done.append(True)
+
+        fill_directly(mirror, whole, begin)
+        assert mirror.full and done == [True]
+        alias = lend_all(mirror)
+        assert not mirror.collect() and alias[5] == value
+        alias[PAGE] = 9
+        assert not can_fill_directly(mirror, whole), "somebody may write beside it"
+        assert list(mirror.collect()) == [(PAGE, 2 * PAGE)]
+        if value == 2:
+            alias[::PAGE] = 4       # and not collected
+        del alias, mirror, begin
+
+
+@needs_pages
+def test_what_we_fill_ourselves_is_not_armed():
+    nbytes = DIRECT_FROM
+    mirror = filled(nbytes)
+    alias = lend_all(mirror)
+    mapping = mirror._mapping
+    del alias, mirror
+    mirror = Mirror.reserve(nbytes)
+    before = faults()
+    with mirror.filling(Ranges.span(0, nbytes)) as memory:
+        memory[:] = 1
+    assert mirror._mapping is mapping and faults() - before < nbytes // PAGE // 4
 
 
 @needs_pages

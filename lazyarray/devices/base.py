@@ -66,7 +66,11 @@ class Device(ABC):
         `TransferError`.  Running NumPy on the host instead would hide them.
     count : int
         How many devices there are.
+    writes_unseen : bool
+        Copies to page-locked memory leave no marks in the kernel's tables of written pages.
     """
+
+    writes_unseen = False
 
     name: str
     xp: Any

@@ -67,6 +67,7 @@ class CudaDevice(Device):
     """The GPUs of this process, through CuPy."""
 
     name = "cuda"
+    writes_unseen = True
 
     def __init__(self, cupy: Any, count: int) -> None:
         self.xp = cupy

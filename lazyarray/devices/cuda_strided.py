@@ -20,7 +20,7 @@ _TO_HOST = 2        # cudaMemcpyDeviceToHost
 def download_rows(copies: Copies, source: int, target: int, first: int, run: int, levels: list[tuple[int, int]],
                   stream: Any) -> bool:
     """`Device.download_rows`, between addresses; False if the rows are narrow, or the host memory can't be locked."""
-    (pitch, count), *outer = levels
+    (pitch, count), *outer = levels or [(run, 1)]       # all of a run of which parts were there
     if run < WIDTH or pitch < run or run * count < _BYTES_A_CALL:
         return False
     begins = [first + sum(offsets)
