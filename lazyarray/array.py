@@ -308,7 +308,7 @@ class LazyNdarray(_Proxy):
     __rdivmod__ = operators.reflected(np.divmod, "__divmod__")
     __pow__ = operators.power
     __rpow__ = operators.reflected_power
-    __ipow__ = operators.in_place(np.power, "__rpow__")
+    __ipow__ = operators.in_place_power
     __matmul__ = operators.binary(np.matmul, "__rmatmul__")
     __rmatmul__ = operators.reflected(np.matmul, "__matmul__")
     __imatmul__ = operators.in_place_matmul

@@ -145,11 +145,23 @@ def power(self: Any, other: Any, mod: Any = None, /) -> Any:
     """``x ** y``; NumPy has no third argument, and another ufunc for some numbers."""
     if mod is not None:
         return NotImplemented
-    if type(other) in (int, float) and type(self) is wrap._array_type:
-        for number, kind, kinds, other_way in _POWERS:
-            if type(other) is kind and other == number and self.dtype.kind in kinds:
-                return other_way(self)
-    return _power(self, other)
+    ufunc = _instead(self, other)
+    return _power(self, other) if ufunc is None else _apply(self, ufunc, (self,))
+
+
+def in_place_power(self: Any, other: Any, /) -> Any:
+    """``x **= y``."""
+    ufunc = _instead(self, other)
+    return _in_place_power(self, other) if ufunc is None else _apply(self, ufunc, (self,), {"out": (self,)})
+
+
+def _instead(x: Any, power: Any) -> np.ufunc | None:
+    """What NumPy's operator does instead of raising to a power, if it does."""
+    if type(power) in (int, float) and type(x) is wrap._array_type:
+        for number, kind, kinds, ufunc in _POWERS:
+            if type(power) is kind and power == number and x.dtype.kind in kinds:
+                return ufunc
+    return None
 
 
 def reflected_power(self: Any, other: Any, mod: Any = None, /) -> Any:
@@ -158,8 +170,9 @@ def reflected_power(self: Any, other: Any, mod: Any = None, /) -> Any:
 
 
 _power = binary(np.power, "__rpow__")
+_in_place_power = in_place(np.power, "__rpow__")
 #: (power, its type, kinds of numbers that are raised to it, what NumPy's operator does instead).
-_POWERS = ((2, int, "biufc", unary(np.square)), (-1, int, "fc", unary(np.reciprocal)), (0.5, float, "fc", unary(np.sqrt)))
+_POWERS = ((2, int, "biufc", np.square), (-1, int, "fc", np.reciprocal), (0.5, float, "fc", np.sqrt))
 _reflected_power = reflected(np.power, "__pow__")
 
 

@@ -42,10 +42,12 @@ def same(lazy, plain):
     return True
 
 
-def computed(*arrays):
-    for array in arrays:
-        np.asarray(array)
-    return arrays
+def close(lazy, plain):
+    """As `same`, where functions of the device round in their own way."""
+    assert (lazy.dtype, lazy.shape, lazy.strides) == (plain.dtype, plain.shape, plain.strides)
+    exact = plain.dtype.kind not in "fc"
+    np.testing.assert_allclose(np.asarray(lazy), plain, rtol=0 if exact else 4 * np.finfo(plain.dtype).eps)
+    return True
 
 
 def lazies(*arrays):

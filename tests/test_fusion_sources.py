@@ -32,6 +32,8 @@ class TestValues:
                                           {"retstep": True}], ids=str)
     @pytest.mark.parametrize("arguments", SPACINGS, ids=str)
     def test_linspace(self, arguments, keywords):
+        if np.inf in arguments and keywords.get("dtype") == "i4":
+            return      # what infinity is as a whole number, C leaves open
         self.compare(np.linspace, lnp.linspace, *arguments, **keywords)
 
     @pytest.mark.parametrize("dtype", [*DTYPES, "c16", "?"])
