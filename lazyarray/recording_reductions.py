@@ -35,7 +35,7 @@ TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = 
     np.all: ("all", _AXIS[:3], ("where",)), np.any: ("any", _AXIS[:3], ("where",)),
     np.mean: ("mean", _SUM[:4], ("where",)), np.var: ("var", _SPREAD, ("where",)), np.std: ("std", _SPREAD, ("where",)),
     np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
-    np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
+    np.count_nonzero: ("count", ("axis",), ("keepdims",)), np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
 }
 _UFUNCS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
@@ -45,9 +45,9 @@ _METHOD = frozenset(_SUM)
 #: Keywords that say nothing, with these values.
 _SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
 
-#: From so many bytes on, arrays that are computed already are reduced here where the device library is slow (`_is_slow`).
+#: From so many bytes on, arrays that are computed already are reduced here if the device library is slow (`_is_slow`).
 LARGE = 1 << 18
-_SEVERAL_PASSES = frozenset({"var", "std", "norm"})
+_SEVERAL_PASSES = frozenset({"var", "std", "norm", "count"})
 _TRUTHS = frozenset({"any", "all"})
 _SUMS = frozenset({"sum", "prod", "mean"})
 _POSITIONS = frozenset({"argmin", "argmax"})
@@ -305,6 +305,7 @@ _DTYPES: dict[str, Callable[..., Any]] = {
     "sum": _of_sum, "prod": _of_product, "mean": _of_mean, "var": _of_spread, "std": _of_spread, "norm": _of_norm,
     "min": _of_extreme, "max": _of_extreme,
     "any": lambda dtype, wanted: (dtype, _bool), "all": lambda dtype, wanted: (dtype, _bool),
+    "count": lambda dtype, wanted: (dtype, _intp),
     "argmin": lambda dtype, wanted: None if dtype.kind == "c" else (dtype, _intp),
     "argmax": lambda dtype, wanted: None if dtype.kind == "c" else (dtype, _intp),
 }

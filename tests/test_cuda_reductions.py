@@ -132,7 +132,7 @@ class TestOnTheGpu:
         x = lazyarray.asarray(cupy.asarray(host))
         wide = host.astype(np.longdouble)
         for name in NAMES:
-            if name in ("norm", "prod") or name.startswith("arg") and type(axis) is tuple:
+            if name in ("norm", "prod", "count") or name.startswith("arg") and type(axis) is tuple:
                 continue
             function = getattr(np, name)
             found, expected = self.fused(lambda f=function: f(np.positive(x), axis=axis)), function(host, axis=axis)
@@ -163,7 +163,7 @@ class TestOnTheGpu:
         for values in ([np.nan, 1], [1, np.nan, 0], [np.inf, 1, -np.inf], [-np.inf, 2], [np.inf, np.inf], [3, 1, 3, 1]):
             x = lazyarray.asarray(cupy.asarray(np.array(values, dtype)))
             for name in NAMES:
-                if name != "norm":
+                if name not in ("norm", "count"):
                     function = getattr(np, name)
                     with np.errstate(all="ignore"):
                         expected = function(np.array(values, dtype))

@@ -59,7 +59,7 @@ def pending(x):
 
 
 def function(name):
-    return np.linalg.norm if name == "norm" else getattr(np, name)
+    return {"norm": np.linalg.norm, "count": np.count_nonzero}.get(name) or getattr(np, name)
 
 
 def numbers(dtype, shape, seed=0):
@@ -85,7 +85,7 @@ def chain(x):
 
 
 class TestWhatIsTaken:
-    @pytest.mark.parametrize("name", [*NAMES, "norm"])
+    @pytest.mark.parametrize("name", [*NAMES, "norm", "count"])
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_every_reduction_of_every_dtype(self, name, dtype):
         plain = numbers(dtype, (3, 4))
@@ -114,7 +114,8 @@ class TestWhatIsTaken:
         lambda y: np.maximum.reduce(y, axis=1), lambda y: np.multiply.reduce(y), lambda y: y.std(ddof=1),
         lambda y: np.var(y, axis=0, ddof=2), lambda y: np.linalg.norm(y), lambda y: np.linalg.norm(y, axis=1),
         lambda y: np.linalg.norm(y, 2, 0), lambda y: np.linalg.norm(y, "fro"), lambda y: y.argmin(1),
-        lambda y: np.argmax(y), lambda y: np.amax(y, 0), lambda y: np.logical_or.reduce(y, axis=1),
+        lambda y: np.argmax(y), lambda y: np.count_nonzero(y > 2, axis=0, keepdims=True),
+        lambda y: np.amax(y, 0), lambda y: np.logical_or.reduce(y, axis=1),
         lambda y: y.T.sum(0), lambda y: y.reshape(-1).max(), lambda y: y.T.reshape(4, 5, 1).min(1),
     ])
     def test_every_way_to_ask(self, call):

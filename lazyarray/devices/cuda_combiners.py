@@ -153,11 +153,20 @@ def _position(reduction: Reduction) -> str:
                  "  return (lz_R)a.i;")
 
 
+def _test(dtype: np.dtype) -> str:
+    """Whether the element ``v`` is other than zero."""
+    return "v.real() != 0 || v.imag() != 0" if dtype.kind == "c" else (
+        "(float)v != 0" if dtype.char == "e" else "v != 0")
+
+
+def _count(reduction: Reduction) -> str:
+    return _text("unsigned long long s;", "a.s = 0;", f"a.s += ({_test(reduction.source)}) ? 1u : 0u;", "a.s += b.s;",
+                 "  return (lz_R)a.s;")
+
+
 def _truth(reduction: Reduction) -> str:
-    test = "v.real() != 0 || v.imag() != 0" if reduction.source.kind == "c" else (
-        "(float)v != 0" if reduction.source.char == "e" else "v != 0")
     sign, neutral = ("&", 1) if reduction.name == "all" else ("|", 0)
-    return _text("unsigned int s;", f"a.s = {neutral};", f"a.s {sign}= ({test}) ? 1u : 0u;", f"a.s {sign}= b.s;",
+    return _text("unsigned int s;", f"a.s = {neutral};", f"a.s {sign}= ({_test(reduction.source)}) ? 1u : 0u;", f"a.s {sign}= b.s;",
                  "  return (lz_R)(a.s != 0);")
 
 
@@ -197,5 +206,5 @@ def _text(fields: str, none: str, take: str, merge: str, give: str, settle: str 
 #: Name of a reduction -> what makes its text.
 _FAMILIES = {
     "sum": _sum, "mean": _sum, "norm": _sum, "prod": _prod, "min": _extreme, "max": _extreme, "any": _truth,
-    "all": _truth, "var": _variance, "std": _variance, "argmin": _position, "argmax": _position,
+    "all": _truth, "count": _count, "var": _variance, "std": _variance, "argmin": _position, "argmax": _position,
 }

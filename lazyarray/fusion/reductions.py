@@ -93,7 +93,7 @@ ALONE: dict[str, Callable[..., Any]] = {
     **{name: _in_work(name) for name in ("sum", "prod", "mean")},
     **{name: _plain(name) for name in ("min", "max", "any", "all", "argmin", "argmax")},
     **{name: _spread(name) for name in ("var", "std")},
-    "norm": _norm,
+    "norm": _norm, "count": lambda xp, array, work, freedom: xp.sum(array != 0, axis=1, dtype=np.dtype(np.intp)),
 }
 
 
