@@ -166,8 +166,8 @@ def _count(reduction: Reduction) -> str:
 
 def _truth(reduction: Reduction) -> str:
     sign, neutral = ("&", 1) if reduction.name == "all" else ("|", 0)
-    return _text("unsigned int s;", f"a.s = {neutral};", f"a.s {sign}= ({_test(reduction.source)}) ? 1u : 0u;", f"a.s {sign}= b.s;",
-                 "  return (lz_R)(a.s != 0);")
+    return _text("unsigned int s;", f"a.s = {neutral};", f"a.s {sign}= ({_test(reduction.source)}) ? 1u : 0u;",
+                 f"a.s {sign}= b.s;", "  return (lz_R)(a.s != 0);")
 
 
 def _variance(reduction: Reduction) -> str:
