@@ -5,7 +5,7 @@ The caller holds the storage's lock.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,27 +29,29 @@ _empty = np.empty
 _MOST_STALE = 16
 
 
-def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> np.ndarray | None:
+def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
     """An alias of all of a small storage that has never been on the host and is nobody else's; else None.
 
-    What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at. As much as can be
-    is done while the device copies. `view`: the root's outline, None if it was not made yet.
+    What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at; as much as can be is
+    done while the device copies. `view`: the root's outline. Without one, the result is the alias's buffer.
     """
-    root, device, stream = storage.root, storage.device, storage.stream
-    if (storage.mirror is not None or root is None or root.nbytes >= PAGES_FROM or not storage.quiet or storage.loans
-            or storage.foreign or not root._c_contiguous or device.count > 1
+    root = storage.root
+    if storage.mirror is not None or root is None or not storage.quiet:
+        return None
+    nbytes, device, stream = root.nbytes, storage.device, storage.stream
+    if (not 0 < nbytes < PAGES_FROM or not root._c_contiguous or storage.loans or storage.foreign or device.count > 1
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
     current = device.stream()
-    nbytes = root.nbytes
-    if not nbytes or current is not stream and current != stream:
+    if current is not stream and current != stream:
         return None
     with storage._lock or storage.lock:
         if storage.mirror is not None or not storage.quiet:
             return None         # another thread was quicker
         # There before the bytes are: from now on device code that writes tells of it.
-        mirror = storage.mirror = Mirror.small(nbytes)
-        token = begin("materialise", nbytes, root.shape, root.dtype, why)
+        storage.mirror = mirror = Mirror.small(nbytes)
+        shape, dtype = root.shape, root.dtype
+        token = begin("materialise", nbytes, shape, dtype, why)
         try:
             copy = device.fetch_begin(root, stream)
         except device.faults:
@@ -57,17 +59,20 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> np.ndarr
             raise
         try:
             memory = _empty(nbytes, _u8)
-            alias = mirror.prepare(memory, root.shape, root.dtype)
+            alias = found = mirror.prepare(memory, shape, dtype)
             storage._nbytes = nbytes
+            if view is None:
+                storage._resident = None, alias
+                found = memoryview(alias)
+            storage.quiet = False
         except BaseException:
             device.fetch_end(copy, _empty(nbytes, _u8))     # nothing may be under way
             raise
         device.fetch_end(copy, memory)
         if token is not None:
             end(token)
-        storage.quiet = False
         mirror.lend_first()
-    return alias
+    return found
 
 
 def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> None:

@@ -223,10 +223,9 @@ class Storage:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view.
         That is None for all of the root, if its outline was not made yet."""
         if view is None:
-            alias = fetching.first_alias(self, None, why)
-            if alias is not None:
-                self._resident = None, alias
-                return memoryview(alias)
+            buffer = fetching.first_alias(self, None, why)
+            if buffer is not None:
+                return buffer
             view = self.root_outline()
         if view.size == 0:
             return memoryview(views.without_elements(view))
