@@ -22,7 +22,6 @@ __all__ = ["Rule", "cast", "casts", "learn", "named", "numbers", "rule_of", "rul
 numbers = frozenset({int, float, complex, bool})
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
-_LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
 
 
 class Rule:
@@ -91,28 +90,30 @@ def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tupl
 
 
 def _name(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> str | None:
-    """The name of a step that gives what the device's function for this ufunc gives; None if there is none."""
+    """The name of a step that gives what the device's function for this ufunc gives; None if there is none.
+
+    It is the library's own function, or, where that means something else than NumPy's, text of ours.
+    """
     kind = dtypes[0].kind
     if (ufunc, kind) in functions.UFUNC_BY_KIND:
-        return _OWN_BY_KIND.get((ufunc, kind))
+        return f"own_{ufunc.__name__}"
     entry = functions.UFUNCS[ufunc]
     if isinstance(entry, str):
         return entry
     if ufunc in _COMPARISONS:
         return ufunc.__name__ if dtypes[0] == dtypes[1] else None
-    if ufunc in _LOGICAL:
-        return None if kind == "c" else ufunc.__name__
-    if ufunc in (np.floor_divide, np.remainder):
-        return f"own_{ufunc.__name__}" if kind == "f" else ufunc.__name__
-    if ufunc is np.fmod:
-        return ufunc.__name__ if kind == "f" or dtypes[0].itemsize < 8 else None
-    if ufunc in (np.left_shift, np.right_shift):
-        return f"own_{ufunc.__name__}"
-    return ufunc.__name__ if ufunc is np.power else None
+    own = _OWN.get(ufunc)
+    if own is None:
+        return None
+    return f"own_{ufunc.__name__}" if own(dtypes[0]) else ufunc.__name__
 
 
-_OWN_BY_KIND = {
-    (np.divide, "c"): "own_divide", (np.reciprocal, "i"): None, (np.reciprocal, "u"): None, (np.log2, "c"): None,
+#: Ufunc that is adapted -> the dtypes for which there is text of ours.
+_OWN: dict[np.ufunc, Callable[[np.dtype], bool]] = {
+    **dict.fromkeys((np.logical_and, np.logical_or, np.logical_xor, np.logical_not), lambda dtype: dtype.kind == "c"),
+    **dict.fromkeys((np.floor_divide, np.remainder), lambda dtype: dtype.kind == "f"),
+    **dict.fromkeys((np.left_shift, np.right_shift), lambda dtype: True),
+    np.fmod: lambda dtype: dtype.kind in "iu" and dtype.itemsize == 8, np.power: lambda dtype: False,
 }
 
 

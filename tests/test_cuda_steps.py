@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import wrap
+from lazyarray import functions, recording_steps, wrap
 from lazyarray.devices.base import HOLDABLE
 
 ON_CUDA = lazyarray.device().name == "cuda"
@@ -33,13 +33,17 @@ def steps_of(dtype):
     if dtype.kind == "c":
         real = np.dtype(dtype.char.lower())
         found += [Step(name, None, (dtype,), real) for name in ("real", "imag")]
-        found += [Step("own_divide", None, (dtype, dtype), dtype)]
+        found += [Step("own_divide", None, (dtype, dtype), dtype), Step("own_log2", None, (dtype,), dtype)]
+        found += [Step("own_logical_not", None, (dtype,), bool_)]
+        found += [Step(f"own_logical_{name}", None, (dtype, dtype), bool_) for name in ("and", "or", "xor")]
     if dtype.kind in "fc":
         found += [Step("round", None, (dtype, int64), dtype)]
     if dtype.kind == "f":
         found += [Step(f"own_{name}", None, (dtype, dtype), dtype) for name in ("floor_divide", "remainder")]
     if dtype.kind in "iu":
         found += [Step(f"own_{name}_shift", None, (dtype, dtype), dtype) for name in ("left", "right")]
+        found += [Step("own_reciprocal", None, (dtype,), dtype)]
+        found += [Step("own_fmod", None, (dtype, dtype), dtype)] * (dtype.itemsize == 8)
     if dtype.kind in "iuf":
         found += [Step("index", None, (), dtype, None, True),
                   Step("at_place", None, (dtype, dtype, int64), dtype, None, True)]
@@ -56,6 +60,31 @@ def test_every_step_compiles(dtype):
     forms = {"once": cuda_forms.Form(("flat",) * len(inputs), 0, 1, 1, False)}
     text = cuda_source.source(program, cupy, forms)
     assert text is not None and compiled(text) == ""
+
+
+#: What is computed at once, and why.
+NOT_RECORDED = {
+    **dict.fromkeys(("frexp", "modf", "divmod"), ("?bBhHiIlLefd", "they have two results")),
+    **dict.fromkeys(("isfinite", "isinf", "isnan"), ("?bBhHiIlL", "CuPy takes no whole numbers there")),
+    "clip": ("?bBhHiIlLefdFD", "np.clip is recorded, as two steps"),
+}
+
+
+def test_every_other_ufunc_is_recorded(monkeypatch):
+    monkeypatch.setattr(type(lazyarray.device()), "fuses", lambda self, step: cuda_snippets.snippet(
+        step, cupy) is not None)
+    monkeypatch.setattr(recording_steps, "rules", {})
+    missing = {}
+    for ufunc in functions.UFUNCS:
+        for char in "?bBhHiIlLefdFD" * (ufunc.signature is None):
+            dtypes = (np.dtype(char),) * ufunc.nin
+            try:
+                ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))
+            except TypeError:
+                continue
+            if recording_steps.rule_of((ufunc, *dtypes)) is None:
+                missing[ufunc.__name__] = missing.get(ufunc.__name__, "") + char
+    assert missing == {name: chars for name, (chars, _) in NOT_RECORDED.items()}
 
 
 def test_a_step_has_a_text_or_is_not_recorded():
@@ -149,8 +178,10 @@ class TestOnTheGpu:
         if dtype.kind == "f":
             works += [lambda a, b: a // b, lambda a, b: a % b + b, lambda a, b: a % 3 - a // 3, lambda a, b: a ** 1.5]
         if dtype.kind == "c":
-            works += [lambda a, b: (a * b).real, lambda a, b: (a + b).imag * (a - b).real]
+            works += [lambda a, b: (a * b).real, lambda a, b: (a + b).imag * (a - b).real, lambda a, b: np.log2(a),
+                      lambda a, b: np.logical_and(a, b), lambda a, b: np.logical_xor(a - a, b)]
         if dtype.kind in "iu":
+            works += [lambda a, b: np.reciprocal(a), lambda a, b: np.fmod(a, b)]
             works += [lambda a, b: a // b + a % b, lambda a, b: (a << 3) | (b >> 1), lambda a, b: a >> (b & 7),
                       lambda a, b: a << b]
         def every(a, b):

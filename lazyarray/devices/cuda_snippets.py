@@ -112,6 +112,25 @@ def _shift(step: Step, by: str) -> str:
     return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, by=by)
 
 
+def _reciprocal(step: Step) -> str:
+    """One divided by a whole number; NumPy has an answer for zero."""
+    with np.errstate(all="ignore"):
+        of_zero = int(np.reciprocal(np.zeros(64, step.output))[0])
+    return f"out0 = in0 == 0 ? (out0_type)0x{of_zero % 2**64:x}ull : (out0_type)(1 / in0)"
+
+
+def _rest(step: Step) -> str:
+    """What a division that goes towards zero leaves."""
+    none = "in1 == 0 || in1 == -1" if step.output.kind == "i" else "in1 == 0"
+    return f"out0 = {none} ? 0 : in0 % in1"
+
+
+_LOG2 = """
+  const out0_type z = log(in0);
+  const {T} c = ({T})1.4426950408889634;
+  out0 = out0_type(lz_mul(z.real(), c), lz_mul(z.imag(), c))"""
+_IS = "(in{0}.real() != 0 || in{0}.imag() != 0)"
+
 #: Steps that are no ufuncs of CuPy's, or mean something else there: name -> what makes their text, or None.
 _OWN: dict[str, Callable[[Step], str | None]] = {
     "astype": lambda step: "out0 = (out0_type)in0",
@@ -124,6 +143,13 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "own_floor_divide": lambda step: _divide(step, "q"),
     "own_remainder": lambda step: _divide(step, "m"),
     "own_divide": lambda step: _QUOTIENT.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_log2": lambda step: _LOG2.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_reciprocal": _reciprocal,
+    "own_fmod": _rest,
+    "own_logical_and": lambda step: f"out0 = {_IS.format(0)} && {_IS.format(1)}",
+    "own_logical_or": lambda step: f"out0 = {_IS.format(0)} || {_IS.format(1)}",
+    "own_logical_xor": lambda step: f"out0 = {_IS.format(0)} != {_IS.format(1)}",
+    "own_logical_not": lambda step: f"out0 = !{_IS.format(0)}",
     "own_left_shift": lambda step: _shift(step, "<<"),
     "own_right_shift": lambda step: _shift(step, ">>"),
 }
