@@ -7,7 +7,8 @@ with its place along the reduced axis), ``lz_settle`` (after the last element of
 Sums of up to 32 bits are added up in double precision, and sums in double precision carry what each addition rounded
 away (Knuth's two-sum): both are closer to the exact sum than a sum in the elements' own precision. A variance takes one
 pass: a thread adds up differences from the first element that it meets and their squares, which cancels little, since
-that element is one of those that the variance is about; what two threads have is joined by Chan's formula.
+that element is one of those that the variance is about; what two threads have is joined by Chan's formula. Means stay
+differences from such elements, so that nothing is lost beside a large one.
 """
 from __future__ import annotations
 
@@ -180,15 +181,15 @@ def _variance(reduction: Reduction) -> str:
     takes = " ".join(f"const double d{i} = {part} - a.p{i}; a.m{i} += d{i}; a.q += d{i} * d{i};"
                      for i, part in enumerate(parts))
     settle = "if (a.n != 0) { " + " ".join(
-        f"const double d{i} = a.m{i} / a.n; a.q -= d{i} * a.m{i}; a.m{i} = a.p{i} + d{i};" for i in numbers)
+        f"const double d{i} = a.m{i} / a.n; a.q -= d{i} * a.m{i}; a.m{i} = d{i};" for i in numbers)
     settle += " if (a.q < 0) a.q = 0; }"
     merge = ("if (b.n == 0) return; if (a.n == 0) { a = b; return; } const double n = a.n + b.n, f = b.n / n; "
              "a.q += b.q; ")
-    merge += " ".join(f"const double d{i} = b.m{i} - a.m{i}; a.q += d{i} * d{i} * a.n * f; a.m{i} += d{i} * f;"
+    merge += " ".join(f"const double d{i} = (b.p{i} - a.p{i}) + (b.m{i} - a.m{i}); a.q += d{i} * d{i} * a.n * f; a.m{i} += d{i} * f;"
                       for i in numbers) + " a.n = n;"
     # A sum that overflows makes NumPy's mean infinite, and its variance too.
     give = "  double q = a.q;\n" + "".join(
-        f"  if (isinf({_down(real, f'a.m{i} * a.n')}) && q == q) q = CUDART_INF;\n" for i in numbers)
+        f"  if (isinf({_down(real, f'(a.p{i} + a.m{i}) * a.n')}) && q == q) q = CUDART_INF;\n" for i in numbers)
     give += f"  return (lz_R)lz_last({_down(real, 'q')}, divisor);"
     return _text(" ".join(f"double {f};" for f in fields), " ".join(f"a.{f} = 0;" for f in fields),
                  f"const lz_W w = {_cast(reduction)}; {first} a.n += 1; {takes}", merge, give, settle)
