@@ -18,9 +18,9 @@ from .trace import begin, end
 if TYPE_CHECKING:
     from .storage import Storage
 
-#: So many runs of bytes are copied with the gaps between them, if they are at most so many times their bytes: to keep
-#: account of each run, to gather them on the device and to scatter them on the host takes far longer than the copy.
-MANY, FEW_GAPS = 1 << 14, 4
+#: So many runs of bytes, of so many bytes in all, are copied with the gaps between them, if they are at most so many
+#: times as many then: to gather them on the device and to scatter them on the host takes longer than the copy.
+MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
 
 _u8 = np.dtype(np.uint8)
 _empty = np.empty
@@ -106,7 +106,7 @@ def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> 
 
 def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
     """The bytes of a view that the mirror lacks, with the gaps between them where they are fine and free."""
-    if view.size >= MANY and not view.flags.forc:
+    if view.size >= MANY and view.nbytes >= LARGE and not view.flags.forc:
         span = Ranges.span(*views.extent(view))
         if span.nbytes <= FEW_GAPS * view.nbytes and not mirror.valid & span:
             _, _, levels = runs_of(view.shape, view.strides, view.itemsize, offset)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import sharing, views, wrap
+from . import fetching, sharing, views, wrap
 from .callees import BYTES, FORTRAN, ROW, STRIDES, called, who_asks
 from .errors import NotOnDevice
 from .storage import Storage
@@ -50,7 +50,9 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     if outline is None:
         storage = x._self_storage
         if type(storage) is Storage and storage._root_view is None and not who_asks(sys._getframe(1)):
-            return storage.expose_buffer(None, "buffer")
+            found = fetching.first_alias(storage, None, "buffer")
+            if found is not None:
+                return found
         outline = wrap.outline_of(x)
     if flags & _WRITABLE and not may_write(outline):
         raise BufferError("underlying buffer is not writable")

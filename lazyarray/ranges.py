@@ -84,6 +84,8 @@ class Ranges:
             run = _fill_gaps(outer, run, limit)
         if not outer:
             return cls(offset, offset + run)
+        if len(outer) == 1 and outer[0][0] > run:
+            return Regular(offset, run, *outer[0])
         starts = np.array([offset], np.int64)
         for stride, n in reversed(outer):
             starts = (starts[:, None] + np.arange(0, n * stride, stride)).ravel()
@@ -195,7 +197,7 @@ class Ranges:
     # -- combining -----------------------------------------------------------------------
 
     def __or__(self, other: Ranges) -> Ranges:
-        if other.start >= other.stop:
+        if other.start >= other.stop or other is self:
             return self
         if self.start >= self.stop:
             return other
@@ -215,15 +217,20 @@ class Ranges:
 
     def __and__(self, other: Ranges) -> Ranges:
         # Not max() and min(): they take as long as all the rest.
+        if other is self:
+            return self
         start = self.start if self.start > other.start else other.start
         stop = self.stop if self.stop < other.stop else other.stop
         if start >= stop:
             return EMPTY
+        if type(self) is Regular and start == self.start and stop == self.stop and type(other) is Ranges and (
+                other._starts is None):
+            return self
         if self._starts is None:
-            if other._starts is None:
-                return Ranges(start, stop)
             if start == other.start and stop == other.stop:
                 return other
+            if other._starts is None:
+                return Ranges(start, stop)
         elif other._starts is None and start == self.start and stop == self.stop:
             return self
         starts, stops = _arrays(self)
@@ -238,6 +245,8 @@ class Ranges:
     def __sub__(self, other: Ranges) -> Ranges:
         if other.start >= self.stop or other.stop <= self.start:
             return self
+        if type(self) is type(other) is Regular and self.pattern == other.pattern:
+            return EMPTY
         if other._starts is None:
             if other.start <= self.start and self.stop <= other.stop:
                 return EMPTY
@@ -260,6 +269,43 @@ class Ranges:
         if self._starts is None:
             return Ranges(self.start // unit * unit, -(-self.stop // unit) * unit)
         return _merged(self._starts // unit * unit, -(-self._stops // unit) * unit)
+
+
+class Regular(Ranges):
+    """Runs of one length at one distance, as a strided view has them: arrays are made only where they meet others.
+
+    Without, to keep account of each second element of an array takes longer than to copy them.
+    """
+
+    __slots__ = ("pattern",)
+
+    def __init__(self, start: int, run: int, stride: int, count: int) -> None:
+        self.start = start
+        self.stop = start + (count - 1) * stride + run
+        self.pattern = start, run, stride, count
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_starts", "_stops"):
+            raise AttributeError(name)
+        start, run, stride, count = self.pattern
+        self._starts = np.arange(start, start + count * stride, stride)
+        self._stops = self._starts + run
+        return self._starts if name == "_starts" else self._stops
+
+    @property
+    def nbytes(self) -> int:
+        return self.pattern[1] * self.pattern[3]
+
+    def __len__(self) -> int:
+        return self.pattern[3]
+
+    def covers(self, other: Ranges) -> bool:
+        return type(other) is Regular and self.pattern == other.pattern or super().covers(other)
+
+    def rounded(self, unit: int) -> Ranges:
+        if self.pattern[2] - self.pattern[1] < unit:    # no page lies in a gap
+            return Ranges(self.start // unit * unit, -(-self.stop // unit) * unit)
+        return super().rounded(unit)
 
 
 EMPTY = Ranges.EMPTY = Ranges(0, 0)

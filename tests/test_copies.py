@@ -543,7 +543,7 @@ WITH_GAPS = {"every other column": 2, "every third, backwards": 3}
 @pytest.mark.parametrize("name", VIEWS)
 class TestStridedViews:
     def made(self, name):
-        host = np.arange(2000 * 1999, dtype=np.int32).reshape(2000, 1999)
+        host = np.arange(2000 * 1999, dtype=np.int64).reshape(2000, 1999)
         return VIEWS[name](host + 1), lazyarray.asarray(host) + 1, VIEWS[name]
 
     def test_a_view_materialises_its_own_bytes_and_at_most_the_gaps_between_fine_ones(self, name):
@@ -563,7 +563,7 @@ class TestStridedViews:
         alias = np.asarray(x[1000])
         alias[3:8] = -5
         got = np.asarray(view(x))
-        host = np.arange(1, 2000 * 1999 + 1, dtype=np.int32).reshape(2000, 1999)
+        host = np.arange(1, 2000 * 1999 + 1, dtype=np.int64).reshape(2000, 1999)
         host[1000, 3:8] = -5
         assert np.array_equal(got, view(host))
         assert (alias[3:8] == -5).all()

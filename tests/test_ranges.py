@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyarray.ranges import Ranges
+from lazyarray.ranges import Ranges, Regular
 
 LIMIT = 60
 
 spans = st.tuples(st.integers(0, LIMIT), st.integers(0, LIMIT)).map(sorted)
-range_sets = st.lists(spans, max_size=6).map(lambda pairs: Ranges.of_pairs(np.array(pairs)))
+range_sets = st.lists(spans, max_size=6).map(lambda pairs: Ranges.of_pairs(np.array(pairs))) | st.builds(
+    lambda count, gap, run, start: Ranges.of_view((count,), (run + gap,), run, start),
+    st.integers(1, 6), st.integers(1, 5), st.integers(1, 5), st.integers(0, 9))
 
 
 def members(ranges: Ranges) -> set[int]:
@@ -160,3 +162,20 @@ def test_repr_stays_short():
     assert repr(Ranges.span(3, 9)) == "Ranges(3:9)"
     assert repr(Ranges.EMPTY) == "Ranges()"
     assert len(repr(Ranges.of_view((1000,), (16,), 8, 0))) < 150
+
+
+@given(range_sets, st.sampled_from([1, 2, 4, 8]))
+def test_widened_to_whole_units(a, unit):
+    firsts = {byte // unit * unit for byte in members(a)}
+    check(a.rounded(unit), {first + i for first in firsts for i in range(unit)})
+
+
+def test_what_a_strided_view_needs_makes_no_arrays(monkeypatch):
+    """Fetched, held, asked for again, and written as a whole: the runs of a view are many."""
+    a, b = (Ranges.of_view((1 << 20,), (16,), 4, 100) for _ in range(2))
+    monkeypatch.delattr(Regular, "__getattr__")
+    whole = Ranges.span(0, 1 << 25)
+    assert a - Ranges.EMPTY is a and Ranges.EMPTY | a is a and a & whole is a
+    assert not a - b and not a - whole and a.covers(b) and whole.covers(a) and a | a is a and a & a is a
+    assert a.nbytes == 4 << 20 and len(a) == 1 << 20 and a
+    assert a.rounded(4096).bounds == (0, (16 << 20) + 4096)
