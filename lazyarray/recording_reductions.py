@@ -37,6 +37,8 @@ TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = 
     np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
     np.count_nonzero: ("count", ("axis",), ("keepdims",)), np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
 }
+#: Order of a norm of vectors -> what makes it of the magnitudes.
+_VECTORS: dict[Any, Callable[..., Any]] = {1: np.sum, np.inf: np.max, -np.inf: np.min}
 _UFUNCS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
@@ -63,7 +65,17 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     if len(args) > len(names) + 1 or not kwargs.keys() <= {*names[len(args) - 1:], *named}:
         return None
     given.update(kwargs)
+    if name == "norm" and (along := _VECTORS.get(_of_vector(x, given))) is not None:
+        del given["ord"]
+        return along(np.absolute(x), **given)
     return _reduced(name, x, given)
+
+
+def _of_vector(x: Any, given: dict[str, Any]) -> Any:
+    """The order of a norm of vectors of floating point numbers, or None."""
+    order, axis = given.get("ord"), given.get("axis")
+    plain = (type(axis) is int or axis is None and x.ndim == 1) and type(order) in (int, float)
+    return order if plain and x.dtype.kind in "fc" and x.size and type(x._self_storage) is Storage else None
 
 
 def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -116,6 +116,8 @@ class TestWhatIsTaken:
         lambda y: np.linalg.norm(y, 2, 0), lambda y: np.linalg.norm(y, "fro"), lambda y: y.argmin(1),
         lambda y: np.argmax(y), lambda y: np.count_nonzero(y > 2, axis=0, keepdims=True),
         lambda y: np.amax(y, 0), lambda y: np.logical_or.reduce(y, axis=1),
+        lambda y: np.linalg.norm(y, 1, axis=0), lambda y: np.linalg.norm(y, np.inf, 1, True),
+        lambda y: np.linalg.norm(y.reshape(-1), -np.inf), lambda y: np.linalg.norm(y[:, 0] * 1, 1),
         lambda y: y.T.sum(0), lambda y: y.reshape(-1).max(), lambda y: y.T.reshape(4, 5, 1).min(1),
     ])
     def test_every_way_to_ask(self, call):
@@ -130,6 +132,7 @@ class TestWhatIsTaken:
         lambda y: y.max(initial=9), lambda y: np.var(y, mean=y.mean(keepdims=True)), lambda y: np.var(y, correction=1),
         lambda y: y.sum(axis=()), lambda y: y[:2].sum(), lambda y: y.sum(dtype=complex).imag,
         lambda y: np.linalg.norm(y, 1), lambda y: np.linalg.norm(y, 2), lambda y: np.linalg.norm(y, -2, (0, 1)),
+        lambda y: np.linalg.norm(y, 0, 1), lambda y: np.linalg.norm(y, 3, 1), lambda y: np.linalg.norm(y, 1, (0, 1)),
         lambda y: np.add.reduce(y, out=lazyarray.asarray(np.zeros(4))), lambda y: np.argmin(y.T),
         lambda y: np.nansum(y), lambda y: y[None, :, ::-1].sum(2),
     ])

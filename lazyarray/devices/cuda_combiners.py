@@ -185,8 +185,8 @@ def _variance(reduction: Reduction) -> str:
     settle += " if (a.q < 0) a.q = 0; }"
     merge = ("if (b.n == 0) return; if (a.n == 0) { a = b; return; } const double n = a.n + b.n, f = b.n / n; "
              "a.q += b.q; ")
-    merge += " ".join(f"const double d{i} = (b.p{i} - a.p{i}) + (b.m{i} - a.m{i}); a.q += d{i} * d{i} * a.n * f; a.m{i} += d{i} * f;"
-                      for i in numbers) + " a.n = n;"
+    merge += " ".join(f"const double d{i} = (b.p{i} - a.p{i}) + (b.m{i} - a.m{i}); "
+                      f"a.q += d{i} * d{i} * a.n * f; a.m{i} += d{i} * f;" for i in numbers) + " a.n = n;"
     # A sum that overflows makes NumPy's mean infinite, and its variance too.
     give = "  double q = a.q;\n" + "".join(
         f"  if (isinf({_down(real, f'(a.p{i} + a.m{i}) * a.n')}) && q == q) q = CUDART_INF;\n" for i in numbers)
