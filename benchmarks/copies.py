@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 import lazyarray
-from lazyarray import wrap
+from lazyarray import mirror_pool, wrap
 
 from . import timing
 
@@ -161,6 +161,13 @@ def figures() -> list[dict]:
         note(f"np.asarray(x), {name}", ours, "GB/s")
         note(f"np.asarray(x), {name}, of the page-locked rate", ours / down, "times", 0.9)
         note(f"np.asarray(x), {name}, of cupy.asnumpy", ours / theirs, "times", 10)
+
+        def fresh_without_a_pool(fresh=fresh):
+            mirror_pool.pool.look_after(idle=-1)
+            return fresh()
+
+        cold = nbytes / seconds(np.asarray, fresh_without_a_pool, rounds=3) / 1e9
+        note(f"np.asarray(x), {name}, nothing pooled", cold, "GB/s", 15)
 
         def fresh_after_a_write(fresh=fresh):
             np.asarray(fresh()).fill(1)     # the next one gets this memory

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import sending
+from lazyarray import sending, wrap
 from lazyarray.devices import cuda_copies, cuda_strided
 from lazyarray.devices.cuda_beside import download_begin
 from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
@@ -520,6 +521,38 @@ class TestWhatAnAliasCosts:
         assert sent == [(low, low + mmap.PAGESIZE) for low in range(0, 10 * mmap.PAGESIZE, 2 * mmap.PAGESIZE)]
         monkeypatch.undo()
         assert int((y == 9).sum()) == 5
+
+
+def test_a_small_array_is_fetched_and_written_by_many_threads_at_once():
+    """The short way of a first alias, taken by several, while the device writes."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(150):
+            x = lazyarray.asarray(np.zeros(100)) + 0
+            wrap.device_of(x)
+            aliases = []
+            ready = threading.Barrier(4)
+
+            def read(x=x, ready=ready, aliases=aliases):
+                ready.wait()
+                aliases.append(np.asarray(x))
+
+            def write(x=x, ready=ready):
+                ready.wait()
+                x += 1
+
+            threads = [threading.Thread(target=work) for work in (read, write, read)]
+            for thread in threads:
+                thread.start()
+            ready.wait()
+            for thread in threads:
+                thread.join()
+            assert [alias.tolist() for alias in [*aliases, np.asarray(x)]] == [[1.0] * 100] * 3
+            aliases[0][5] = 7
+            assert aliases[1][5] == 7 and x[5] == 7
+    finally:
+        sys.setswitchinterval(interval)
 
 
 VIEWS = {
