@@ -78,8 +78,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         return _general(ufunc, inputs, least)
     if rule is None or rule.casts is not None or rule.choose is not None or steps > MOST_STEPS:
         return _general(ufunc, inputs, least)
-    if a.size * rule.itemsize < least:
-        return None
+    if a.size * rule.itemsize < least and any(type(operand) is Leaf for operand in operands):
+        return None     # small, and not of what waits already
     step = rule.step
     if step.scalar is not None:
         try:

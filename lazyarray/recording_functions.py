@@ -147,7 +147,7 @@ def astype(x: Any, target: np.dtype, order: str) -> Any:
     if least is None or type(storage) is not Storage:
         return None
     outline = wrap.outline_of(x)
-    if outline.size * target.itemsize < least:
+    if outline.size * target.itemsize < least and storage.pending is None:
         return None
     step = cast(outline.dtype, target)
     if step is None:

@@ -205,8 +205,10 @@ class Operands:
         if not shape:
             return False
         self.size = size = math.prod(shape)
-        if size * itemsize < least or not size or not fits(self.device, size * itemsize):
+        if not size or not fits(self.device, size * itemsize):
             return False
+        if size * itemsize < least and any(type(item) is Leaf for item in self.items):
+            return False        # small, and not of what waits already
         items = self.items
         for position, outline in enumerate(self.outlines):
             if outline is None:

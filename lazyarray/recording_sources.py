@@ -72,11 +72,10 @@ def _replaced(array: Any, value: Any, place: Any, at: Any) -> Any:
 
 
 def _worth(n: int, dtype: np.dtype) -> bool:
-    """Whether an array is large enough to be recorded, on a device that is the only one there can be."""
-    least = current_options().defer_from
+    """Whether an array is to be recorded, however small, on a device that is the only one there can be."""
     device = devices.current()
-    return (least is not None and n * dtype.itemsize >= least and n > 1 and dtype in HOLDABLE and device.count == 1
-            and device.usable() is None and fits(device, n * dtype.itemsize))
+    return (n > 1 and dtype in HOLDABLE and device.count == 1 and device.usable() is None
+            and fits(device, n * dtype.itemsize))
 
 
 def _places(chain: _Chain, dtype: np.dtype) -> None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, readers, sending, sharing, transfer, views
+from . import compact, fetching, loans, placing, readers, sending, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -199,6 +199,8 @@ class Storage:
         if view.size == 0:
             return views.without_elements(view)
         with self.lock:
+            if self.pending is not None and (found := placing.private(self, view)) is not None:
+                return found
             if compact.is_sparse(self, view):
                 return fetching.compacted(self, view, why)
             fetching.settle(self, view, why)
@@ -213,20 +215,15 @@ class Storage:
             if alias is not None:
                 return alias
         with self._lock or self.lock:
-            if compact.is_sparse(self, view):
-                return fetching.compacted(self, view, why).view()
-            fetching.settle(self, view, why, lend=True)
+            if self.pending is None or not placing.settle(self):
+                if compact.is_sparse(self, view):
+                    return fetching.compacted(self, view, why).view()
+                fetching.settle(self, view, why, lend=True)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
-    def expose_buffer(self, view: np.ndarray | None, why: str) -> memoryview:
-        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view.
-        That is None for all of the root, if its outline was not made yet."""
-        if view is None:
-            buffer = fetching.first_alias(self, None, why)
-            if buffer is not None:
-                return buffer
-            view = self.root_outline()
+    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
+        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
         if view.size == 0:
             return memoryview(views.without_elements(view))
         key = None if view is self._root_view else view

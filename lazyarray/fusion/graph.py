@@ -22,7 +22,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..sharing import partners
-from . import waiting
+from . import on_host, waiting
 from .program import Operand, Program, Step, reformed
 
 if TYPE_CHECKING:
@@ -92,6 +92,18 @@ class Node:
                 if self.array is None:
                     _compute(self)
         return self.array
+
+    def on_host(self) -> np.ndarray | None:
+        """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
+        with _lock:
+            return on_host.value(self) if self.array is None else None
+
+    def leave(self) -> bool:
+        """Its storage has the bytes from elsewhere, and waits no more; False if it has them from here already."""
+        with _lock:
+            if self.array is None:
+                self.storage = None
+            return self.array is None
 
 
 def note_readers(node: Node) -> None:
