@@ -139,16 +139,18 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
         return None
     if isinstance(source, Leaf) and not _is_slow(name, dtype, request.extent, outline.nbytes):
         return None
-    result = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
-    if result is None:
+    made = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
+    if made is None:
         return None
+    result, stream = made
     if not request.lengths:
-        return wrap.new_scalar(Storage(device, result), None, result)
+        return wrap.new_scalar(Storage(device, result, stream), None, result)
     if request.turned is not None:
         result = result.transpose(request.turned)
         if name in _POSITIONS:
-            result = device.contiguous(result)      # NumPy's are in C order
-    return wrap.new_array(Storage(device, result), None, result)
+            with device.on(device.device_of(result)):
+                result = device.contiguous(result)      # NumPy's are in C order
+    return wrap.new_array(Storage(device, result, stream), None, result)
 
 
 def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[int, ...],

@@ -231,6 +231,30 @@ class TestSpecialValues:
         assert (y + 0).sum() == 300 and (y + 0).sum(dtype=np.uint8) == 44
 
 
+@pytest.mark.skipif(ON_CUDA, reason="one GPU here")
+class TestDevicesAndStreams:
+    def test_where_the_elements_are(self):
+        device = lazyarray.device()
+        with device.with_count(2):
+            with device.on(1):
+                x = lazyarray.asarray(numbers("d", (6,)))
+                y = x * 2
+            for z in (y.sum(), y.T.argmax(), (x * 3).reshape(2, 3).max(axis=0), np.std(x)):
+                assert device.device_of(z._self_array) == 1
+                assert np.isfinite(np.asarray(z)).all()
+
+    def test_the_stream_of_the_elements_is_waited_for(self):
+        device = lazyarray.device()
+        with device.delayed():
+            x = lazyarray.asarray(numbers("d", (1000,)))
+            with device.new_stream():
+                y = x * 2
+                total = y.sum()
+            assert total == (numbers("d", (1000,)) * 2).sum()
+            with device.new_stream():
+                assert (y - total).max() == (numbers("d", (1000,)) * 2).max() - float(total)
+
+
 class TestHowOftenItIsComputed:
     def test_once_for_a_reduction_and_once_for_its_elements(self):
         x = lazyarray.asarray(numbers("d", (6,)))

@@ -6,6 +6,7 @@ passed through once is computed and kept the next time.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -111,7 +112,7 @@ def run(device: Device, program: Program, reduction: Reduction, arguments: list[
 
 def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: Extent, freedom: float,
             shape: tuple[int, ...]) -> Any:
-    """The result as a C-contiguous device array, or None where the elements have to be computed first.
+    """The result as a C-contiguous device array, and its stream; None where the elements have to be computed first.
 
     Parameters
     ----------
@@ -149,14 +150,12 @@ def _held(node: Node) -> bool:
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
               extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
-    kernel = device.reduction(program, reduction, extent, arguments, form)
-    if kernel is None:
-        if device.compiles:
-            return None
-        kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
-    if not sources:
-        return kernel(freedom, shape)
-    with device.on(device.device_of(sources[0].array)):
+    with device.on(device.device_of(sources[0].array)) if sources else contextlib.nullcontext():
+        kernel = device.reduction(program, reduction, extent, arguments, form)
+        if kernel is None:
+            if device.compiles:
+                return None
+            kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
         stream = device.stream()
         crossed = [s.stream for s in sources if type(s) is Node and s.stream != stream]
         for other in crossed:
@@ -167,4 +166,4 @@ def _launched(device: Device, program: Program, arguments: list[Any], sources: l
         result = kernel(freedom, shape)
         for other in crossed:
             device.order(stream, other)     # its memory goes back there, not while this stream still reads it
-    return result
+    return result, stream
