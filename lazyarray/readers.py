@@ -22,7 +22,7 @@ def lasting(refs: Any, seen: set[int]) -> Iterator[Any]:
         if node is None or node.array is not None or id(node) in seen:
             continue
         seen.add(id(node))
-        before = len(seen)
-        yield from lasting(node.readers, seen)
-        if len(seen) == before or node.storage is not None and node.storage() is not None:
+        waiting = [r for r in node.readers or () if (reader := r()) is not None and reader.array is None]
+        yield from lasting(waiting, seen)
+        if not waiting or node.storage is not None and node.storage() is not None:
             yield node

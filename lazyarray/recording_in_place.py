@@ -1,6 +1,7 @@
 """Recording of ``x += y``: what was `x` is one of the operands, and `x` becomes what they give.
 
-Nobody can tell as long as no other array, alias or pointer looks at the memory of `x`; else it is written, as ever.
+Nobody can tell as long as no other array, alias or pointer looks at the memory of `x`. Else, and where `x` is a view,
+its memory is written, with what one kernel gives of all that waits.
 """
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ __all__ = ["in_place"]
 
 
 def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """``ufunc(*inputs, out=x)``, recorded: `x`, or None where it has to be written.
+    """``ufunc(*inputs, out=x)``, recorded: `x`, or None where nothing is gained, or the general way knows more.
 
     Only where something waits already: to write into memory that is there takes none.
     """
@@ -34,7 +35,7 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
             type(operand) is array_type and operand._self_storage.pending is not None for operand in (x, *inputs)):
         return None
     least = current_options().defer_from
-    if least is None or not _alone(x):
+    if least is None or type(x._self_storage) is not Storage or not may_write(wrap.outline_of(x)):
         return None
     given = Operands()
     for operand in inputs:
@@ -61,7 +62,10 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
         node = given.made(back, (node,))
     result = recorded(given, node)
     if not _alone(x):
-        return None     # an operand was computed on the way
+        storage = x._self_storage
+        with storage.write_device(outline, x._self_array, overwrite=True) as target:
+            storage.device.assign(target, wrap.device_of(result))
+        return x
     x._self_storage, x._self_outline = result._self_storage, result._self_outline
     x._self_array = x._self_leaf = None
     return x
@@ -85,10 +89,7 @@ _ONE = _references(_lone)
 def _alone(x: Any) -> bool:
     """Whether `x` is the whole of its memory, and nothing but recorded work looks at that."""
     storage = x._self_storage
-    if type(storage) is not Storage or x._self_base is not None:
-        return False
-    outline = x._self_outline
-    if outline is not None and (outline is not storage._root_view or not may_write(outline)):
+    if x._self_base is not None or x._self_outline is not None and x._self_outline is not storage._root_view:
         return False
     if storage.pending is None and (
             storage.mirror is not None or not storage.quiet or storage.foreign or storage.compacts is not None

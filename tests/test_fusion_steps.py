@@ -250,6 +250,10 @@ IN_PLACE = {
 }
 
 
+def same_values(one, other):
+    return np.array_equal(np.asarray(one), np.asarray(other))
+
+
 class TestInPlace:
     @pytest.mark.parametrize("op,number", IN_PLACE.values(), ids=IN_PLACE)
     @pytest.mark.parametrize("dtype", ["i4", "f2", "f4", "f8", "c16"])
@@ -320,6 +324,25 @@ class TestInPlace:
             assert seen[3] == a[3]
         x[3] = 77
         assert x[3] == 77
+
+    @pytest.mark.parametrize("view", [lambda v: v[1:], lambda v: v.T, lambda v: v[::-1, ::2], lambda v: v[:, 1],
+                                      lambda v: v.reshape(-1)[3:7]])
+    def test_views_are_written(self, view):
+        for dtype in ("f4", "i4", "f8"):
+            a = values(dtype)
+            x, = lazies(a)
+            for other in (lambda v: v * 2, lambda v: view(v) + 1, lambda v: view(v) * view(v)[:1]):
+                plain, lazy = view(a), view(x)
+                before = x + 0
+                try:
+                    plain += other(a) if other(a).shape == plain.shape else other(a).ravel()[:1]
+                except TypeError:
+                    continue
+                lazy += other(x) if other(x).shape == lazy.shape else other(x).ravel()[:1]
+                assert same(x, a) and not same_values(before, x)
+            narrow, wide = view(a.astype("f4")), view(x.astype("f4"))
+            np.multiply(view(a), 0.1, out=narrow, casting="same_kind"), np.multiply(view(x) * 1, 0.1, out=wide)
+            assert same(wide * 1, narrow * 1)
 
     def test_read_only(self):
         x = lazies(base())[0] * 1
