@@ -1,6 +1,7 @@
 """``python -m lazyarray``: what was found, what it can do, how fast it copies, and what to do about what is missing.
 
-``python -m lazyarray run program.py arguments`` runs a program, unedited, with calls of SciPy and scikit-image sent to
+``python -m lazyarray measure`` measures what decides where small work runs. ``python -m lazyarray run program.py
+arguments`` runs a program, unedited, with calls of SciPy and scikit-image sent to
 the device.
 """
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib import metadata
 import numpy as np
 
 import lazyarray
-from lazyarray import devices, tracking
+from lazyarray import devices, placement, tracking
 from lazyarray.integrations import routing
 from lazyarray.reports import align
 
@@ -72,6 +73,24 @@ def rates() -> list[tuple[str, str]]:
     ]
 
 
+def places(costs: placement.Costs) -> list[tuple[str, str]]:
+    """Where small work runs, and the constants of the model that says so."""
+    most = [costs.largest_on_host(steps) for steps in (1, 4)]
+    one, four = ("any size" if n > 1 << 40 else f"at most {n:,} bytes" for n in most)
+    rows = [("on the host", f"what needs nothing of the device, if the host asks: {one}, {four} after four operators")]
+    units = {"call": "s", "launch": "s", "rate": "bytes/s"}
+    return rows + [(name, f"{value:.3g} {units[name.rpartition('_')[2]]}") for name, value in vars(costs).items()]
+
+
+def measure() -> None:
+    """Measure the constants of the model of `lazyarray.placement`, and say how to put them in force."""
+    found = placement.measured(devices.current())
+    for title, costs in (("in force", placement.costs()), ("measured here", found)):
+        print(f"{title}:")
+        print("\n".join(align([(f"  {name}:", value) for name, value in places(costs)])), end="\n\n")
+    print(f"to put what was measured in force:\n  export {placement.VARIABLE}={found.text()}")
+
+
 def run(libraries: str, module: bool, program: str, arguments: Sequence[str]) -> None:
     """Run a file, or a module as ``python -m`` does, with libraries enabled.
 
@@ -97,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lazyarray", description=(
         "Without a command: which device was found, what it can do, how fast it copies."))
     commands = parser.add_subparsers(dest="command")
+    commands.add_parser("measure", help="measure what decides where small work runs (some seconds)")
     runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device")
     runs.add_argument("--enable", metavar="NAMES", default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
                       help="libraries, with commas between; with numpy among them, large host arrays go to the device "
@@ -108,7 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.command == "run":
         run(chosen.enable, chosen.module, chosen.program, chosen.arguments)
         return
-    for section in (versions, device, write_tracking, rates):
+    if chosen.command == "measure":
+        measure()
+        return
+    for section in (versions, device, write_tracking, rates, lambda: places(placement.costs())[:1]):
         print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
 
 

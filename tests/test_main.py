@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import lazyarray
+from lazyarray import placement
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,3 +27,19 @@ def test_the_report():
     for direction in ("uploads", "materialisations"):
         assert re.fullmatch(r"[\d,]+ MB/s", rows[direction]) and rows[direction] != "0 MB/s"
     assert found.stderr == ""
+
+
+def test_what_is_measured_can_be_put_in_force():
+    def run(**settings):
+        environment = os.environ | {"PYTHONPATH": str(ROOT)} | settings
+        return subprocess.run([sys.executable, "-m", "lazyarray", "measure"], env=environment, capture_output=True,
+                              text=True, timeout=300, check=True).stdout
+
+    names = vars(placement.Costs())
+    found = run()
+    assert all(found.count(f"  {name}:") == 2 for name in names), "in force and measured"
+    line = re.search(r"export (LAZYARRAY_COSTS)=(.+)", found)
+    constants = placement.Costs.of_text(line[2])
+    in_force = run(**{line[1]: line[2]}).partition("measured here")[0]
+    for name, value in vars(constants).items():
+        assert re.search(rf"{name}: +{re.escape(f'{value:.3g}')} ", in_force), name
