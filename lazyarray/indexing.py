@@ -78,6 +78,8 @@ def setitem(x: LazyNdarray, index: Any, value: Any) -> None:
             put(x, outline, index, value)
             return
         sub = outline[plain]
+        if wrap.is_array(value) and value._self_storage is storage and views.same_place(wrap.outline_of(value), sub):
+            return      # ``x[1:] += y`` writes a view, and then assigns it to its own place
         if sub.ndim == 0 and not _has_ellipsis(index) and _has_dimensions(value):
             value = _one_element(sub.dtype, value)
         value = value_for(x, sub, value)

@@ -113,6 +113,24 @@ def test_the_whole_of_what_waits_goes_on_waiting(view):
     assert [(len(p.steps), len(p.outputs), p.ndim) for p in found] == [(3, 1, 0)]
 
 
+def test_what_was_written_in_place_is_not_assigned_to_itself(monkeypatch):
+    device, written = lazyarray.device(), []
+    assign = device.assign
+    monkeypatch.setattr(device, "assign", lambda target, value: (written.append(value), assign(target, value)))
+    x, y = lazies(base(SHAPE), base(SHAPE))
+    for index in (np.s_[1:], np.s_[1:-1, ::2], np.s_[...], np.s_[1], np.s_[::-1, None]):
+        written.clear()
+        x[index] += y[index] * 2
+        assert len(written) <= 1
+    plain = base(SHAPE)
+    for index in (np.s_[1:], np.s_[1:-1, ::2], np.s_[...], np.s_[1], np.s_[::-1, None]):
+        plain[index] += base(SHAPE)[index] * 2
+    assert same(x, plain)
+    x[1:] = x[:-1]
+    plain[1:] = plain[:-1]
+    assert same(x, plain)
+
+
 def test_a_view_of_what_waits_and_the_array_itself():
     x = lazies(base(SHAPE))[0] + 1
     t = x.T
