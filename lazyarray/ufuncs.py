@@ -189,4 +189,6 @@ def _quick_in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, .
         return None
     plan(a, b, a)
     storage.reads = 0
+    if storage.mirror is not None:      # by another thread, since it was looked at
+        storage._wrote_device(wrap.outline_of(x))
     return x
