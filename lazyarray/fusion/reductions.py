@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Extent", "Reduction", "extent_of", "reduced"]
 
+_here = contextlib.nullcontext()
+
 
 class Reduction(NamedTuple):
     """What becomes of the elements.
@@ -126,8 +128,10 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
     if isinstance(source, Leaf):
         array = source.array
         program = Program((Operand(array.dtype, source.mode),), (), (0,), 0 if source.mode == "flat" else array.ndim)
-        return _launched(device, program, [array], [source], reduction, extent, freedom, shape, (array.shape, False))
-    with graph._lock:
+        with device.on(device.device_of(array)) if device.count > 1 else _here:
+            return _launched(device, program, [array], [source], reduction, extent, freedom, shape,
+                             (array.shape, False))
+    with graph._lock, _here if source.place is None else device.on(source.place):
         if source.array is not None or source.passed:
             return None
         order = graph._needed(source)
@@ -150,20 +154,20 @@ def _held(node: Node) -> bool:
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
               extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
-    with device.on(device.device_of(sources[0].array)) if sources else contextlib.nullcontext():
-        kernel = device.reduction(program, reduction, extent, arguments, form)
-        if kernel is None:
-            if device.compiles:
-                return None
-            kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
-        stream = device.stream()
-        crossed = [s.stream for s in sources if type(s) is Node and s.stream != stream]
-        for other in crossed:
-            device.wait(other)
-        for s in sources:
-            if type(s) is Leaf:
-                s.storage.join()
-        result = kernel(freedom, shape)
-        for other in crossed:
-            device.order(stream, other)     # its memory goes back there, not while this stream still reads it
+    kernel = device.reduction(program, reduction, extent, arguments, form)
+    if kernel is None:
+        if device.compiles:
+            return None
+        kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
+    stream = device.stream()
+    crossed = []
+    for s in sources:
+        if type(s) is Leaf:
+            s.storage.join()
+        elif s.stream is not stream and s.stream != stream:
+            crossed.append(s.stream)
+            device.wait(s.stream)
+    result = kernel(freedom, shape)
+    for other in crossed:
+        device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     return result, stream
