@@ -12,7 +12,8 @@ import numpy as np
 from . import options, recording_operands, wrap
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.waiting import note
-from .recording_operands import Operands, template_of, whole
+from .recording_layouts import template_of
+from .recording_operands import Operands, whole
 from .recording_steps import rule_of, rules
 from .storage import Storage
 
@@ -139,7 +140,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
             break
     else:
         return None     # small operands only
-    given = Operands()
+    given = Operands(ufunc)
     for x in inputs:
         if not given.add(x):
             return None

@@ -15,7 +15,8 @@ from .devices.base import HOLDABLE
 from .fusion.program import Step
 from .options import current as current_options
 from .recording import recorded
-from .recording_operands import Operands, axes_of
+from .recording_layouts import axes_of
+from .recording_operands import Operands
 from .recording_steps import cast, casts, named, numbers, rule_of
 from .storage import Storage
 
@@ -25,7 +26,7 @@ _bool = np.dtype(bool)
 _none = np._NoValue
 
 
-def _gathered(*operands: Any) -> tuple[Operands, int] | None:
+def _gathered(function: Any, *operands: Any) -> tuple[Operands, int] | None:
     """The operands of a call with an array that is large enough, and the least number of bytes that is recorded."""
     least = current_options().defer_from
     if least is None:
@@ -33,7 +34,7 @@ def _gathered(*operands: Any) -> tuple[Operands, int] | None:
     array_type = wrap._array_type
     if not any(type(x) is array_type and ((a := x._self_array) is None or a.nbytes >= least) for x in operands):
         return None
-    given = Operands()
+    given = Operands(function)
     return (given, least) if all(map(given.add, operands)) else None
 
 
@@ -65,7 +66,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    found = _gathered(condition, x, y)
+    found = _gathered(np.where, condition, x, y)
     if found is None:
         return None
     given, least = found
@@ -93,7 +94,7 @@ def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min
     bounds = [(bound, ufunc) for bound, ufunc in zip((min, max) if named_too else (a_min, a_max),
                                                      (np.maximum, np.minimum))
               if bound is not None and bound is not _none]
-    found = _gathered(a, *(bound for bound, _ in bounds)) if bounds else None
+    found = _gathered(np.clip, a, *(bound for bound, _ in bounds)) if bounds else None
     if found is None:
         return None
     given, least = found
@@ -118,7 +119,7 @@ def _rounded(array: Any, decimals: Any) -> Any:
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if out is not None or type(a) is not wrap._array_type or type(decimals) is not int:
         return None
-    found = _gathered(a)
+    found = _gathered(np.round, a)
     if found is None:
         return None
     given, least = found

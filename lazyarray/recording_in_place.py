@@ -16,7 +16,8 @@ from .fusion.program import Step
 from .loans import all_ended
 from .options import current as current_options
 from .recording import recorded
-from .recording_operands import Operands, axes_of
+from .recording_layouts import axes_of
+from .recording_operands import Operands
 from .recording_steps import cast, rule_of
 from .storage import Storage
 from .writable import may_write
@@ -37,7 +38,7 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     least = current_options().defer_from
     if least is None or type(x._self_storage) is not Storage or not may_write(wrap.outline_of(x)):
         return None
-    given = Operands()
+    given = Operands(ufunc)
     for operand in inputs:
         if not given.add(operand):
             return None

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from . import layouts, views, wrap
+from . import layouts, transfer, views, wrap
+from .devices.base import HOLDABLE
 from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
 from .fusion.program import Step, step_of
 from .loans import all_ended
+from .recording_layouts import Form, broadcast, form_of, is_flat, order_of, template_of
 from .storage import Storage
 
 #: In a forked child, which has lost the device if its parent had used it: nothing is recorded there.
 forked = False
 
-__all__ = ["Operands", "axes_of", "broadcast", "fits", "template_of", "whole"]
+__all__ = ["Operands", "fits", "leaf_of", "seen_in", "whole"]
 
 #: Results from this size on are asked whether the device could hold them.
 _LARGE_RESULT = 1 << 30
@@ -39,10 +41,11 @@ class Operands:
         Of the arrays among them, for their shapes and strides; None for numbers.
     """
 
-    __slots__ = ("device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes", "size",
-                 "result")
+    __slots__ = ("function", "device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes",
+                 "size", "result")
 
-    def __init__(self) -> None:
+    def __init__(self, function: Any = None) -> None:
+        self.function = function    # NumPy's, whose operands these are
         self.device: Any = None
         self.place: int | None = None       # which of several devices
         self.kinds: list[Any] = []
@@ -72,10 +75,33 @@ class Operands:
             return self._is_on(storage.device, array)
         if isinstance(x, np.generic):
             return self._add_number(x, x.dtype)
+        if kind is np.ndarray:
+            return self._add_host(x)
         return kind in _python_numbers and self._add_number(x, kind)
 
     def _add_number(self, x: Any, kind: Any) -> bool:
         self._append(kind, x, None, None)
+        return True
+
+    def _add_host(self, x: np.ndarray) -> bool:
+        """A host array, which is copied to the device once it is sure that it is needed there."""
+        if x.dtype not in HOLDABLE:
+            return False
+        if not x.ndim:
+            return self._add_number(x[()], x.dtype)
+        self._append(x.dtype, None, x, x)
+        return True
+
+    def _uploaded(self) -> bool:
+        for position, item in enumerate(self.items):
+            if item is None:
+                if self.device.count > 1:
+                    return False
+                why = f"host operand of {self.function.__name__}"
+                array = transfer.to_device(self.device, self.sources[position], why)
+                self.items[position] = leaf = Leaf(array, Storage(self.device, array), "flat")
+                self.outlines[position] = array
+                self._count(leaf)
         return True
 
     def _append(self, kind: Any, item: Any, outline: Any, source: Any) -> None:
@@ -165,14 +191,8 @@ class Operands:
         order, and so has each leaf.
         """
         if order == "K":
-            given = [o for o in self.outlines if o is not None]
-            order = None if all(map(_in_order, given)) else _order_of(given)
-        if order is None:
-            form = Form(shape, False, None)
-        elif order == tuple(range(len(shape) - 1, -1, -1)):
-            form = Form(shape, True, None)
-        else:
-            form = Form(tuple(shape[i] for i in order), False, order)   # type: ignore[arg-type, misc]
+            order = order_of([o for o in self.outlines if o is not None])
+        form = form_of(shape, order)    # type: ignore[arg-type]
         for position, outline in enumerate(self.outlines):
             if outline is not None and not self._settled(position, outline, shape, order):  # type: ignore[arg-type]
                 return None
@@ -183,7 +203,7 @@ class Operands:
 
     def _settled(self, position: int, outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
         item = self.items[position]
-        flat = _is_flat(outline, shape, order)
+        flat = is_flat(outline, shape, order)
         if type(item) is Node:
             if flat or order is None and not item.fortran and item.shape == outline.shape != shape and (
                     outline.flags.c_contiguous):
@@ -191,7 +211,7 @@ class Operands:
             if not self.computed(position):
                 return False
             item = self.items[position]
-            flat = _is_flat(self.outlines[position], shape, order)
+            flat = is_flat(self.outlines[position], shape, order)
         item.mode = "flat" if flat else "strided"
         return True
 
@@ -221,7 +241,7 @@ class Operands:
             longest = max((i for i, o in enumerate(items) if type(o) is Node), key=lambda i: items[i].steps)
             if not self.computed(longest):
                 return False
-        form = self.form(shape, order)
+        form = self.form(shape, order) if self._uploaded() else None
         if form is None:
             return False
         self.result = form
@@ -241,16 +261,8 @@ class Operands:
 
 
 def fits(device: Any, nbytes: int) -> bool:
-    """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as NumPy does."""
+    """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as in NumPy."""
     return nbytes < _LARGE_RESULT or nbytes <= device.total_memory()
-
-
-class Form(NamedTuple):
-    """How a result lies in memory: the shape of its node, whether that is in Fortran order, and the order of axes."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    order: tuple[int, ...] | None
 
 
 def _is_strided(item: Any, size: int) -> bool:
@@ -293,20 +305,6 @@ def whole(x: Any) -> Leaf | None:
     return leaf
 
 
-_templates: dict[Any, np.ndarray] = {}
-
-
-def template_of(shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
-    """An outline to make others of, by ``view()``, which is quicker."""
-    key = shape, fortran, dtype
-    found = _templates.get(key)
-    if found is None:
-        if len(_templates) >= 4096:
-            _templates.clear()
-        found = _templates[key] = views.outline(shape, dtype, order="F" if fortran else "C")
-    return found
-
-
 def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
     """(node, outline) of a view of recorded work: of the whole of it in some order, or of a part of its numbers."""
     dtype = node.step.output
@@ -328,66 +326,6 @@ def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
 
 def _part(dtype: np.dtype, name: str) -> Step:
     return step_of(name, lambda array: getattr(array, name).copy(), (dtype,), np.dtype(dtype.char.lower()))
-
-
-def _in_order(outline: Any) -> bool:
-    return outline.ndim < 2 or outline.flags.c_contiguous
-
-
-_orders: dict[Any, tuple[int, ...] | None] = {}
-
-
-def _order_of(outlines: list[Any]) -> tuple[int, ...] | None:
-    """`layouts.order_of`, remembered."""
-    key = tuple((o.shape, o.strides) for o in outlines)
-    found = _orders.get(key, key)
-    if found is key:
-        if len(_orders) >= 4096:
-            _orders.clear()
-        found = _orders[key] = layouts.order_of(outlines)
-    return found    # type: ignore[return-value]
-
-
-def _is_flat(outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
-    """Whether the elements of an operand lie in memory as those of a dense result in this order."""
-    flags = outline.flags
-    if outline.shape != shape:
-        return order is None and flags.c_contiguous and outline.size == math.prod(shape)
-    if order is None:
-        return flags.c_contiguous
-    if order == tuple(range(len(shape) - 1, -1, -1)):
-        return flags.f_contiguous
-    expected = outline.itemsize
-    for axis in reversed(order):
-        if shape[axis] != 1:
-            if outline.strides[axis] != expected:
-                return False
-            expected *= shape[axis]
-    return True
-
-
-def axes_of(layout: np.ndarray) -> tuple[int, ...] | None:
-    """The axes of a dense array from the outermost to the innermost; None for C order."""
-    if layout.flags.c_contiguous:
-        return None
-    if layout.flags.f_contiguous:
-        return tuple(range(layout.ndim - 1, -1, -1))
-    return tuple(sorted(range(layout.ndim), key=lambda i: (-layout.strides[i], i)))
-
-
-def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape that both broadcast to, or None if there is none."""
-    if len(a) < len(b):
-        a, b = b, a
-    shape = list(a)
-    for i in range(1, len(b) + 1):
-        n, m = a[-i], b[-i]
-        if n != m:
-            if n == 1:
-                shape[-i] = m
-            elif m != 1:
-                return None
-    return tuple(shape)
 
 
 def _after_fork() -> None:

@@ -18,7 +18,8 @@ from .fusion.program import Step
 from .making_series import check_device, range_of, spacing_of
 from .options import current as current_options
 from .recording import recorded
-from .recording_operands import Form, Operands, fits
+from .recording_layouts import Form
+from .recording_operands import Operands, fits
 from .recording_steps import cast, named, rule_of
 
 __all__ = ["SOURCES"]

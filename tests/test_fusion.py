@@ -259,8 +259,9 @@ OPERATORS = {
     "maximum": np.maximum, "plus": lambda a, b: a + 2, "minus": lambda a, b: 3 - a, "negative": lambda a, b: -a,
     "absolute": lambda a, b: abs(a), "square": lambda a, b: a ** 2, "greater": lambda a, b: (a > b) * a,
     "mixed": lambda a, b: a * 0.5 + b.astype("f4"), "where": lambda a, b: np.where(a > 1, a, b),
-    "clip": lambda a, b: a.clip(-1, 3), "between": lambda a, b: np.clip(a, b, 4), "round": lambda a, b: (a / 3).round(1),
-    "cast": lambda a, b: a.astype("i2"), "bool": lambda a, b: (a > 0) & (b != 2), "floor": lambda a, b: a // 2 + b % 3,
+    "clip": lambda a, b: a.clip(-1, 3), "between": lambda a, b: np.clip(a, b, 4),
+    "round": lambda a, b: (a / 3).round(1), "cast": lambda a, b: a.astype("i2"),
+    "bool": lambda a, b: (a > 0) & (b != 2), "floor": lambda a, b: a // 2 + b % 3,
     "row": lambda a, b: a + b[:1], "turned": lambda a, b: a.T + b.T, "inner": lambda a, b: a[1:] * b[:-1],
     "parts": lambda a, b: ((a + 1j * b) * 1j).real - (a * 1j).imag,
 }
@@ -315,7 +316,8 @@ def test_any_program_gives_what_numpy_gives(data):
     """Operators on what there is, with casts, views, sources, writes and reads in between."""
     dtype = data.draw(st.sampled_from(["f4", "f8", "i4", "?", "u1"]))
     shape = data.draw(st.sampled_from([(6,), (2, 3), (3, 2), (1, 2, 3)]))
-    pairs = Pairs([(np.arange(6).reshape(shape) - (0 if dtype in ("?", "u1") else 2)).astype(dtype), np.ones(shape, "f4")])
+    first = np.arange(6).reshape(shape) - (0 if dtype in ("?", "u1") else 2)
+    pairs = Pairs([first.astype(dtype), np.ones(shape, "f4")])
     kinds = {"operator": OPERATORS, "view": VIEWS, "in place": IN_PLACE, "source": SOURCES, "reduction": REDUCTIONS,
              **dict.fromkeys(["write", "alias", "read", "drop"], [""])}
     for _ in range(data.draw(st.integers(1, 14))):

@@ -64,6 +64,25 @@ class TestCasts:
             assert same(result, (a * b + c) * 0.5 - (b > 3))
         assert len(found) == 1 and len(found[0].outputs) == 1 and len(found[0].inputs) == 5
 
+    def test_host_arrays_are_copied_once_and_join_in(self):
+        x, a, host = lazies(base((4, 6)))[0], base((4, 6)), np.arange(6, dtype="i4")
+        calls = [lambda v: (v + 1) * host - v, lambda v: host / v, lambda v: np.where(v > 3, host, v) * 2,
+                 lambda v: v.clip(host, 9) + 1, lambda v: v * np.float64(2) + np.array(3), lambda v: v.T * a.T,
+                 lambda v: np.power(v, host)]
+        for call in calls:
+            with lazyarray.trace() as told, kernels() as found:
+                result = call(x)
+                assert pending(result) and not found
+            assert len([event for event in told.events if event.kind == "upload"]) <= 1
+            assert close(result, call(a))
+        before = x * host
+        host[:] = 0
+        assert same(before, a * np.arange(6))
+        with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError):
+            x * host
+        with pytest.raises(ValueError, match="broadcast"):
+            x * np.ones(5)
+
     def test_a_number_beyond_the_dtype(self):
         x, = lazies(base(dtype="i4"))
         with pytest.raises(OverflowError):

@@ -97,11 +97,10 @@ class TestRounds:
 def test_the_thread_comes_and_goes(hurry):
     x, = lazies(base())
     assert waiting._watcher is None
-    y = x * 2
-    assert pending(y) and waiting._watcher is not None
-    assert until(lambda: not pending(y))
-    assert same(y, base() * 2)
-    del y
+    made = [x * 2]
+    assert pending(made[0]) and waiting._watcher is not None
+    assert until(lambda: not pending(made[0]))
+    assert same(made.pop(), base() * 2)
     assert until(lambda: waiting._watcher is None)
     z = x + 1
     assert until(lambda: not pending(z)) and same(z, base() + 1)

@@ -72,6 +72,8 @@ def _computed(node: Node, known: dict[Node, np.ndarray]) -> np.ndarray | None:
     found = known.get(node)
     if found is not None:
         return found
+    if node.array is not None:      # on the device by now
+        return None
     step, shape, fortran = node.step, node.shape, node.fortran
     if step.name == "index":
         found = _reformed(np.arange(node.size, dtype=step.output), shape, fortran)
@@ -79,7 +81,7 @@ def _computed(node: Node, known: dict[Node, np.ndarray]) -> np.ndarray | None:
         found = np.full(shape, node.operands[0], step.output, "F" if fortran else "C")
     else:
         function = _function(step)
-        if function is None or node.array is not None:
+        if function is None:
             return None
         taken = []
         for operand in node.operands:
