@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -12,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lazyarray.devices import cuda_forms
+from lazyarray.devices import cuda_forms, cuda_reductions
 from lazyarray.devices.cuda_kernels import Kernels
 from lazyarray.fusion.program import Operand, Program, Step
+from lazyarray.fusion.reductions import Extent, Reduction
 
 F4, I4 = np.dtype("f4"), np.dtype("i4")
-TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "long long": np.dtype("i8"), "bool": np.dtype(bool),
+TYPES = {"float": F4, "unsigned int": np.dtype("u4"), "int": I4, "double": np.dtype("f8"),
+         "long long": np.dtype("i8"), "bool": np.dtype(bool),
          "complex<float>": np.dtype("c8"), "float16": np.dtype("f2"), "complex<double>": np.dtype("c16")}
 
 
@@ -58,7 +61,7 @@ class Compiler:
         return types.SimpleNamespace(compile=compile_, get_function=lambda name: self.function(name, code))
 
     def function(self, name, code):
-        assert name == "fused"
+        assert name in ("fused", "reduce")
         self.code[len(self.code) + 1] = code
         return types.SimpleNamespace(num_regs=20, kernel=types.SimpleNamespace(ptr=len(self.code)))
 
@@ -71,7 +74,7 @@ class Compiler:
         if not self.context:
             raise self.cuda.driver.CUDADriverError("no context")
         code = self.code[function]
-        parameters = code.partition(" fused(")[2].partition(")")[0].split(", ")
+        parameters = re.search(r"__launch_bounds__\(\d+\) \w+\((.*?)\)", code)[1].split(", ")
         found = {"source": code}
         for parameter, address in zip(parameters, (ctypes.c_void_p * len(parameters)).from_address(table)):
             kind, _, field = parameter.removeprefix("const ").rpartition(" ")
@@ -174,6 +177,31 @@ def test_numbers_reach_a_kernel_as_they_are(value):
     _, kernel = made(compiler, Program(inputs, ((step, (0,)),), (3,), 0))
     kernel([value, Array((5,), start=32), value], (5,), False)
     assert compiler.launched[-1][1].items() >= {"x0": value, "p1": 32, "x2": value, "q0": 0, "n": 5}.items()
+
+
+@pytest.mark.parametrize("mode", ["flat", "strided"])
+def test_the_parameters_of_a_reduction_reach_its_kernel(mode):
+    compiler = Compiler()
+    compiler.free.set()
+    compiler.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor = lambda *_: 8
+    compiler.cuda.runtime.deviceGetAttribute = lambda *_: 10
+    inputs = Operand(np.dtype("c8"), "value"), Operand(F4, mode)
+    program = Program(inputs, ((Step("astype", None, (F4,), F4), (1,)),), (2,), 1 if mode == "strided" else 0)
+    kernels = Kernels(compiler, 1)
+    found = cuda_reductions.Reductions(kernels)
+    device = types.SimpleNamespace(count=1, stream=lambda: 7)
+    compiler.zeros = lambda n, dtype: Array((n,), np.dtype(dtype), start=96)
+    reduction = Reduction("sum", F4, F4, F4)
+    for _ in range(2):
+        launch = found.get(device, program, reduction, Extent(1, 100_000, 1),
+                           [np.complex64(1 - 2j), Array((100_000,), start=64)], ((100_000,), False))
+        kernels.wait()
+    launch(2.5, ())
+    blocks, values = compiler.launched[-1]
+    assert blocks == values["splits"] > 1
+    assert values.items() >= {"x0": 1 - 2j, "p1": 64, "out": 0, "parts": 0, "turns": 96, "outer": 1, "length": 100_000,
+                              "inner": 1, "divisor": 2.5}.items()
+    assert ("w" in values) is (mode == "strided")
 
 
 def test_a_thread_without_a_context_gets_one():

@@ -198,7 +198,9 @@ def walk_bytes(lengths: list[int], strides: list[list[int]], wide: bool) -> byte
 
 
 def walk_size(form: Form) -> int:
-    """The bytes of a form's walk."""
+    """The bytes of a form's walk, 0 if it has none."""
+    if not form.ndim:
+        return 0
     strided = sum(read not in ("value", "flat") for read in form.reads)
     if form.tiled:
         return 8 * (3 * strided + 6)

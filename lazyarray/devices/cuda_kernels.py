@@ -19,7 +19,7 @@ from .cuda_source import lengths_in, source, strides_in
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["Kernel", "Kernels", "compiled", "functions"]
+__all__ = ["Inputs", "Kernel", "Kernels", "Launcher", "functions"]
 
 #: Programs that are remembered.
 _MOST = 4096
@@ -94,6 +94,29 @@ class Launcher:
         return memory, addresses, ctypes.addressof(addresses)
 
 
+class Inputs:
+    """How the arguments of a program become parameters of a launch."""
+
+    def __init__(self, program: Program) -> None:
+        arrays = [operand.mode != "value" for operand in program.inputs]
+        self.formats = ["Q" if is_array else _FORMATS[operand.dtype.str[1:]]
+                        for operand, is_array in zip(program.inputs, arrays)]
+        self._arrays = arrays
+        self._complex = [not is_array and operand.dtype.kind == "c"
+                         for operand, is_array in zip(program.inputs, arrays)]
+        self._any_complex = any(self._complex)
+        #: Where each input stands among the values: complex numbers take two places.
+        self.places = [i + sum(self._complex[:i]) for i in range(len(arrays))]
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """Addresses of arrays, and numbers."""
+        values = [argument.data.ptr if is_array else argument for argument, is_array in zip(arguments, self._arrays)]
+        if self._any_complex:
+            return [part for value, is_complex in zip(values, self._complex)
+                    for part in ((value.real, value.imag) if is_complex else (value,))]
+        return values
+
+
 class Kernel:
     """A compiled program: a form that takes any operands, and others that are compiled when they are of use.
 
@@ -103,11 +126,9 @@ class Kernel:
     def __init__(self, kernels: Kernels, program: Program, form: Form, function: Any) -> None:
         self._kernels, self._program, self._form = kernels, program, form
         self._ndarray = kernels.cupy.ndarray
-        inputs = program.inputs
-        self._arrays = [operand.mode != "value" for operand in inputs]
-        self._flat = [i for i, operand in enumerate(inputs) if operand.mode == "flat"]
-        self._strided = [i for i, operand in enumerate(inputs) if operand.mode == "strided"]
-        self._complex = [i for i, operand in enumerate(inputs) if operand.mode == "value" and operand.dtype.kind == "c"]
+        self._inputs = inputs = Inputs(program)
+        self._flat = [place for place, operand in zip(inputs.places, program.inputs) if operand.mode == "flat"]
+        self._strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
@@ -119,7 +140,7 @@ class Kernel:
         order = "F" if fortran else "C"
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
         size = outputs[0].size
-        values = [argument.data.ptr if is_array else argument for argument, is_array in zip(arguments, self._arrays)]
+        values = self._inputs(arguments)
         launcher, threads = self._first, self._threads
         last = None
         if self._strided:
@@ -133,9 +154,6 @@ class Kernel:
                 last = not places % VECTOR
                 if not last and (single := self._single or self._unaligned()) is not None:
                     launcher, last, blocks = single, None, -(-size // self._single_elements)
-        if self._complex:
-            values = [part for i, value in enumerate(values)
-                      for part in ((value.real, value.imag) if i in self._complex else (value,))]
         for output in outputs:
             values.append(output.data.ptr)
         values.append(size)
@@ -154,9 +172,7 @@ class Kernel:
         return self._single
 
     def _launcher(self, form: Form, function: Any) -> Launcher:
-        formats = [_FORMATS[operand.dtype.str[1:]] if operand.mode == "value" else "Q"
-                   for operand in self._program.inputs]
-        formats += ["Q"] * len(self._dtypes) + ["q"]
+        formats = [*self._inputs.formats, *["Q"] * len(self._dtypes), "q"]
         if form.told:
             formats.append("i")
         if form.ndim:
@@ -166,17 +182,14 @@ class Kernel:
     def _planned(self, arguments: list[Any], values: list[Any], shape: tuple[int, ...], fortran: bool,
                  size: int) -> tuple[Launcher, Any, int, int]:
         """What launches for these strides and addresses, its last parameter if any, its blocks, and their threads."""
-        places = (*self._flat, *self._strided)
-        aligned = [not values[i] % VECTOR for i in places]
+        aligned = [type(value) is not int or not value % VECTOR for value in values]
         strided = [arguments[i] for i in self._strided]
         key = (shape, fortran, *aligned, *[array.shape for array in strided], *[array.strides for array in strided])
         found = self._plans.get(key)
         if found is None:
             lengths = lengths_in(shape, fortran)
             strides = [strides_in(array, shape, fortran) for array in strided]
-            flags = dict(zip(places, aligned))
-            form, walk, blocks = plan(self._program, lengths, strides,
-                                      [flags.get(i, True) for i in range(len(arguments))])
+            form, walk, blocks = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
             if form == self._form:
                 launcher = self._first
             else:

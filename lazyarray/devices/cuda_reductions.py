@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .cuda_combiners import combiner
-from .cuda_forms import VECTOR, WIDE
-from .cuda_kernels import Kernels, functions
+from .cuda_forms import VECTOR, WIDE, general, walk_size
+from .cuda_kernels import Inputs, Kernels, Launcher, functions
 from .cuda_snippets import type_of
 from .cuda_source import body, walk_values
 
@@ -318,7 +318,8 @@ def form_of(program: Program, reduction: Reduction, extent: Extent, places: list
 class ReductionKernel(NamedTuple):
     """A compiled kernel."""
 
-    function: Any
+    launch: Launcher
+    inputs: Inputs
     program: Program
     result: np.dtype
     resident: int   # blocks that a multiprocessor runs at once
@@ -330,7 +331,10 @@ def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> Redu
         return None
     function = functions(cupy, text, ("reduce",))[0]
     resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, THREADS, 0)
-    return ReductionKernel(function, program, reduction.result, max(resident, 1))
+    inputs = Inputs(program)
+    walk = walk_size(general(program, form.wide))
+    launch = Launcher(cupy, function, [*inputs.formats, *"QQQqqqiiid", *([f"{walk}s"] if walk else [])])
+    return ReductionKernel(launch, inputs, program, reduction.result, max(resident, 1))
 
 
 class Reductions:
@@ -371,9 +375,9 @@ class Reductions:
         if grid.splits > 1:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
             turns = self._counters(device)
-        kernel.function((grid.blocks,), (THREADS,), (
-            *arguments, out, parts, turns, *extent, grid.group, grid.high, grid.splits, divisor,
-            *walk_values(kernel.program, arguments, *walked)))
+        kernel.launch(grid.blocks, THREADS, [
+            *kernel.inputs(arguments), out.data.ptr, parts.data.ptr, turns.data.ptr, *extent, grid.group, grid.high,
+            grid.splits, divisor, *walk_values(kernel.program, arguments, *walked)])
         return out
 
     def _counters(self, device: Device) -> Any:

@@ -4,15 +4,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from .cuda_forms import TILE, VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
 from .cuda_snippets import HELPERS, snippet, type_of
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["VECTOR", "Body", "body", "by_value", "dtype_of", "lengths_in", "source", "strides_in",
+__all__ = ["VECTOR", "Body", "body", "dtype_of", "lengths_in", "source", "strides_in",
            "vector_length", "walk_values"]
 
 _COMPLEX = "#include <cupy/complex.cuh>\n#define LZ_COMPLEX\n"
@@ -99,19 +97,14 @@ def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body 
                 _offsets(program, form, "at"), load, steps, results)
 
 
-def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
-    """The values of `Body.walk`, as arguments of a launch. Indexes are as wide as the size of the shape needs."""
+def walk_values(program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[bytes]:
+    """The values of `Body.walk` for a `Launcher`. Indexes are as wide as the size of the shape needs."""
     strides = [strides_in(array, shape, fortran) for operand, array in zip(program.inputs, arguments)
                if operand.mode == "strided"]
     if not strides:
         return []
     lengths = lengths_in(shape, fortran)
-    return [by_value(walk_bytes(lengths, strides, math.prod(lengths) >= WIDE))]
-
-
-def by_value(structure: bytes) -> np.ndarray:
-    """What CuPy hands to a kernel as a structure: a NumPy array with one element."""
-    return np.frombuffer(structure, f"V{len(structure)}")
+    return [walk_bytes(lengths, strides, math.prod(lengths) >= WIDE)]
 
 
 def lengths_in(shape: tuple[int, ...], fortran: bool) -> list[int]:
