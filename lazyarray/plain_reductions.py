@@ -24,22 +24,19 @@ def _mean_of_integers(array: Any, axis: int | None) -> Any:
     return array.mean(axis, _float64)
 
 
-def _methods() -> dict[Any, dict[np.dtype, Callable[..., Any]]]:
+def _methods() -> dict[Any, dict[np.dtype, str | Callable[..., Any]]]:
     """Where the device's method does what the adapter does."""
-    def called(name: str) -> Callable[..., Any]:
-        return lambda array, axis: getattr(array, name)(axis)
-
-    table: dict[Any, dict[np.dtype, Callable[..., Any]]] = {}
-    for names, kinds in (("sum prod", "?bBhHiIlLefdFD"), ("max min amax amin", "?bBhHiIlLefd"),
-                         ("any all", "?bBhHiIlLefdFD"), ("mean", "fdFD"), ("var std", "fd")):
+    table: dict[Any, dict[np.dtype, str | Callable[..., Any]]] = {}
+    for names, kinds in (("sum prod any all", "?bBhHiIlLefdFD"), ("max min amax amin", "?bBhHiIlLefd"),
+                         ("mean", "fdFD"), ("var std", "fd")):
         for name in names.split():
-            method = called(name.removeprefix("a") if name.startswith("am") else name)
+            method = name.removeprefix("a") if name.startswith("am") else name
             table[getattr(np, name)] = {np.dtype(kind): method for kind in kinds}
     table[np.mean].update({np.dtype(kind): _mean_of_integers for kind in "?bBhHiIlL"})
     return table
 
 
-#: NumPy's function -> dtype of the array -> what does it on the device.
+#: NumPy's function -> dtype of the array -> the device's method, or what does it on the device.
 PLAIN = _methods()
 
 
@@ -57,20 +54,23 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
     if wrap._array_type is not type(x):
         return None
     array, storage = x._self_array, x._self_storage
-    if array is None or not storage.quiet or array.nbytes >= options.least_deferred or not array.nbytes:
+    if array is None or not storage.quiet:
         return None
-    if array.nbytes >= LARGE and (axis is not None or func is np.var or func is np.std):
+    nbytes = array.nbytes
+    if nbytes >= options.least_deferred or not nbytes:
+        return None
+    if nbytes >= LARGE and (axis is not None or func is np.var or func is np.std):
         return None     # there may be a kernel of ours
     if axis is not None and (type(axis) is not int or not array._c_contiguous):
         return None
-    function = PLAIN[func].get(array.dtype)
+    method = PLAIN[func].get(array.dtype)
     device = storage.device
     stream = device.stream()
-    if function is None or storage.stream is not stream and storage.stream != stream or device.count > 1 and (
+    if method is None or storage.stream is not stream and storage.stream != stream or device.count > 1 and (
             not device.on_current(array)):
         return None
     try:
-        result = function(array, axis)
+        result = getattr(array, method)(axis) if type(method) is str else method(array, axis)
     except Exception:  # noqa: BLE001  the general way runs into it again, and knows what it means
         return None
     if result.ndim:
