@@ -25,6 +25,9 @@ MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
 _u8 = np.dtype(np.uint8)
 _empty = np.empty
 
+#: Stands for the mirror of a storage whose lock is held until there is one: none of its bytes is valid.
+_COMING = Mirror.small(1)
+
 #: More pieces than this that aliases hold are fetched as the run that holds them all.
 _MOST_STALE = 16
 
@@ -48,27 +51,31 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
     with storage._lock or storage.lock:
         if storage.mirror is not None or not storage.quiet:
             return None         # another thread was quicker
-        # There before the bytes are: from now on device code that writes tells of it.
-        storage.mirror = mirror = Mirror.small(nbytes)
-        shape, dtype = root.shape, root.dtype
-        token = begin("materialise", nbytes, shape, dtype, why)
+        # Something is there before the bytes are: from now on device code that writes tells of it.
+        storage.mirror = _COMING
         try:
+            token = begin("materialise", nbytes, root.shape, root.dtype, why)
             copy = device.fetch_begin(root, stream)
-        except device.faults:
-            storage._check_usable()     # which names a reason that it knows
+        except BaseException as error:
+            storage.mirror = None
+            if isinstance(error, device.faults):
+                storage._check_usable()     # which names a reason that it knows
             raise
         try:
+            storage.mirror = mirror = Mirror.small(nbytes)
             memory = _empty(nbytes, _u8)
-            alias = found = mirror.prepare(memory, shape, dtype)
+            target = memory.data
+            alias = found = mirror.prepare(memory, root.shape, root.dtype)
             storage._nbytes = nbytes
             if view is None:
                 storage._resident = None, alias
                 found = memoryview(alias)
             storage.quiet = False
         except BaseException:
-            device.fetch_end(copy, _empty(nbytes, _u8))     # nothing may be under way
+            storage.mirror = None
+            device.fetch_end(copy, _empty(nbytes, _u8).data)     # nothing may be under way
             raise
-        device.fetch_end(copy, memory)
+        device.fetch_end(copy, target)
         if token is not None:
             end(token)
         mirror.lend_first()

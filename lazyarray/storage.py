@@ -27,6 +27,7 @@ import contextlib
 import sys
 import threading
 import weakref
+from _thread import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Storage:
         if self._lock is None:
             with _making_lock:
                 if self._lock is None:
-                    self._lock = threading.RLock()
+                    self._lock = RLock()
         return self._lock
 
     @property

@@ -401,7 +401,7 @@ class TestFetching:
         for seed in range(3):
             source, memory = values(nbytes, seed), np.zeros(nbytes, np.uint8)
             copy = cuda.copies.fetch_begin(self.array(source), Stream())
-            cuda.copies.fetch_end(copy, memory)
+            cuda.copies.fetch_end(copy, memory.data)
             assert np.array_equal(memory, source)
         assert len(cuda.memories) == 1
 
@@ -411,8 +411,8 @@ class TestFetching:
         memory, other = np.zeros(500, np.uint8), np.zeros(500, np.uint8)
         outer = cuda.copies.fetch_begin(self.array(first), Stream())
         inner = cuda.copies.fetch_begin(self.array(second), Stream())
-        cuda.copies.fetch_end(inner, other)
-        cuda.copies.fetch_end(outer, memory)
+        cuda.copies.fetch_end(inner, other.data)
+        cuda.copies.fetch_end(outer, memory.data)
         assert np.array_equal(memory, first) and np.array_equal(other, second)
 
 

@@ -194,8 +194,8 @@ class Device(ABC):
         """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
         return d
 
-    def fetch_end(self, copy: Any, memory: np.ndarray) -> None:
-        """Wait for it, and put its bytes into host memory, 1-D of uint8."""
+    def fetch_end(self, copy: Any, memory: memoryview) -> None:
+        """Wait for it, and put its bytes into host memory."""
         self.download(copy, np.ndarray(copy.shape, copy.dtype, memory))
 
     @abstractmethod

@@ -171,24 +171,25 @@ class Copies:
         else:
             self._stage_down(pointer, start, nbytes, stream)
 
-    def fetch_begin(self, array: Any, stream: Any) -> tuple[Any, np.ndarray, Any]:
+    def fetch_begin(self, array: Any, stream: Any) -> tuple[Any, memoryview, Any]:
         """Begin to copy an array of at most `FETCHED` bytes to page-locked memory of this thread."""
         # Taken away until it is over: a finaliser may run in between, and fetch something too.
         mine = self._mine
         found = getattr(mine, "fetched", None)
         mine.fetched = None
         if found is None:
-            found = self._buffer_of(FETCHED)
+            array_of_it, address = self._buffer_of(FETCHED)
+            found = memoryview(array_of_it), address
         buffer, address = found
         nbytes = array.nbytes
         array.data.copy_to_host_async(address, nbytes, stream)
         return found, buffer[:nbytes], stream
 
-    def fetch_end(self, copy: tuple[Any, np.ndarray, Any], memory: np.ndarray) -> None:
+    def fetch_end(self, copy: tuple[Any, memoryview, Any], memory: memoryview) -> None:
         """Wait for it, and put it into `memory`."""
         found, arrived, stream = copy
         stream.synchronize()
-        memory[...] = arrived
+        memory[:] = arrived
         self._mine.fetched = found
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
