@@ -40,7 +40,7 @@ def settle(storage: Storage) -> bool:
     # What was recorded to read them is still computed from what they were made of.
     if not node.leave():
         return False            # another thread has had it computed
-    storage._nbytes, storage.mirror, storage.ahead = nbytes, mirror, whole
+    storage._nbytes, storage.mirror, storage.ahead, storage.stream = nbytes, mirror, whole, storage.device.stream()
     storage.pending = None      # last: until then other threads read what is recorded
     return True
 
