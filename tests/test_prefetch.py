@@ -158,7 +158,7 @@ def test_views(name):
         assert t.nbytes < host.nbytes or name in ("transposed", "columns")
     with lazyarray.no_transfers():
         got = np.asarray(view)
-    assert np.array_equal(got, VIEWS[name](host * 2)) and got.strides == VIEWS[name](host).strides
+    assert np.array_equal(got, VIEWS[name](host * 2)) and (not got.size or got.strides == VIEWS[name](host).strides)
     assert np.array_equal(np.asarray(x), host * 2)
 
 
@@ -222,7 +222,7 @@ def test_what_gpu_code_holds_is_not_trusted():
 
 
 @pytest.mark.parametrize("reader", [np.asarray, lambda x: x.tolist(), lambda x: x.ctypes.data, lambda x: x[3] == 7,
-                                    lambda x: (x + 1).tolist(), lambda x: np.sort(x).tolist(), memoryview, repr])
+                                    lambda x: (x + 1).tolist(), lambda x: np.sort(x).tolist(), lambda x: x.data, repr])
 def test_every_way_to_the_host_waits(reader):
     x = made(1000)
     lazyarray.prefetch(x)
