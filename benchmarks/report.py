@@ -41,6 +41,8 @@ HEADLINES: dict[str, dict[str, str]] = {
         "1,024 elements: six operators, lazyarray / CuPy": "six operators on 1,024 elements, of CuPy's time",
     },
     "programs": {
+        "four filters: of device time, an upload and a page-locked copy":
+            "four cuCIM filters, 4096 x 4096, of device time, an upload and a page-locked copy",
         "four filters: of device time and two page-locked copies":
             "four cuCIM filters, 4096 x 4096, of device time and two page-locked copies",
         "four filters: a round trip around each / lazyarray": "four cuCIM filters, times as fast as a round trip around each",
@@ -84,15 +86,21 @@ def verdict(figure: dict) -> str:
     return "**no**" if timing.missed(figure) else "yes" if timing.asked(figure) else ""
 
 
+def shown(figure: dict) -> str:
+    """The value with three digits, or as many as it takes to see that it is missed."""
+    short = f"{figure['value']:.3g}"
+    return short if timing.missed(figure) == timing.missed(figure | {"value": float(short)}) else f"{figure['value']:.4g}"
+
+
 def headlines() -> list[tuple[str, ...]]:
     """The rows of the README's first table."""
     rows = []
-    for kind, shown in HEADLINES.items():
+    for kind, labels in HEADLINES.items():
         figures = {figure["what"]: figure for figure in (newest(kind) or {"figures": []})["figures"]}
-        for what, label in shown.items():
+        for what, label in labels.items():
             if what in figures:
                 figure = figures[what]
-                rows.append((label, timing.asked(figure), f"{figure['value']:.3g}", verdict(figure)))
+                rows.append((label, timing.asked(figure), shown(figure), verdict(figure)))
     return rows
 
 

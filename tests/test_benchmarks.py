@@ -37,11 +37,12 @@ def of_programs():
 def test_programs_give_numpys_results_and_say_what_is_asked(of_programs):
     peer = timing.peer()
     assert asked(of_programs) == {
+        "four filters: of device time, an upload and a page-locked copy": "<= 1.2",
         "four filters: of device time and two page-locked copies": "<= 1.2",
         "four filters: a round trip around each / lazyarray": ">= 8",
         "convolve2d: moved by hand / lazyarray": ">= 1.5",
     } | {f"{program.name}: {peer} / lazyarray": ">= 1.5" for program in programs.programs(SMALL)}
-    assert len(names(of_programs)) == 11 + 4 * 5 + 1
+    assert len(names(of_programs)) == 11 + 4 * 5 + 3
 
 
 def test_a_program_with_another_result_is_not_timed():

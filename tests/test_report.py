@@ -75,6 +75,10 @@ def test_the_newest_results_are_shown_and_a_miss_is_a_miss(results):
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_a_near_miss_is_seen_to_be_one():
+    assert report.shown({"value": 1.996, "least": 2}) == "1.996" and report.shown({"value": 2.004, "least": 2}) == "2"
+
+
 def test_the_plots_are_drawn_and_drawn_alike(results, tmp_path):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "plots"
