@@ -104,6 +104,7 @@ def figures_of_prefetch(note, nbytes: int = 256 * MB) -> None:
 
 def figures_of_aliases(note, nbytes: int = 1 << 30) -> None:
     """What an alias costs the next use on the device: one that was only read, one that was written in some pages."""
+    mirror_pool.pool.look_after(idle=-1)    # what was written all over is of small pages from then on, see below
     x = lazyarray.asarray(np.ones(nbytes // 4, np.float32)) + 1
     wrap.device_of(x)
     aliases = [np.asarray(x)]
@@ -118,6 +119,10 @@ def figures_of_aliases(note, nbytes: int = 1 << 30) -> None:
         note(f"one of 1 GiB that was written in {pages} pages", 1e3 * spent, "ms")
         note(f"one of 1 GiB that was written in {pages} pages, of the uploads of {pages} pages and 0.2 ms",
              spent / (page_copies(pages) + 2e-4), "times", most=1)
+    aliases[0].fill(3)
+    wrap.device_of(x)
+    read = seconds(lambda _: wrap.device_of(x), lambda: aliases[0][:1000].sum())
+    note("one of 1 GiB that was only read, but written all over earlier", 1e3 * read, "ms")
     aliases.clear()
     wrap.device_of(x)
     note("one that is gone", 1e6 * seconds(lambda _: wrap.device_of(x)), "us", most=20)

@@ -17,7 +17,7 @@ def goes_in_turns(mirror: Mirror) -> bool:
 
 
 def collect_in_turns(mirror: Mirror, turns: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
-    """What `Mirror.collect` finds, turn by turn; each is looked at when it is asked for.
+    """What `Mirror.collect` finds, perhaps nothing, turn by turn; each is looked at when it is asked for.
 
     `turns`: (start, stop) of parts of whole pages that make up the mirror.
 
@@ -37,8 +37,7 @@ def collect_in_turns(mirror: Mirror, turns: Iterable[tuple[int, int]]) -> Iterat
                     mirror._give_up()
                     found = watched
             mirror._found = mirror._found - part
-            if found:
-                yield found & mirror.valid
+            yield found & mirror.valid
     except BaseException:       # of whoever asks: what was not given is found by the next collect
         mirror._late = mirror._late | late
         raise

@@ -5,7 +5,7 @@ The caller holds the storage's lock.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from .mirror_turns import collect_in_turns, goes_in_turns
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 #: Smaller mirrors are looked at as a whole.
 FROM = 16 << 20
-#: Bytes that are looked at in the first turn, which overlaps with no copy. Each further one is so many times larger,
-#: since to look takes a sixth of the time of the copy, up to the last, which is a locked piece of memory.
-TURN, GROWTH, LAST = 1 << 20, 4, 32 << 20
+#: Bytes that are looked at in the first turn, which overlaps with no copy. While there is much to copy each further one
+#: is so many times larger, since to look takes a sixth of the time of the copy, up to the last; else it is far larger.
+TURN, GROWTH, LAST, LEAP = 1 << 20, 4, 32 << 20, 32
 
 
 def applies(storage: Storage) -> bool:
@@ -30,26 +30,28 @@ def applies(storage: Storage) -> bool:
             and not heard())        # an event says how many bytes there are before they are copied
 
 
-def _turns(nbytes: int) -> Iterator[tuple[int, int]]:
-    """The (start, stop) of the turns; no large one crosses from one multiple of the largest to the next."""
+def _turns(nbytes: int, much: Callable[[], bool]) -> Iterator[tuple[int, int]]:
+    """The (start, stop) of the turns; `much`: whether there was much to copy in the last one."""
     start, size = 0, TURN
     while start < nbytes:
-        stop = min(start + size, (start // LAST + 1) * LAST, nbytes)
+        stop = min(start + size, nbytes)
         yield start, stop
-        start, size = stop, min(size * GROWTH, LAST)
+        start, size = stop, min(size * GROWTH, LAST) if much() else size * LEAP
 
 
 def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
     """Learn what aliases wrote, and bring the device up to date within `span`, but for what is `overwritten`."""
     mirror = storage.mirror
     sent: list[Ranges] = []
+    found = [0]         # bytes that were written in the last turn
 
     def parts() -> Iterator[Ranges]:
         """What the device needs, the next as soon as it is known."""
         waiting = (storage.ahead & span) - overwritten
         if waiting:
             yield waiting
-        for written in collect_in_turns(mirror, _turns(mirror.nbytes)):
+        for written in collect_in_turns(mirror, _turns(mirror.nbytes, lambda: found[0] >= TURN)):
+            found[0] = written.nbytes
             storage.ahead = storage.ahead | written
             needed = (written & span) - overwritten
             if needed:
@@ -62,14 +64,14 @@ def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
             sent.append(ranges)
             yield from ranges
 
-    found = parts()
-    first = next(found, None)
+    needs = parts()
+    first = next(needs, None)
     if first is None:
         return
     storage._check_usable()
     with storage.place():
         storage.join_all()
-        storage.device.upload_ranges(mirror.bytes, storage.block, pairs(first, found))
+        storage.device.upload_ranges(mirror.bytes, storage.block, pairs(first, needs))
         storage.stream, storage.joined = storage.device.stream(), ()
     for ranges in sent:
         storage.ahead = storage.ahead - ranges

@@ -50,11 +50,11 @@ class MachineInTurns(TrackedMachine):
 
     def __init__(self):
         super().__init__()
-        self._sizes = sending.FROM, sending.TURN, sending.GROWTH
-        sending.FROM, sending.TURN, sending.GROWTH = 0, 1 << 12, 1
+        self._sizes = sending.FROM, sending.TURN, sending.GROWTH, sending.LEAP
+        sending.FROM, sending.TURN, sending.GROWTH, sending.LEAP = 0, 1 << 12, 1, 1
 
     def teardown(self):
-        sending.FROM, sending.TURN, sending.GROWTH = self._sizes
+        sending.FROM, sending.TURN, sending.GROWTH, sending.LEAP = self._sizes
         super().teardown()
 
 

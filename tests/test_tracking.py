@@ -224,6 +224,7 @@ def test_what_lies_between_lent_ranges_is_not_named():
 
 @needs_pages
 def test_what_the_device_fills_is_armed_meanwhile():
+    mirror_pool.pool.look_after(idle=-1)
     nbytes = DIRECT_FROM + 3 * PAGE
     whole = Ranges.span(0, nbytes)
     mapping = None
@@ -252,6 +253,7 @@ def test_what_the_device_fills_is_armed_meanwhile():
 
 @needs_pages
 def test_what_we_fill_ourselves_is_not_armed():
+    mirror_pool.pool.look_after(idle=-1)
     nbytes = DIRECT_FROM
     mirror = filled(nbytes)
     alias = lend_all(mirror)
@@ -428,6 +430,7 @@ def vm_flags(address):
 
 @needs_pages
 def test_registration_ends_with_the_mapping():
+    mirror_pool.pool.look_after(idle=-1)
     mirror = filled(mirror_memory.HUGE_FROM + PAGE)
     address = mirror.bytes.ctypes.data
     assert "uw" not in vm_flags(address), "not registered before it is lent"

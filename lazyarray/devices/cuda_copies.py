@@ -34,14 +34,15 @@ FETCHED = 128 << 10
 #: From this size on pageable memory is staged by our threads.
 STAGED_FROM = 4 << 20
 #: Regions are locked in pieces of this size.
-PIECE = 32 << 20
+PIECE = 16 << 20
 _STAGE = 16 << 20
 _STAGES = 3
-_POPULATED = 8 << 20
+_POPULATED = 4 << 20
 _THREADS = 8
 #: More threads than this only wait for each other when memory is moved.
 _MOVERS = 4
 _MADV_POPULATE_WRITE = 23
+_TO_DEVICE = 1      # cudaMemcpyHostToDevice
 _PORTABLE = 1       # cudaHostRegisterPortable: locked for every GPU
 
 _u1 = np.dtype(np.uint8)
@@ -203,9 +204,18 @@ class Copies:
         The next is asked for while the copies run; the host's memory may change on return.
         """
         read = False
+        copy, target, queue = self.runtime.memcpyAsync, pointer.ptr, stream.ptr
+        region = self._find(start, start + 1)
+        origin, end, locked = (region.start, region.stop, region.locked) if region is not None else (0, 0, set())
         try:
             for low, high in ranges:
-                read |= self._send(pointer + low, start + low, high - low, stream)
+                begin, stop = start + low, start + high
+                piece = begin - (begin - origin) % PIECE
+                if piece in locked and stop <= piece + PIECE and stop <= end:
+                    copy(target + low, begin, high - low, _TO_DEVICE, queue)    # one of many pages, perhaps
+                    read = True
+                else:
+                    read |= self._send(pointer + low, begin, high - low, stream)
         finally:
             if read:
                 stream.synchronize()
