@@ -11,15 +11,22 @@ import numpy as np
 
 from . import options, recording_operands, wrap
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
+from .fusion.program import Operand, Program
 from .fusion.waiting import note
 from .recording_layouts import template_of
 from .recording_operands import Operands, whole
 from .recording_steps import rule_of, rules
+from .sharing import partners
 from .storage import Storage
 
-__all__ = ["quick", "recorded"]
+__all__ = ["at_once", "quick", "recorded"]
 
 _real_numbers = frozenset({int, float, complex})
+#: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
+#: until one is recorded to see whether that still is so.
+_ALONE, _AT_ONCE = 3, 32
+#: Elements from which on a detour of microseconds does not matter.
+_LONG = 1 << 17
 _new_storage = Storage.__new__
 _ref = weakref.ref
 
@@ -88,6 +95,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         except OverflowError:       # beyond the dtype: compared by value, or refused
             return None
     device = storage.device
+    if steps == 1 and rule.alone > _ALONE and (array := at_once(rule, operands, a, device)) is not None:
+        return array
     node = Node(device, step, operands, a.shape, a.fortran, steps, large, False, a.size)
     dtype = step.output
     node.template = template = a.template if dtype is a.dtype else template_of(a.shape, a.fortran, dtype)
@@ -106,8 +115,45 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
             if len(readers) > MOST_READERS:
                 prune(readers)
     if steps == 1:
+        node.rule = rule
         note(ref)
+    elif steps == 2:
+        for operand in operands:
+            if type(operand) is Node and operand.rule is not None:
+                operand.rule.alone = 0
     return _array(node, template)
+
+
+def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> Any:
+    """The lazy array of a step on leaves and numbers, computed now; None if there is no kernel, or somebody to wait for.
+
+    `form`: a leaf of the result's form.
+    """
+    kernel = rule.kernel
+    if kernel is None:
+        inputs = tuple(Operand(dtype, "flat" if type(operand) is Leaf else "value")
+                       for dtype, operand in zip(rule.step.inputs, operands))
+        places = tuple(range(len(inputs)))
+        kernel = rule.kernel = device.kernel(Program(inputs, ((rule.step, places),), (len(inputs),), 0), form.size)
+    if kernel is None or partners or form.size > _LONG:
+        return None
+    stream = device.stream()
+    arguments = []
+    for operand in operands:
+        if type(operand) is not Leaf:
+            arguments.append(operand)
+        elif operand.storage.stream is stream:
+            arguments.append(operand.array)
+        else:
+            return None
+    if rule.alone > _AT_ONCE:
+        rule.alone = _ALONE
+    else:
+        rule.alone += 1
+    storage = _new_storage(Storage)
+    storage.device, storage.stream = device, stream
+    storage.root = array = kernel(arguments, form.shape, form.fortran)[0]
+    return wrap.new_array(storage, None, array)
 
 
 def _ready(x: Any) -> Leaf | Node | None:

@@ -95,7 +95,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if type(x) is not array_type:
         return recording.quick(ufunc, inputs)
     a = x._self_array
-    if a is None or a.nbytes >= options.least_deferred:
+    least = options.least_deferred
+    if a is None or not least or a.nbytes >= least:
         result = recording.quick(ufunc, inputs)
         if result is not None:
             return result

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lazyarray
 import lazyarray.numpy as lnp
-from lazyarray import sharing
+from lazyarray import recording, recording_steps, sharing, wrap
 from lazyarray.fusion import graph
 
 ON_CUDA = lazyarray.device().name == "cuda"
@@ -367,3 +367,77 @@ def test_computed_work_is_no_garbage():
         assert node() is None
     finally:
         gc.enable()
+
+
+class TestWhatIsNeededByItself:
+    """A small result that is needed at once, time after time, is not recorded any more."""
+
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        """The programs of kernels that were launched."""
+        device, found = lazyarray.device(), []
+
+        def kernel(program, size):
+            def run(arguments, shape, fortran):
+                found.append(program)
+                results = program.run(arguments, (shape, fortran), device.xp)
+                dtypes = [program.steps[number - len(program.inputs)][0].output for number in program.outputs]
+                return [graph._laid_out(device, array, shape, fortran, dtype) for array, dtype in zip(results, dtypes)]
+            return run
+
+        monkeypatch.setattr(device, "kernel", kernel, raising=False)
+        monkeypatch.setattr(recording_steps, "rules", {})
+        monkeypatch.setattr(recording, "rules", recording_steps.rules)
+        return found
+
+    def test_it_is_computed_at_once(self, calls):
+        x, y = lazyarray.asarray(base()), lazyarray.asarray(base()[::-1].copy())
+        waited = []
+        for _ in range(250):
+            z = x - y
+            waited.append(pending(z))
+            assert np.array_equal(z, base() - base()[::-1])
+        assert all(waited[:4]) and not any(waited[6:30]), "it takes a few to know"
+        assert 1 <= sum(waited[6:]) <= 12, "it is tried again now and then"
+        assert len(calls) == 250
+
+    @pytest.mark.parametrize("call", [lambda x: x * 2, lambda x: 3 - x, lambda x: -x, lambda x: x > 4, lambda x: x * x])
+    def test_values(self, calls, call):
+        for plain in (base(), base((4, 6)), np.asfortranarray(base((4, 6)))):
+            x = lazyarray.asarray(plain)
+            for _ in range(8):
+                z = call(x)
+                expected = call(plain)
+                assert np.array_equal(z, expected) and (z.dtype, z.strides) == (expected.dtype, expected.strides)
+                assert z.base is None and z.flags.owndata and z.flags.writeable
+            assert not pending(call(x))
+            z[0] = 0
+            assert np.array_equal(x, plain)
+
+    def test_chains_are_recorded_again(self, calls):
+        x = lazyarray.asarray(base())
+        for _ in range(6):
+            np.asarray(x + x)
+        assert not pending(x + x)
+        recorded = 0
+        for _ in range(300):
+            y = (x + x) * 2
+            recorded += pending(y)
+            assert np.array_equal(y, base() * 4)
+        assert recorded >= 250
+        assert [len(program.steps) for program in calls[-150:]] == [2] * 150
+
+    def test_large_arrays_are_recorded(self, calls):
+        x = lazyarray.asarray(base((1 << 18,)))
+        for _ in range(8):
+            y = x + 1
+            assert pending(y)
+            wrap.device_of(y)
+
+    def test_who_is_on_another_stream_waits(self, calls):
+        x = lazyarray.asarray(base())
+        for _ in range(8):
+            np.asarray(x * 3)
+        with lazyarray.device().new_stream():
+            y = x * 3
+            assert pending(y) and np.array_equal(y, base() * 3)

@@ -75,6 +75,7 @@ class Node:
     place: int | None = None    # the number of its device, where there are several
     passed = False          # whether a reduction was computed through it
     template: Any = None    # an outline of its form, which nobody else has
+    rule: Any = None        # that of the call, if nothing that waits is an operand: it counts what is needed by itself
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
@@ -171,6 +172,8 @@ def _compute(node: Node) -> None:
 def _run(node: Node, order: Order, device: Device) -> None:
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
+    if node.rule is not None:
+        node.rule.alone += 1
     shape, fortran = form = _form(order)
     stream = device.stream()
     crossed = []
