@@ -65,11 +65,12 @@ def can_fill_directly(mirror: Mirror, ranges: Ranges) -> bool:
             and (mirror._tracker is None or type(mirror._tracker) is Pages))
 
 
-def fill_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]) -> None:
+def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]
+                   ) -> Callable[[], None]:
     """Let a device whose writes the kernel does not mark fill one range, which is armed meanwhile for who is lent it.
 
     To arm a GiB of small pages takes the kernel a quarter of the time of the copy. `begin` gets the memory to fill, and
-    returns what waits for it.
+    returns what waits for it; so does this. Then the range can be called valid.
     """
     start, stop = ranges.bounds
     wait = begin(mirror.bytes[start:stop])
@@ -79,6 +80,13 @@ def fill_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], 
             tracker.arm(ranges)
     except OSError:
         mirror._give_up()
-    finally:
+    except BaseException:
         wait()
+        raise
+    return wait
+
+
+def fill_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]) -> None:
+    """The same, and wait for it."""
+    begin_directly(mirror, ranges, begin)()
     mirror.valid = mirror.valid | ranges

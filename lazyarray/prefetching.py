@@ -14,6 +14,7 @@ import numpy as np
 
 from . import compact, fetching, loans, transfer, views
 from .mirror import Mirror
+from .mirror_filling import begin_directly, can_fill_directly
 from .options import current as current_options
 from .ranges import Ranges
 from .trace import begin, end
@@ -33,15 +34,18 @@ class Incoming:
     ----------
     ranges : Ranges
         What of the mirror it will make valid; less, once the device writes there.
+    direct : bool
+        It was begun by `begin_directly`.
     """
 
-    __slots__ = ("ranges", "keeper", "_device", "_waits", "_scatter")
+    __slots__ = ("ranges", "keeper", "direct", "_device", "_waits", "_scatter")
 
     keeper: weakref.finalize    # waits when the storage dies: until then the memory is written, whoever has it
 
     def __init__(self, device: Device, ranges: Ranges, waits: list[Callable[[], None]],
                  scatter: tuple[np.ndarray, np.ndarray] | None) -> None:
         self.ranges = ranges
+        self.direct = False
         self._device = device
         self._waits = waits         # they keep the host memory alive
         self._scatter = scatter
@@ -60,7 +64,10 @@ class Incoming:
         storage.incoming = None
         self.keeper.detach()
         token = begin("synchronise", reason="a copy that was begun before")
-        if self.wait() and self.ranges:
+        arrived = self.wait() and bool(self.ranges)
+        if arrived and self.direct:
+            storage.mirror.valid |= self.ranges
+        elif arrived:
             with storage.mirror.filling(self.ranges):
                 if self._scatter is not None:
                     target, packed = self._scatter
@@ -120,6 +127,13 @@ def _stream(device: Device) -> Any:
 
 def _begin(storage: Storage, view: np.ndarray, missing: Ranges, in_pieces: bool) -> Incoming:
     device, block, memory = storage.device, storage.block, storage.mirror.bytes
+    if in_pieces and device.writes_unseen and can_fill_directly(storage.mirror, missing):
+        low, high = missing.bounds
+        source = device.view(block, (high - low,), _u8, (1,), low)
+        wait = begin_directly(storage.mirror, missing, lambda target: device.download_begin(source, target))
+        incoming = Incoming(device, missing, [wait], None)
+        incoming.direct = True
+        return incoming
     if in_pieces:
         waits: list[Callable[[], None]] = []
         try:

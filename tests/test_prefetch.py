@@ -9,6 +9,7 @@ import pytest
 
 import lazyarray
 from lazyarray import wrap
+from lazyarray.tracking import why_no_pages
 
 MB = 1 << 20
 #: Through the thread's buffer, through the driver, in one locked piece of memory, in several.
@@ -271,3 +272,27 @@ def test_on_several_devices():
             x += 1
         lazyarray.prefetch(x)
         assert (np.asarray(x) == 8).all()
+
+
+@pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
+def test_memory_that_the_device_fills_unseen_is_armed_meanwhile(monkeypatch):
+    """As on CUDA, in memory of which the kernel has marks from the array before."""
+    device = lazyarray.device()
+    monkeypatch.setattr(device, "writes_unseen", True, raising=False)
+    if device.name == "simulated":
+        def begin(source, target):
+            target[...] = source.get()      # a copy that marks no pages would do this later
+            return lambda: None
+
+        monkeypatch.setattr(device, "download_begin", begin)
+    for value in range(3, 7):
+        x = made(40 * MB, value)
+        lazyarray.prefetch(x)
+        alias = np.asarray(x)
+        with lazyarray.no_transfers():
+            assert int(x[5]) == value
+        assert not alias[1:].min() != value
+        alias[::3 * MB] = 9
+        assert int((x == 9).sum()) == 14
+        alias[:] = 77
+        del alias
