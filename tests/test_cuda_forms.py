@@ -36,10 +36,16 @@ def test_division_by_a_product_is_exact(divisor, n):
         assert quotient(m, *numbers[2:]) == m // divisor
 
 
+def spread(form, found):
+    """What was found for those that have a walk of their own, for those that share it too."""
+    return {i: found[form.walks[i] if form.walks else i] for i, read in enumerate(form.reads)
+            if read not in ("value", "flat")}
+
+
 def walked(made, count, size):
     """The offset of each element of each strided input, as the kernel of a plan reads them."""
     form, walk, _ = made
-    strided = [i for i, read in enumerate(form.reads) if read not in ("value", "flat")]
+    strided = form.walkers
     at = np.arange(size)
     found = {}
     if form.tiled:
@@ -52,7 +58,7 @@ def walked(made, count, size):
         assert down * TILE >= rows > (down - 1) * TILE and across * TILE >= columns > (across - 1) * TILE
         for k, i in enumerate(strided):
             found[i] = (np.array(numbers[3 * k:3 * k + 3]) @ place)[order]
-        return found
+        return spread(form, found)
     assert made.blocks * form.elements >= size > (made.blocks - 1) * form.elements
     strides = np.frombuffer(walk[:8 * len(strided) * form.ndim], "i8").reshape(len(strided), form.ndim)
     rest_of = walk[8 * len(strided) * form.ndim:]
@@ -67,7 +73,7 @@ def walked(made, count, size):
         found[i] = total + (at - places) * strides[k, -1]
         if form.reads[i] == "same":
             assert strides[k, -1] == 0
-    return found
+    return spread(form, found)
 
 
 @pytest.mark.parametrize("case", walks(np, F4))
@@ -107,6 +113,14 @@ def test_indexes_take_64_bits_from_where_they_need_them():
     wide = plan(program, [(1 << 31) // 64, 64], [[0, 4]], [True, True])
     assert wide.form.wide and len(wide.walk) == 8 * 3
     assert plan(program, [1 << 16, 1 << 15], [[4, 1 << 18]], [True, True]).form.wide
+
+
+def test_inputs_with_the_same_strides_share_a_walk():
+    program = sum_of(*[(F4, "strided")] * 3, (np.dtype("f8"), "strided"), (F4, "flat"))
+    one = [400, 4]
+    made = plan(program, [64, 47], [one, [400, 8], one, one], [False] * 5)
+    assert made.form.walks == (0, 1, 0, 3, 4) and len(made.walk) == 8 * 2 * 3 + 16
+    assert made.form.reads == ("along", "any", "along", "any", "flat")
 
 
 def test_axes_that_all_walk_as_one_are_joined():

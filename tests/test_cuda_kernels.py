@@ -94,6 +94,8 @@ def forms(program):
     for wide in (0, 1):
         turned = tuple("tile" if r == "any" else r for r in reads)
         found[f"tile{wide}"] = cuda_forms.Form(turned, 3, 1, 4, bool(wide))
+    if reads == ("any", "any"):
+        found |= {f"{name}_shared": form._replace(walks=(0, 0)) for name, form in found.items()}
     return found
 
 

@@ -46,6 +46,7 @@ def walks(xp: Any, dtype: np.dtype, seed: int = 0) -> dict[str, Walk]:
         "backwards along a line": Walk((5003,), [line[::-1]], {"any"}, 1),
         "transposed": Walk((48, 64), [a.T], {"tile"}, 1),
         "transposed, odd": Walk((47, 33), [odd.T], {"tile"}, 1),
+        "two transposed": Walk((48, 64), [a.T, array(64, 48).T, array(64, 96)[:, ::2].T], {"tile", "any"}, 1),
         "transposed beside a row": Walk((48, 64), [a.T, array(64)], {"tile", "any"}, 1),
         "few rows transposed": Walk((4, 64), [a.T[:4]], {"any"}, 1),
         "axes turned": Walk((32, 24, 20), [cube.T], {"tile"}, 1),

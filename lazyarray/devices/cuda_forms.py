@@ -7,7 +7,7 @@ load together lies together.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Form(NamedTuple):
         Packs of a thread.
     wide : bool
         Indexes take 64 bits.
+    walks : tuple of int
+        For each input, the first input with the same strides, whose walk it shares. Empty if each has its own.
     """
 
     reads: tuple[str, ...]
@@ -61,6 +63,13 @@ class Form(NamedTuple):
     pack: int
     units: int
     wide: bool
+    walks: tuple[int, ...] = ()
+
+    @property
+    def walkers(self) -> list[int]:
+        """The strided inputs that have a walk of their own."""
+        return [i for i, read in enumerate(self.reads)
+                if read not in ("value", "flat") and (not self.walks or self.walks[i] == i)]
 
     @property
     def tiled(self) -> bool:
@@ -176,8 +185,19 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
         if row is not None:
             return _tiled(program, lengths, kept, reads, row, wide)
         form = general(program, wide, tuple(reads), ndim)
-    walk = walk_bytes(lengths, [axes for _, axes in kept], wide) if kept else b""
-    return Plan(form, walk, -(-size // form.elements))
+    walks, own = _shared(reads, kept)
+    form = form._replace(walks=walks)
+    return Plan(form, walk_bytes(lengths, own, wide) if kept else b"", -(-size // form.elements))
+
+
+def _shared(reads: list[str], kept: list[tuple[int, list[int]]]) -> tuple[tuple[int, ...], list[list[int]]]:
+    """`Form.walks`, and the strides of those that have a walk of their own."""
+    first: dict[Any, int] = {}
+    walks = list(range(len(reads)))
+    for i, axes in kept:
+        walks[i] = first.setdefault((reads[i], *axes), i)
+    own = [axes for i, axes in kept if walks[i] == i]
+    return tuple(walks) if len(own) < len(kept) else (), own
 
 
 def walk_bytes(lengths: list[int], strides: list[list[int]], wide: bool) -> bytes:
@@ -201,7 +221,7 @@ def walk_size(form: Form) -> int:
     """The bytes of a form's walk, 0 if it has none."""
     if not form.ndim:
         return 0
-    strided = sum(read not in ("value", "flat") for read in form.reads)
+    strided = len(form.walkers)
     if form.tiled:
         return 8 * (3 * strided + 6)
     return 8 * strided * form.ndim + (8 if form.wide else 12) * (form.ndim - 1) + 7 & -8
@@ -235,9 +255,9 @@ def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]
     outer = rest[0] if rest else None
     batches = 1 if outer is None else lengths[outer]
     elements = [int(np.prod(lengths[axis + 1:], dtype=np.int64)) for axis in range(len(lengths))]
-    numbers = [stride for _, axes in kept
-               for stride in (0 if outer is None else axes[outer], axes[row], axes[-1])]
+    walks, own = _shared(reads, kept)
+    numbers = [stride for axes in own for stride in (0 if outer is None else axes[outer], axes[row], axes[-1])]
     down, across = -(-rows // TILE), -(-columns // TILE)
     numbers += [0 if outer is None else elements[outer], elements[row], rows, columns, down, across]
-    form = Form(tuple(reads), 3, 1, TILE * TILE // _TILE_THREADS, wide)
+    form = Form(tuple(reads), 3, 1, TILE * TILE // _TILE_THREADS, wide, walks)
     return Plan(form, struct.pack(f"={len(numbers)}q", *numbers), batches * down * across)

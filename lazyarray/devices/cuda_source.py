@@ -185,15 +185,16 @@ def _inputs(program: Program) -> list[str]:
             else f"const {type_of(operand.dtype)}* __restrict__ p{i}" for i, operand in enumerate(program.inputs)]
 
 
-def _strided(form: Form) -> list[int]:
-    return [i for i, read in enumerate(form.reads) if read not in ("value", "flat")]
+def _walk(form: Form, i: int) -> int:
+    """The input whose walk another one shares."""
+    return form.walks[i] if form.walks else i
 
 
 def _declared(form: Form, name: str) -> str:
     """The type of what `walk_bytes` makes."""
     if not form.ndim:
         return ""
-    fields = [f"long long s{i}_{axis};" for i in _strided(form) for axis in range(form.ndim)]
+    fields = [f"long long s{i}_{axis};" for i in form.walkers for axis in range(form.ndim)]
     fields += [f"long long d{axis};" if form.wide else f"unsigned int d{axis}, m{axis}, h{axis};"
                for axis in range(1, form.ndim)]
     return f"struct alignas(8) {name} {{ {' '.join(fields)} }};\n"
@@ -205,7 +206,7 @@ def _index(form: Form) -> str:
 
 def _offsets(program: Program, form: Form, at: str) -> str:
     """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes."""
-    strided = _strided(form)
+    strided = form.walkers
     if not strided:
         return ""
     index = _index(form)
@@ -264,7 +265,7 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
             part += (f"      #pragma unroll\n      for (int k = 0; k < {pack}; ++k)"
                      f" if (base + k < n) a{i}[u].v[k] = p{i}[base + k];\n")
         else:   # a row is a multiple of a pack, or a pack is one element: there is no part of one
-            place = f"(const {t}*)((const char*)p{i} + o{i})"
+            place = f"(const {t}*)((const char*)p{i} + o{_walk(form, i)})"
             load = f"      a{i}[u].v[0] = *{place};\n" if held == 1 else (
                 f"      a{i}[u] = lz_load<{t}, {held}>({place});\n")
             whole += load
@@ -295,32 +296,33 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
 
 
 def _declared_tiles(form: Form, name: str) -> str:
-    fields = [f"s{i}_{axis}" for i in _strided(form) for axis in range(3)]
+    fields = [f"s{i}_{axis}" for i in form.walkers for axis in range(3)]
     return f"struct {name} {{ long long {', '.join([*fields, 'outer, row, rows, columns, down, across'])}; }};\n"
 
 
 def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
     """A kernel whose blocks take tiles: inputs whose neighbours are in the next row are turned in shared memory."""
     text, outputs = _parameters(program, form, name)
-    index, units, lines = _index(form), form.units, form.threads // TILE
+    index, lines = _index(form), form.threads // TILE
     text += (f"  const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};\n"
              f"  const {index} across = ({index})w.across, down = ({index})w.down;\n"
              f"  const {index} line = blockIdx.x / across, outer = line / down;\n"
              f"  const {index} c0 = (blockIdx.x - line * across) * {TILE}, r0 = (line - outer * down) * {TILE};\n"
-             f"  const {index} rows = ({index})w.rows, columns = ({index})w.columns;\n")
-    turned = kept = ""
-    loop = f"  #pragma unroll\n  for (int u = 0; u < {units}; ++u) {{\n"
-    here = (f"    const {index} r = r0 + y + u * {lines}, c = c0 + x;\n"
-            "    if (r >= rows || c >= columns) continue;\n"
-            f"    const {index} at = outer * ({index})w.outer + r * ({index})w.row + c;\n")
-    taken = ""
+             f"  const {index} rows = ({index})w.rows, columns = ({index})w.columns;\n"
+             f"  const bool whole = r0 + {TILE} <= rows && c0 + {TILE} <= columns;\n"
+             f"  const {index} first = outer * ({index})w.outer + (r0 + y) * ({index})w.row + c0 + x;\n"
+             f"  const {index} next = {lines} * ({index})w.row;\n")
+    for i in form.walkers:      # a warp goes along an input that is turned, and along the result
+        down, across, step = ("x", "y", 2) if form.reads[i] == "tile" else ("y", "x", 1)
+        text += (f"  const long long o{i} = (long long)outer * w.s{i}_0 + (long long)(r0 + {down}) * w.s{i}_1"
+                 f" + (long long)(c0 + {across}) * w.s{i}_2, e{i} = {lines} * w.s{i}_{step};\n")
+    turned = kept = taken = ""
     for i, operand in enumerate(program.inputs):
         read, t = form.reads[i], type_of(operand.dtype)
         if read == "value":
             continue
-        if read != "flat":
-            where = (f"*(const {t}*)((const char*)p{i} + (long long)outer * w.s{i}_0 + (long long)r * w.s{i}_1"
-                     f" + (long long)c * w.s{i}_2)")
+        walk = _walk(form, i)
+        where = f"p{i}[at]" if read == "flat" else f"*(const {t}*)((const char*)p{i} + (o{walk} + u * e{walk}))"
         if read == "tile":
             # Characters: CUDA's complex numbers have constructors, which shared memory doesn't take.
             text += f"  __shared__ alignas(16) char memory{i}[sizeof({t}) * {TILE * (TILE + 1)}];\n"
@@ -328,11 +330,13 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
             turned += f"    turned{i}[y + u * {lines}][x] = {where};\n"
             taken += f"      const {t} x{i} = turned{i}[x][y + u * {lines}];\n"
         else:
-            text += f"  Pack<{t}, {units}> a{i};\n"
-            kept += f"    a{i}.v[u] = {f'p{i}[at]' if read == 'flat' else where};\n"
+            text += f"  Pack<{t}, {form.units}> a{i};\n"
+            kept += f"    a{i}.v[u] = {where};\n"
             taken += f"      const {t} x{i} = a{i}.v[u];\n"
-    text += f"{loop}    const {index} r = r0 + x, c = c0 + y + u * {lines};\n"
-    text += f"    if (r >= rows || c >= columns) continue;\n{turned}  }}\n"
+    loop = f"  #pragma unroll\n  for (int u = 0; u < {form.units}; ++u) {{\n"
+    here = (f"    if (!whole && (r0 + y + u * {lines} >= rows || c0 + x >= columns)) continue;\n"
+            f"    const {index} at = first + u * next;\n")
+    text += f"{loop}    if (!whole && (r0 + x >= rows || c0 + y + u * {lines} >= columns)) continue;\n{turned}  }}\n"
     if kept:
         text += f"{loop}{here}{kept}  }}\n"
     steps, results = _computed(program, called)
