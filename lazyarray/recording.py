@@ -4,15 +4,16 @@ Everything that could tell recorded work from work done at once, errors included
 """
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
 import numpy as np
 
-from . import options, recording_operands, wrap
+from . import options, wrap
+from .fusion import waiting
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program
-from .fusion.waiting import note
 from .recording_layouts import template_of
 from .recording_operands import Operands, whole
 from .recording_steps import rule_of, rules
@@ -49,15 +50,23 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if type(x) is array_type:
         storage = x._self_storage
         a = storage.pending
-        if a is None or x._self_outline is not storage._root_view or a.place is not None:
-            a = _ready(x)
+        if a is None:
+            a = x._self_leaf
+            if a is None or a.array is not x._self_array or not storage.quiet or storage.loans or storage.foreign:
+                a = _ready(x)
+        elif x._self_outline is not storage._root_view or a.place is not None:
+            a = None
         if a is None:       # also where there are several devices
             return _general(ufunc, inputs, least)
     if type(y) is array_type:
         storage = y._self_storage
         b = storage.pending
-        if b is None or y._self_outline is not storage._root_view or b.place is not None:
-            b = _ready(y)
+        if b is None:
+            b = y._self_leaf
+            if b is None or b.array is not y._self_array or not storage.quiet or storage.loans or storage.foreign:
+                b = _ready(y)
+        elif y._self_outline is not storage._root_view or b.place is not None:
+            b = None
         if b is None:
             return _general(ufunc, inputs, least)
         if a is not None:
@@ -116,7 +125,9 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
                 prune(readers)
     if steps == 1:
         node.rule = rule
-        note(ref)
+        waiting.young.append(ref)
+        if waiting.watcher is None or not len(waiting.young) & 1023:
+            waiting.look_after()
     elif steps == 2:
         for operand in operands:
             if type(operand) is Node and operand.rule is not None:
@@ -125,7 +136,7 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 
 def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> Any:
-    """The lazy array of a step on leaves and numbers, computed now; None if there is no kernel, or somebody to wait for.
+    """The lazy array of a step on leaves and numbers, computed now; None without a kernel, or with somebody to wait for.
 
     `form`: a leaf of the result's form.
     """
@@ -156,15 +167,10 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
     return wrap.new_array(storage, None, array)
 
 
-def _ready(x: Any) -> Leaf | Node | None:
-    """What a lazy array is to recorded work if it is a whole dense array, else None."""
-    storage = x._self_storage
-    if storage.pending is not None:
-        return None
-    leaf = x._self_leaf
-    if leaf is None or leaf.array is not x._self_array or leaf.storage is not storage:
-        return whole(x)
-    return None if not storage.quiet or storage.loans or storage.foreign or recording_operands.forked else leaf
+def _ready(x: Any) -> Leaf | None:
+    """The leaf of a lazy array if it is a whole dense array that is ready, and the only device's; else None."""
+    x._self_leaf = None
+    return None if x._self_storage.pending is not None else whole(x)
 
 
 def _array(node: Node, template: np.ndarray) -> Any:
@@ -213,3 +219,17 @@ def recorded(given: Operands, node: Node) -> Any:
     if order is not None:
         array._self_outline = array._self_outline.transpose(np.argsort(order))
     return array
+
+
+def _after_fork() -> None:
+    """Nothing is recorded in a forked child."""
+    global quick
+    quick = _nothing
+
+
+def _nothing(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    return None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

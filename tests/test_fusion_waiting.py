@@ -19,7 +19,7 @@ from lazyarray.fusion import graph, waiting
 def hurry(monkeypatch):
     monkeypatch.setattr(waiting, "SECONDS", 0.02)
     end = time.monotonic() + 5
-    while waiting._watcher is not None and time.monotonic() < end:      # one that sleeps longer ends first
+    while waiting.watcher is not None and time.monotonic() < end:      # one that sleeps longer ends first
         time.sleep(0.01)
 
 
@@ -36,7 +36,7 @@ class TestRounds:
     @pytest.fixture(autouse=True)
     def alone(self, monkeypatch):
         monkeypatch.setattr(waiting, "_start", lambda: None)
-        monkeypatch.setattr(waiting, "_watcher", threading.current_thread())
+        monkeypatch.setattr(waiting, "watcher", threading.current_thread())
 
     def test_what_waited_a_round_is_computed(self):
         x, = lazies(base())
@@ -73,9 +73,9 @@ class TestRounds:
         x, = lazies(base())
         for _ in range(5000):
             x * 2
-        assert len(waiting._young) < 4000
+        assert len(waiting.young) < 4000
         waiting._round(), waiting._round()
-        assert not waiting._round() and not waiting._old and not waiting._young
+        assert not waiting._round() and not waiting._old and not waiting.young
 
     def test_what_can_not_be_computed_is_told_to_who_asks(self, monkeypatch):
         x, = lazies(base())
@@ -96,12 +96,12 @@ class TestRounds:
 
 def test_the_thread_comes_and_goes(hurry):
     x, = lazies(base())
-    assert waiting._watcher is None
+    assert waiting.watcher is None
     made = [x * 2]
-    assert pending(made[0]) and waiting._watcher is not None
+    assert pending(made[0]) and waiting.watcher is not None
     assert until(lambda: not pending(made[0]))
     assert same(made.pop(), base() * 2)
-    assert until(lambda: waiting._watcher is None)
+    assert until(lambda: waiting.watcher is None)
     z = x + 1
     assert until(lambda: not pending(z)) and same(z, base() + 1)
 

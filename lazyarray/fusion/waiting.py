@@ -17,7 +17,7 @@ from ..readers import lasting
 if TYPE_CHECKING:
     from .graph import Node
 
-__all__ = ["SECONDS", "lock", "note"]
+__all__ = ["SECONDS", "lock", "look_after", "note"]
 
 #: Of a round.
 SECONDS = 1.0
@@ -28,20 +28,27 @@ _MANY = 1024
 #: One for all graphs: held by whoever computes.
 lock = threading.RLock()
 
-_young: deque[weakref.ref[Node]] = deque()
+#: What was noted in this round, and in the one before.
+young: deque[weakref.ref[Node]] = deque()
 _old: deque[weakref.ref[Node]] = deque()
-_watcher: threading.Thread | None = None
+watcher: threading.Thread | None = None
 _starting = threading.Lock()
 
 
 def note(ref: weakref.ref[Node]) -> None:
     """Look after a node, and what will rest on it."""
-    _young.append(ref)
-    if _watcher is None:
+    young.append(ref)
+    if watcher is None or not len(young) & _MANY - 1:
+        look_after()
+
+
+def look_after() -> None:
+    """Let there be a thread, and no references without number to what is gone: called now and then."""
+    if watcher is None:
         _start()
-    count = len(_young)
+    count = len(young)
     if count >= _MANY and count & count - 1 == 0:       # at powers of two: all may be alive, however many
-        _sift(_young)
+        _sift(young)
 
 
 def _sift(refs: deque[weakref.ref[Node]]) -> None:
@@ -53,15 +60,15 @@ def _sift(refs: deque[weakref.ref[Node]]) -> None:
 
 
 def _start() -> None:
-    global _watcher
+    global watcher
     with _starting:
-        if _watcher is None:
-            _watcher = threading.Thread(target=_watch, name="lazyarray-waiting", daemon=True)
-            _watcher.start()
+        if watcher is None:
+            watcher = threading.Thread(target=_watch, name="lazyarray-waiting", daemon=True)
+            watcher.start()
 
 
 def _watch() -> None:
-    global _watcher
+    global watcher
     idle = 0
     pause = threading.Event()
     while True:
@@ -69,15 +76,15 @@ def _watch() -> None:
         idle = 0 if _round() else idle + 1
         if idle >= _IDLE:
             with _starting:
-                if not _young and not _old:
-                    _watcher = None
+                if not young and not _old:
+                    watcher = None
                     return
 
 
 def _round() -> bool:
     """Compute what was there a round ago already; whether anything is left to look after."""
-    global _young, _old
-    old, _old, _young = _old, _young, deque()
+    global young, _old
+    old, _old, young = _old, young, deque()
     for ref in old:
         node = ref()
         if node is None:
@@ -88,13 +95,13 @@ def _round() -> bool:
             except Exception as error:  # noqa: BLE001  whatever it is, who asks for the value is told
                 logging.getLogger("lazyarray").debug("work that waited was not computed: %s", error)
     _sift(_old)
-    return bool(_old or _young)
+    return bool(_old or young)
 
 
 def _after_fork() -> None:
-    global _watcher, _starting
+    global watcher, _starting
     lock.release()
-    _watcher, _starting = None, threading.Lock()
+    watcher, _starting = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):     # the child has no watcher, and must not wait for what its parent's computes
