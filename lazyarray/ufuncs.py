@@ -96,7 +96,9 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         return recording.quick(ufunc, inputs)
     a = x._self_array
     least = options.least_deferred
-    if a is None or not least or a.nbytes >= least:
+    if a is None or not least or a.nbytes >= least or (     # the other one may be large, and this one broadcast to it
+            len(inputs) == 2 and type(y := inputs[1]) is array_type and (
+                (b := y._self_array) is None or b.nbytes >= least)):
         result = recording.quick(ufunc, inputs)
         if result is not None:
             return result

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lazyarray
 import lazyarray.numpy as lnp
-from lazyarray import recording, recording_steps, sharing, wrap
+from lazyarray import recording, recording_steps, sharing, ufuncs, wrap
 from lazyarray.fusion import graph
 
 ON_CUDA = lazyarray.device().name == "cuda"
@@ -32,6 +32,16 @@ def base(shape=(N,), dtype=float):
 
 
 class TestWhatIsKnownAtOnce:
+    @pytest.mark.parametrize("function", [operator.sub, np.subtract, operator.lt, np.hypot])
+    def test_the_size_of_the_result_decides_and_not_that_of_the_first_operand(self, function, monkeypatch):
+        monkeypatch.setattr(ufuncs.options, "least_deferred", N * N)     # no other test has asked for less
+        row, large = lazyarray.asarray(base((N,))), lazyarray.asarray(base((N, N)))
+        with lazyarray.options(defer_from=N * N):     # a comparison's bytes are fewest
+            for _ in range(2):
+                found = [function(row, large), function(large, row), function(row, large * 2), function(row, row)]
+            assert [pending(x) for x in found] == [True, True, True, False]
+            assert np.array_equal(found[0], function(base((N,)), base((N, N))))
+
     def test_an_operator_computes_nothing(self):
         x = lazyarray.asarray(base())
         with lazyarray.no_transfers():
