@@ -107,6 +107,17 @@ class Node:
             return self.array is None
 
 
+def _share_names() -> None:
+    # As in `storage`: instances share the names that the first ones set, and others cost them a dict each.
+    first = Node.__new__(Node)
+    for name in ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype", "storage",
+                 "readers", "array", "stream", "place", "passed", "template", "rule"):
+        setattr(first, name, None)
+
+
+_share_names()
+
+
 def note_readers(node: Node) -> None:
     """Let the operands of a new node know it, and let it not wait for ever."""
     ref = weakref.ref(node)
