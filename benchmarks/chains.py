@@ -27,7 +27,7 @@ NEAR = {"float16": 2e-2, "float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "
 
 
 class Work(NamedTuple):
-    """An expression of a namespace and arrays; `traffic` says how often a kernel that does it at once moves its bytes."""
+    """An expression of a namespace and arrays; `traffic` is how often a kernel that does it at once moves its bytes."""
 
     name: str
     run: Callable[..., Any]

@@ -1,5 +1,6 @@
-"""What the newest results say: the README's table of speed, and the plots. ``python -m benchmarks.report`` (``make report``).
+"""What the newest results say: the README's table of speed, and the plots.
 
+``python -m benchmarks.report`` or ``make report`` makes them.
 The table stands between two comments of ``README.rst``; the plots, which need matplotlib, in ``docs/_static``.
 """
 from __future__ import annotations
@@ -23,10 +24,12 @@ HEADLINES: dict[str, dict[str, str]] = {
     "copies": {
         "np.asarray(x), 1024 MiB, of the page-locked rate": "``np.asarray(x)`` of 1 GiB, of the page-locked rate",
         "np.asarray(x), 1024 MiB, of cupy.asnumpy": "``np.asarray(x)`` of 1 GiB, times as fast as ``cupy.asnumpy``",
-        "asarray(ndarray), 1024 MiB, of cupy.asarray": "upload of an ndarray of 1 GiB, times as fast as ``cupy.asarray``",
+        "asarray(ndarray), 1024 MiB, of cupy.asarray":
+            "upload of an ndarray of 1 GiB, times as fast as ``cupy.asarray``",
         "a written mirror to the device, 1024 MiB, of the page-locked rate":
             "upload of what was written on the host, 1 GiB, of the page-locked rate",
-        "both, with prefetch, of the longer of the two": "two copies and a chain of kernels at a time, of the longer's time",
+        "both, with prefetch, of the longer of the two":
+            "two copies and a chain of kernels at a time, of the longer's time",
         "np.asarray(x), 1 KiB, of the time of cupy.asnumpy": "``np.asarray(x)`` of 1 KiB, of the time of CuPy's",
     },
     "chains": {
@@ -45,9 +48,11 @@ HEADLINES: dict[str, dict[str, str]] = {
             "four cuCIM filters, 4096 x 4096, of device time, an upload and a page-locked copy",
         "four filters: of device time and two page-locked copies":
             "four cuCIM filters, 4096 x 4096, of device time and two page-locked copies",
-        "four filters: a round trip around each / lazyarray": "four cuCIM filters, times as fast as a round trip around each",
+        "four filters: a round trip around each / lazyarray":
+            "four cuCIM filters, times as fast as a round trip around each",
         "convolve2d: moved by hand / lazyarray": "``convolve2d``, NumPy to NumPy, times as fast as copies by hand",
-        "kappa-sigma clipping: CuPy / lazyarray": "kappa-sigma clipping in plain NumPy, times as fast as on CuPy's arrays",
+        "kappa-sigma clipping: CuPy / lazyarray":
+            "kappa-sigma clipping in plain NumPy, times as fast as on CuPy's arrays",
         "Gaussian mixture, E-step: CuPy / lazyarray": "E-step of a Gaussian mixture, the same",
         "heat equation: CuPy / lazyarray": "heat equation, the same",
         "k-means: CuPy / lazyarray": "k-means, the same",
@@ -89,7 +94,8 @@ def verdict(figure: dict) -> str:
 def shown(figure: dict) -> str:
     """The value with three digits, or as many as it takes to see that it is missed."""
     short = f"{figure['value']:.3g}"
-    return short if timing.missed(figure) == timing.missed(figure | {"value": float(short)}) else f"{figure['value']:.4g}"
+    same = timing.missed(figure) == timing.missed(figure | {"value": float(short)})
+    return short if same else f"{figure['value']:.4g}"
 
 
 def headlines() -> list[tuple[str, ...]]:
@@ -166,9 +172,9 @@ LIBRARIES = ("NumPy", "CuPy", "lazyarray", "cupy.fuse", "jax.jit", "torch.compil
 TONES = {"NumPy": "#8b949e", "CuPy": "#2da44e", "lazyarray": "#e0553d", "cupy.fuse": "#bf8700", "jax.jit": "#a371f7",
          "torch.compile": "#3b82f6"}
 GREY = "#80868e"
-STYLE = {"svg.hashsalt": "lazyarray", "font.size": 9, "text.color": GREY, "axes.labelcolor": GREY, "axes.edgecolor": GREY,
-         "xtick.color": GREY, "ytick.color": GREY, "axes.spines.top": False, "axes.spines.right": False,
-         "legend.frameon": False, "savefig.transparent": True}
+STYLE = {**dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+         **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+         "svg.hashsalt": "lazyarray", "font.size": 9, "savefig.transparent": True}
 
 
 def plot_chains(axes: Any) -> None:

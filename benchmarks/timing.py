@@ -26,7 +26,8 @@ RESULTS = Path(__file__).parent / "results"
 class Figures(list):
     """What was measured: each with its unit, and what is asked of it: "target" at most, or "least" at least."""
 
-    def note(self, what: str, value: float, unit: str, *, least: float | None = None, most: float | None = None) -> None:
+    def note(self, what: str, value: float, unit: str, *, least: float | None = None,
+             most: float | None = None) -> None:
         """Add a figure."""
         self.append({"what": what, "value": float(f"{value:.4g}"), "unit": unit, "target": most, "least": least})
 
@@ -157,7 +158,8 @@ def show(name: str, figures: list[dict], kept: bool = True) -> bool:
     width = max(len(figure["what"]) for figure in figures)
     for figure in figures:
         verdict = "MISSED" if missed(figure) else "ok" if asked(figure) else ""
-        print(f"{figure['what']:{width}}  {figure['value']:9.4g} {figure['unit']:6} {asked(figure):9} {verdict}".rstrip())
+        line = f"{figure['what']:{width}}  {figure['value']:9.4g} {figure['unit']:6} {asked(figure):9} {verdict}"
+        print(line.rstrip())
     print(f"device: {lazyarray.device().name}; " + (f"kept in {keep(name, figures)}" if kept else "not kept"))
     return not any(map(missed, figures))
 
