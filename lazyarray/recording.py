@@ -136,7 +136,7 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 
 def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> Any:
-    """The lazy array of a step on leaves and numbers, computed now; None without a kernel, or with somebody to wait for.
+    """The lazy array of a step on leaves and numbers, computed now; None without a kernel, or where others must wait.
 
     `form`: a leaf of the result's form.
     """

@@ -110,8 +110,8 @@ class Node:
 def _share_names() -> None:
     # As in `storage`: instances share the names that the first ones set, and others cost them a dict each.
     first = Node.__new__(Node)
-    for name in ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype", "storage",
-                 "readers", "array", "stream", "place", "passed", "template", "rule"):
+    for name in ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
+                 "storage", "readers", "array", "stream", "place", "passed", "template", "rule"):
         setattr(first, name, None)
 
 
