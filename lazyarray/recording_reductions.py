@@ -193,7 +193,8 @@ def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
         return False
     if extent.outer > 1:
         return name in _POSITIONS or extent.outer < 256
-    return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu"
+    return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu" or (
+        name == "mean" and dtype.char == "e")
 
 
 def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:

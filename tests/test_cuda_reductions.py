@@ -17,6 +17,7 @@ import cupy  # noqa: E402
 from test_cuda_kernels import compiled, loops  # noqa: E402
 
 from lazyarray import recording_reductions  # noqa: E402
+from lazyarray.devices import cuda_reduction_source as text_of  # noqa: E402
 from lazyarray.devices import cuda_reductions  # noqa: E402
 from lazyarray.fusion.program import Operand, Program  # noqa: E402
 from lazyarray.fusion.reductions import Extent, Reduction  # noqa: E402
@@ -35,7 +36,7 @@ def reductions(dtype):
 
 def kernels(program, found, form):
     """Source of a kernel for each reduction, in namespaces of their own: headers take longest to compile."""
-    texts = [cuda_reductions.texts(program, reduction, form, cupy) for reduction in found]
+    texts = [text_of.texts(program, reduction, form, cupy) for reduction in found]
     rooms = [f"namespace n{i} {{\n{kernel}}}\n".replace('extern "C" ', "") for i, (_, kernel) in enumerate(texts)]
     return texts[0][0] + "".join(rooms)
 
@@ -46,7 +47,7 @@ def test_every_reduction_compiles(dtype):
     found = reductions(dtype)
     assert len(found) >= (7 if dtype.kind == "c" else 12)
     program = Program((Operand(dtype, "flat"),), (), (0,), 0)
-    form = cuda_reductions.Form("blocks", max(16 // dtype.itemsize, 1), False)
+    form = text_of.Form("blocks", max(16 // dtype.itemsize, 1), False)
     assert compiled(kernels(program, found, form)) == ""
 
 
@@ -58,7 +59,7 @@ def test_every_form_compiles(name, length, wide):
     program = Program((Operand(dtype, "flat"), Operand(dtype, "strided"), Operand(dtype, "value")),
                       ((steps["subtract"], (0, 1)), (steps["multiply"], (3, 2))), (4,), 2)
     found = [recording_reductions._reduction(n, dtype, None) for n in ("mean", "std", "argmin")]
-    assert compiled(kernels(program, found, cuda_reductions.Form(name, length, wide, length > 1))) == ""
+    assert compiled(kernels(program, found, text_of.Form(name, length, wide, length > 1))) == ""
 
 
 def test_what_cupy_has_no_snippet_for_has_no_kernel():
@@ -67,7 +68,7 @@ def test_what_cupy_has_no_snippet_for_has_no_kernel():
     f = np.dtype("f4")
     program = Program((Operand(f, "flat"),) * 2, ((Step("add", None, (f, np.dtype("i1")), f), (0, 1)),), (2,), 0)
     reduction = Reduction("sum", f, f, f)
-    assert cuda_reductions.source(program, reduction, cuda_reductions.Form("blocks", 4, False), cupy) is None
+    assert text_of.source(program, reduction, text_of.Form("blocks", 4, False), cupy) is None
 
 
 @pytest.mark.parametrize("extent", [
@@ -79,7 +80,7 @@ def test_what_cupy_has_no_snippet_for_has_no_kernel():
 @pytest.mark.parametrize("resident", [1, 5, 8])
 def test_grids(extent, length, resident):
     """Every result has its blocks, no more of them than CUDA takes, and counters where several share it."""
-    grid, threads = cuda_reductions.plan(extent, length, 132, resident), cuda_reductions.THREADS
+    grid, threads = cuda_reductions.plan(extent, length, 132, resident), text_of.THREADS
     assert grid.form == cuda_reductions.plan(extent, length, 132).form
     assert grid.splits == 1 or grid.blocks <= 132 * resident
     assert 1 <= grid.blocks < 2**31 and threads % (grid.group * grid.high) == 0
