@@ -114,7 +114,8 @@ class _Request(NamedTuple):
     turned: list[int] | None
 
 
-#: Requests that were met, by name, dtype, shape and memory order, and axis.
+_USUAL = frozenset({"axis", "keepdims"})
+#: Requests that were met, by name, dtype, shape and memory order, and the usual keywords.
 _requests: dict[Any, _Request | None] = {}
 
 
@@ -124,9 +125,9 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
         return None
     source, dtype, outline = found
     shape, order = outline.shape, _order_of(outline)
-    axis = given.get("axis")
-    if len(given) <= 1 and (axis is None or type(axis) is int) and len(given) == ("axis" in given):
-        key = name, dtype, shape, order, axis
+    axis, keepdims = given.get("axis"), given.get("keepdims", False)
+    if given.keys() <= _USUAL and (axis is None or type(axis) is int) and type(keepdims) is bool:
+        key = name, dtype, shape, order, axis, keepdims
         request = _requests.get(key, key)
         if request is key:
             if len(_requests) >= 4096:

@@ -257,26 +257,56 @@ class TestDevicesAndStreams:
 
 class TestHowOftenItIsComputed:
     def test_once_for_a_reduction_and_once_for_its_elements(self):
-        x = lazyarray.asarray(numbers("d", (6,)))
-        fused(lambda: (x * 2).sum())
-        y = x * 2
+        plain = numbers("d", (6,))
+        x, z, w = (lazyarray.asarray(plain + i) for i in range(3))
+        fused(lambda: (x * z + w).sum())
+        y = x * z + w       # reads more than it would write
         with taken() as found:
             y.sum()
             assert pending(y) and found == ["sum"]
             y.max()
             assert not pending(y) and found == ["sum"]
             y.min()
-        assert np.array_equal(y, np.asarray(x) * 2)
+        assert np.array_equal(y, plain * (plain + 1) + plain + 2)
 
     def test_what_is_held_on_the_way_is_computed_the_second_time(self):
-        x = lazyarray.asarray(numbers("d", (6,)))
-        fused(lambda: (np.exp(x * 2) + 1).sum())
-        held = np.exp(x * 2)
+        plain = numbers("d", (6,))
+        x, z, w = (lazyarray.asarray(plain + i) for i in range(3))
+        fused(lambda: (x * z + w + 1).sum())
+        held = x * z + w
         (held + 1).sum()
         assert pending(held)
         (held + 2).sum()
         assert not pending(held)
-        assert np.allclose(held, np.exp(np.asarray(x) * 2))
+        assert np.allclose(held, plain * (plain + 1) + plain + 2)
+
+    def test_what_costs_little_is_passed_through_some_times(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        for name in ("sum", "max", "min", "any", "all"):
+            fused(lambda name=name: function(name)(x * 2))
+        y = x * 2
+        with taken() as found:
+            y.sum(), y.max(), y.min(), y.any()
+            assert pending(y) and len(found) == reductions._PASSES == 4
+            y.all()
+        assert not pending(y) and len(found) == 4
+        assert np.array_equal(y, np.asarray(x) * 2)
+
+    def test_many_steps_are_computed_once_more(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+
+        def chain():
+            y = x
+            for i in range(reductions._FEW + 1):
+                y = y * (i + 1)
+            return y
+
+        fused(lambda: chain().sum())
+        y = chain()
+        y.sum()
+        assert pending(y)
+        y.sum()
+        assert not pending(y)
 
     def test_a_quotient_by_its_own_sum(self):
         plain = numbers("f", (5, 8))

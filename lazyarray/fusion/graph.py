@@ -73,7 +73,7 @@ class Node:
     array: Any = None       # once it is computed,
     stream: Any = None      # on this stream
     place: int | None = None    # the number of its device, where there are several
-    passed = False          # whether a reduction was computed through it
+    passed = 0              # how often a reduction was computed through it
     template: Any = None    # an outline of its form, which nobody else has
     rule: Any = None        # that of the call, if nothing that waits is an operand: it counts what is needed by itself
 

@@ -2,7 +2,8 @@
 
 The work stays recorded: who needs the elements later has them computed then. So a chain may be computed twice, which
 costs less than to write its result and read it again, but no more than twice: what somebody holds and a reduction has
-passed through once is computed and kept the next time.
+passed through once is computed and kept the next time. What takes a few steps, and reads no more than it would write,
+is passed through some times more.
 """
 from __future__ import annotations
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ..devices import Device
 
 __all__ = ["Extent", "Reduction", "extent_of", "reduced"]
+
+#: A node of at most so many steps is computed so many times before it is kept.
+_FEW, _PASSES = 6, 4
 
 _here = contextlib.nullcontext()
 
@@ -132,10 +136,10 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
             return _launched(device, program, [array], [source], reduction, extent, freedom, shape,
                              (array.shape, False))
     with graph._lock, _here if source.place is None else device.on(source.place):
-        if source.array is not None or source.passed:
+        if source.array is not None or source.passed and _is_dear(source):
             return None
         order = graph._needed(source)
-        again = [n for n in order if n.passed and n is not source and _held(n)]
+        again = [n for n in order if n.passed and n is not source and _held(n) and _is_dear(n)]
         if again:
             for n in again:
                 n.compute()
@@ -144,12 +148,21 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
         result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, graph._form(order))
         if result is not None:
             for n in order:
-                n.passed = True
+                n.passed += 1
         return result
 
 
 def _held(node: Node) -> bool:
     return node.storage is not None and node.storage() is not None
+
+
+def _is_dear(node: Node) -> bool:
+    """Whether to compute a node again takes longer than to read its elements, or was done often enough."""
+    if node.passed >= _PASSES or node.steps > _FEW:
+        return True
+    _, _, sources = graph._program(graph._needed(node), [node])
+    read = sum({id(s.array): s.array.nbytes for s in sources}.values())
+    return read * 8 > node.size * node.dtype.itemsize * 9
 
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
