@@ -33,7 +33,8 @@ TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = 
     np.sum: ("sum", _SUM, ()), np.prod: ("prod", _SUM, ()),
     np.max: ("max", _AXIS, ()), np.min: ("min", _AXIS, ()), np.amax: ("max", _AXIS, ()), np.amin: ("min", _AXIS, ()),
     np.all: ("all", _AXIS[:3], ("where",)), np.any: ("any", _AXIS[:3], ("where",)),
-    np.mean: ("mean", _SUM[:4], ("where",)), np.var: ("var", _SPREAD, ("where",)), np.std: ("std", _SPREAD, ("where",)),
+    np.mean: ("mean", _SUM[:4], ("where",)), np.var: ("var", _SPREAD, ("where", "correction")),
+    np.std: ("std", _SPREAD, ("where", "correction")),
     np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
     np.count_nonzero: ("count", ("axis",), ("keepdims",)), np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
 }
@@ -170,7 +171,7 @@ def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[
     if extent is None or name in _POSITIONS and not _is_in_order(axis, order, shape):
         return None
     reduction = _reduction(name, dtype, given.get("dtype"))
-    freedom = _freedom(extent, given.get("ddof", 0))
+    freedom = _freedom(extent, given.get("ddof", 0), given.get("correction", _none))
     if reduction is None or freedom is None:
         return None
     if keepdims is True:
@@ -249,7 +250,11 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
     return found if len(set(found)) == len(found) else None
 
 
-def _freedom(extent: Extent, ddof: Any) -> float | None:
+def _freedom(extent: Extent, ddof: Any, correction: Any) -> float | None:
+    if correction is not _none:
+        if type(ddof) is not int or ddof != 0:
+            return None     # NumPy says that both can't be
+        ddof = correction
     if type(ddof) is not int and type(ddof) is not float or extent.length - ddof <= 0:
         return None
     return float(extent.length - ddof)

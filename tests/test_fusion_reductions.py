@@ -112,7 +112,8 @@ class TestWhatIsTaken:
         lambda y: y.sum(axis=-1), lambda y: np.add.reduce(y), lambda y: y.sum((0, 1)), lambda y: y.sum(keepdims=True),
         lambda y: y.mean(1, keepdims=True), lambda y: y.sum(dtype="f4"), lambda y: np.mean(y, dtype=np.float32),
         lambda y: np.maximum.reduce(y, axis=1), lambda y: np.multiply.reduce(y), lambda y: y.std(ddof=1),
-        lambda y: np.var(y, axis=0, ddof=2), lambda y: np.linalg.norm(y), lambda y: np.linalg.norm(y, axis=1),
+        lambda y: np.var(y, axis=0, ddof=2), lambda y: np.std(y, axis=1, correction=1.5),
+        lambda y: np.linalg.norm(y), lambda y: np.linalg.norm(y, axis=1),
         lambda y: np.linalg.norm(y, 2, 0), lambda y: np.linalg.norm(y, "fro"), lambda y: y.argmin(1),
         lambda y: np.argmax(y), lambda y: np.count_nonzero(y > 2, axis=0, keepdims=True),
         lambda y: np.amax(y, 0), lambda y: np.logical_or.reduce(y, axis=1),
@@ -129,7 +130,7 @@ class TestWhatIsTaken:
 
     @pytest.mark.parametrize("call", [
         lambda y: y.sum(where=y > 0), lambda y: y.sum(initial=3), lambda y: y.sum(out=lazyarray.asarray(0.0)[...]),
-        lambda y: y.max(initial=9), lambda y: np.var(y, mean=y.mean(keepdims=True)), lambda y: np.var(y, correction=1),
+        lambda y: y.max(initial=9), lambda y: np.var(y, mean=y.mean(keepdims=True)),
         lambda y: y.sum(axis=()), lambda y: y[:2].sum(), lambda y: y.sum(dtype=complex).imag,
         lambda y: np.linalg.norm(y, 1), lambda y: np.linalg.norm(y, 2), lambda y: np.linalg.norm(y, -2, (0, 1)),
         lambda y: np.linalg.norm(y, 0, 1), lambda y: np.linalg.norm(y, 3, 1), lambda y: np.linalg.norm(y, 1, (0, 1)),
@@ -146,7 +147,7 @@ class TestWhatIsTaken:
         lambda y: y.sum(2), lambda y: y.sum((0, 0)), lambda y: y.sum(1.5), lambda y: y.sum(keepdims="no", axis=0.5),
         lambda y: y.mean(ddof=1), lambda y: y.std(correction=1), lambda y: y.argmin((0, 1)), lambda y: y.sum(0, 0),
         lambda y: np.linalg.norm(y, "nuclear"), lambda y: np.maximum.reduce(y, axis=5), lambda y: y.max(dtype=int),
-        lambda y: y[:0].max(), lambda y: np.sum(y, 0, axis=0),
+        lambda y: y[:0].max(), lambda y: np.sum(y, 0, axis=0), lambda y: np.var(y, ddof=1, correction=1),
     ])
     def test_mistakes_are_numpys(self, call):
         plain = numbers("d", (5, 4))
