@@ -23,6 +23,10 @@ KB, MB = 1 << 10, 1 << 20
 SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STAGED_FROM + 12345, PIECE + 7]
 
 
+#: The threads of an upload share a stream.
+one_at_a_time = threading.RLock()
+
+
 class Refused(Exception):
     """In place of CUDARuntimeError."""
 
@@ -70,9 +74,10 @@ class Stream:
         return locked
 
     def synchronize(self, upto=None):
-        done, self.queue[:upto] = self.queue[:upto], []
-        for target, source, nbytes in done:
-            ctypes.memmove(target, source, nbytes)
+        with one_at_a_time:
+            done, self.queue[:upto] = self.queue[:upto], []
+            for target, source, nbytes in done:
+                ctypes.memmove(target, source, nbytes)
 
 
 class Event:
@@ -80,12 +85,14 @@ class Event:
         assert disable_timing
 
     def record(self, stream):
-        self.stream, self.left = stream, stream.queue[:]
+        with one_at_a_time:
+            self.stream, self.left = stream, stream.queue[:]
 
     def synchronize(self):
-        waiting = self.stream.queue
-        last = max((i for i, job in enumerate(waiting) if job in self.left), default=-1)
-        self.stream.synchronize(last + 1)
+        with one_at_a_time:
+            waiting = self.stream.queue
+            last = max((i for i, job in enumerate(waiting) if job in self.left), default=-1)
+            self.stream.synchronize(last + 1)
 
 
 class Runtime:
@@ -93,6 +100,12 @@ class Runtime:
 
     def __init__(self):
         self.locked, self.refuse = {}, False
+
+    def getDevice(self):
+        return 3
+
+    def setDevice(self, number):
+        assert number == 3
 
     def hostRegister(self, start, size, flags):
         if self.refuse:
@@ -306,6 +319,40 @@ def test_other_rows_are_gathered(cuda, why):
     assert not stream.queue and not cuda.runtime.locked
 
 
+@pytest.mark.parametrize("nbytes", [STAGED_FROM, STAGED_FROM + 12345, 2 * STAGED_FROM + 1, 100 * MB + 77])
+def test_many_threads_stage_an_upload(cuda, monkeypatch, nbytes):
+    monkeypatch.setattr(cuda_copies, "cores", lambda: 6)
+    array, target, stream = fresh(nbytes), np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
+    for seed in range(2):
+        array[:] = expected = values(nbytes, seed)
+        cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+        array[:] = 0
+        stream.synchronize()
+        assert np.array_equal(target, expected)
+
+
+def test_an_upload_that_fails_in_one_thread_leaves_no_buffer_in_use(cuda, monkeypatch):
+    monkeypatch.setattr(cuda_copies, "cores", lambda: 6)
+    nbytes = 100 * MB
+    array, target, stream = fresh(nbytes), np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
+    array[:] = 1
+    count = iter(range(10))
+    move = ctypes.memmove
+
+    def fails(*args):
+        if next(count, 10) == 9:
+            raise Refused("enough")
+        return move(*args)
+
+    monkeypatch.setattr(cuda_copies.ctypes, "memmove", fails)
+    with pytest.raises(Refused):
+        cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+    monkeypatch.undo()
+    assert not stream.queue
+    cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+    assert target.all()
+
+
 class TestRangesOfAMirror:
     def test_all_are_there_and_may_change_after_one_wait(self, cuda):
         nbytes = 2 * PIECE
@@ -445,7 +492,7 @@ def test_without_populating_it_works_as_well(cuda, monkeypatch):
 
 
 def test_the_number_of_threads_is_that_of_the_cores_or_less():
-    assert 1 <= cuda_copies._cores() <= 1024
+    assert 1 <= cuda_copies.cores() <= 1024
 
 
 @pytest.mark.parametrize("nbytes", [*SIZES, 2 * PIECE + 99])

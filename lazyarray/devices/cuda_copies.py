@@ -19,13 +19,14 @@ from __future__ import annotations
 import bisect
 import contextlib
 import ctypes
-import os
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+
+from .cuda_host import cores, madvise, over
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
@@ -39,6 +40,8 @@ _STAGE = 16 << 20
 _STAGES = 3
 _POPULATED = 4 << 20
 _THREADS = 8
+#: Threads that fill buffers for uploads, and the bytes of a buffer: two for each.
+_SENDERS, _SLOT = 6, 4 << 20
 #: More threads than this only wait for each other when memory is moved.
 _MOVERS = 4
 _MADV_POPULATE_WRITE = 23
@@ -86,7 +89,7 @@ class Copies:
         self._stages: list[Any] = []
         self._workers: ThreadPoolExecutor | None = None
         self._mine = threading.local()
-        self._madvise = _madvise()
+        self._madvise = madvise()
 
     # -- regions -------------------------------------------------------------------------------
 
@@ -161,7 +164,7 @@ class Copies:
             if nbytes < 4096:
                 ctypes.memmove(start, address, nbytes)
             else:
-                _over(start, nbytes)[...] = buffer[:nbytes]
+                over(start, nbytes)[...] = buffer[:nbytes]
             return
         region = self._find(start, start + nbytes)
         if region is not None:
@@ -306,23 +309,41 @@ class Copies:
                     self._move(start + offsets[done], stages[done % _STAGES], min(_STAGE, nbytes - offsets[done]))
 
     def _stage_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+        """Several threads, each with buffers of its own, so that none waits for the slowest of them all the time."""
+        device = self.runtime.getDevice()
+        offsets = iter(range(0, nbytes, _SLOT))     # whoever is free takes the next
+
+        def work(buffers: list[int]) -> None:
+            self.runtime.setDevice(device)
+            left: list[Any] = [None] * len(buffers)
+            turn = 0
+            try:
+                for offset in offsets:
+                    size = min(_SLOT, nbytes - offset)
+                    if left[turn] is not None:
+                        left[turn].synchronize()
+                    ctypes.memmove(buffers[turn], start + offset, size)
+                    (pointer + offset).copy_from_host_async(buffers[turn], size, stream)
+                    left[turn] = self.event(stream)
+                    turn = (turn + 1) % len(buffers)
+            finally:
+                for event in left:      # the next user of the buffers, perhaps in another stream, finds them empty
+                    if event is not None:
+                        event.synchronize()
+
         with self._staged() as stages:
-            left: list[Any] = [None] * _STAGES
-            for i, offset in enumerate(range(0, nbytes, _STAGE)):
-                size = min(_STAGE, nbytes - offset)
-                stage = i % _STAGES
-                if left[stage] is not None:
-                    left[stage].synchronize()
-                self._move(stages[stage], start + offset, size)
-                (pointer + offset).copy_from_host_async(stages[stage], size, stream)
-                left[stage] = self.event(stream)
-            for event in left:      # the next user of the stages, perhaps in another stream, finds them empty
-                if event is not None:
-                    event.synchronize()
+            slots = [stage + low for stage in stages for low in range(0, _STAGE, _SLOT)]
+            threads = max(min(cores(), _SENDERS, nbytes // _SLOT), 1)
+            others = [self._submit(work, slots[i::threads]) for i in range(1, threads)]
+            try:
+                work(slots[::threads])
+            finally:
+                for other in others:
+                    other.result()
 
     def _move(self, target: int, source: int, nbytes: int) -> None:
         """memmove by several threads: one alone reaches a fraction of the memory's rate."""
-        part = max(-(-nbytes // min(_cores(), _MOVERS)), 1 << 20)
+        part = max(-(-nbytes // min(cores(), _MOVERS)), 1 << 20)
         moves = [self._submit(ctypes.memmove, target + low, source + low, min(part, nbytes - low))
                  for low in range(part, nbytes, part)]
         ctypes.memmove(target, source, min(part, nbytes))
@@ -334,7 +355,7 @@ class Copies:
         if workers is None:
             with self._lock:
                 workers = self._workers = self._workers or ThreadPoolExecutor(
-                    min(_THREADS, _cores()), "lazyarray-copies")
+                    min(_THREADS, cores()), "lazyarray-copies")
         try:
             return workers.submit(work, *args)
         except RuntimeError:        # the interpreter is ending, and starts no more threads
@@ -362,22 +383,3 @@ class Copies:
     def _buffer_of(self, nbytes: int) -> tuple[np.ndarray, int]:
         memory = self.alloc(nbytes)
         return np.frombuffer(memory, _u1), memory.ptr
-
-
-def _cores() -> int:
-    """Processors that this process may use, less some for those that wait for the copies."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(found // 2, 1)
-
-
-def _over(start: int, nbytes: int) -> np.ndarray:
-    return np.frombuffer((ctypes.c_char * nbytes).from_address(start), _u1)
-
-
-def _madvise() -> Any:
-    try:
-        found = ctypes.CDLL(None).madvise
-    except (OSError, AttributeError):       # not Linux: pages come as they are touched
-        return None
-    found.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    return found
