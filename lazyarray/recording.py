@@ -147,6 +147,7 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
         places = tuple(range(len(inputs)))
         kernel = rule.kernel = device.kernel(Program(inputs, ((rule.step, places),), (len(inputs),), 0), form.size)
     if kernel is None or partners or form.size > _LONG:
+        rule.alone = 0      # not asked again so soon
         return None
     stream = device.stream()
     arguments = []

@@ -396,6 +396,7 @@ class TestWhatIsNeededByItself:
             return run
 
         monkeypatch.setattr(device, "kernel", kernel, raising=False)
+        monkeypatch.setattr(type(device), "compiles", True)
         monkeypatch.setattr(recording_steps, "rules", {})
         monkeypatch.setattr(recording, "rules", recording_steps.rules)
         return found

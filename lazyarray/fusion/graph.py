@@ -21,13 +21,13 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..sharing import partners
 from . import on_host, waiting
 from .program import Operand, Program, Step, reformed
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..devices import Device
     from ..storage import Storage
 
@@ -183,7 +183,7 @@ def _compute(node: Node) -> None:
 def _run(node: Node, order: Order, device: Device) -> None:
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
-    if node.rule is not None:
+    if node.rule is not None and device.compiles:
         node.rule.alone += 1
     shape, fortran = form = _form(order)
     stream = device.stream()
