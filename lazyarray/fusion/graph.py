@@ -94,7 +94,7 @@ class Node:
                     _compute(self)
         return self.array
 
-    def on_host(self) -> np.ndarray | None:
+    def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
         with _lock:
             return on_host.value(self) if self.array is None else None
