@@ -25,6 +25,7 @@ SIZES = [1, 100, 4 * KB, BOUNCED, BOUNCED + 1, STAGED_FROM - 1, STAGED_FROM, STA
 
 #: The threads of an upload share a stream.
 one_at_a_time = threading.RLock()
+memmove = ctypes.memmove
 
 
 class Refused(Exception):
@@ -77,7 +78,7 @@ class Stream:
         with one_at_a_time:
             done, self.queue[:upto] = self.queue[:upto], []
             for target, source, nbytes in done:
-                ctypes.memmove(target, source, nbytes)
+                memmove(target, source, nbytes)
 
 
 class Event:
