@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .mirror import Mirror
+from .mirror import PAGES_FROM, Mirror
 from .options import current as current_options
 from .ranges import Ranges
 
@@ -26,23 +26,33 @@ def private(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     return found
 
 
-def settle(storage: Storage) -> bool:
-    """Give a storage of pending bytes a mirror with them, if the host is to compute them; it is current there alone."""
-    node = storage.pending
+def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
+    """An alias of a view of pending bytes, if the host is to compute them; they are current there alone."""
+    node, options = storage.pending, current_options()
     array = _bytes(storage)
     if array is None:
-        return False
+        return None
     nbytes = array.nbytes
-    mirror = Mirror.reserve(nbytes, current_options().write_tracking)
     whole = Ranges.span(0, nbytes)
-    with mirror.filling(whole) as target:
-        target[:nbytes] = array
+    small = nbytes < PAGES_FROM and view is storage._root_view and view.flags.writeable and (
+        options.write_tracking == "auto")
+    if small:
+        mirror = Mirror.small(nbytes)
+        memory = mirror.prepare(array, (nbytes,), array.dtype)
+    else:
+        mirror = Mirror.reserve(nbytes, options.write_tracking)
+        with mirror.filling(whole) as target:
+            target[:nbytes] = array
     # What was recorded to read them is still computed from what they were made of.
     if not node.leave():
-        return False            # another thread has had it computed
-    storage._nbytes, storage.mirror, storage.ahead, storage.stream = nbytes, mirror, whole, storage.device.stream()
+        return None             # another thread has had it computed
+    storage._nbytes, storage.mirror, storage.ahead = nbytes, mirror, whole
+    storage.stream = storage.device.stream()
     storage.pending = None      # last: until then other threads read what is recorded
-    return True
+    if small:
+        mirror.lend_first()
+        return np.ndarray(view.shape, view.dtype, memory, 0, view.strides)
+    return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), view.flags.writeable)
 
 
 def _bytes(storage: Storage) -> np.ndarray | None:

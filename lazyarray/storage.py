@@ -216,10 +216,11 @@ class Storage:
             if alias is not None:
                 return alias
         with self._lock or self.lock:
-            if self.pending is None or not placing.settle(self):
-                if compact.is_sparse(self, view):
-                    return fetching.compacted(self, view, why).view()
-                fetching.settle(self, view, why, lend=True)
+            if self.pending is not None and (alias := placing.alias(self, view)) is not None:
+                return alias
+            if compact.is_sparse(self, view):
+                return fetching.compacted(self, view, why).view()
+            fetching.settle(self, view, why, lend=True)
             self.quiet = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
