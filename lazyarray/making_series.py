@@ -18,6 +18,7 @@ from .storage import Storage
 
 _REAL = (int, float, bool, np.float64, np.float32, np.float16, np.int64, np.int32)
 _LARGEST = 2**62
+_COUNTED = np.arange(2)
 
 
 def check_device(device: Any) -> None:
@@ -48,6 +49,8 @@ def _numbers(*values: Any) -> None:
 def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
              device: Any = None) -> tuple[int, np.ndarray]:
     """How many values ``arange`` gives, and the first two of them, from which all others follow."""
+    if type(start) is int and stop is None and step == 1 and dtype is None and device is None and 1 < start < _LARGEST:
+        return start, _COUNTED      # most calls
     check_device(device)
     if stop is None:
         start, stop = 0, start
