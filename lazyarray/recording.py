@@ -126,7 +126,7 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if steps == 1:
         node.rule = rule
         waiting.young.append(ref)
-        if waiting.watcher is None or not len(waiting.young) & 1023:
+        if waiting.watcher is None or len(waiting.young) > waiting.limit:
             waiting.look_after()
     elif steps == 2:
         for operand in operands:

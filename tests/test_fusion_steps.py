@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 
 import numpy as np
 import pytest
@@ -318,8 +319,9 @@ class TestInPlace:
         assert len(found) == 2
 
     @pytest.mark.parametrize("look", [
-        lambda x: x[2:4], lambda x: x.T, lambda x: x[...], lambda x: x.reshape(4, 6), np.asarray, memoryview,
+        lambda x: x[2:4], lambda x: x.T, lambda x: x[...], lambda x: x.reshape(4, 6), np.asarray,
         lambda x: lazyarray.asdevice(x), lambda x: x.view("i8"), lambda x: x.flat,
+        *[memoryview] * (sys.version_info >= (3, 12)),      # before, Python's classes had no buffers to give
     ])
     @pytest.mark.parametrize("made", ["computed", "pending"])
     def test_whoever_looks_sees_it(self, look, made):

@@ -23,7 +23,7 @@ __all__ = ["SECONDS", "lock", "look_after", "note"]
 SECONDS = 1.0
 #: Rounds without work after which the thread ends.
 _IDLE = 3
-_MANY = 1024
+_FEW = 64
 
 #: One for all graphs: held by whoever computes.
 lock = threading.RLock()
@@ -31,6 +31,8 @@ lock = threading.RLock()
 #: What was noted in this round, and in the one before.
 young: deque[weakref.ref[Node]] = deque()
 _old: deque[weakref.ref[Node]] = deque()
+#: How many there may be in this round until those are dropped that are gone.
+limit = _FEW
 watcher: threading.Thread | None = None
 _starting = threading.Lock()
 
@@ -38,17 +40,18 @@ _starting = threading.Lock()
 def note(ref: weakref.ref[Node]) -> None:
     """Look after a node, and what will rest on it."""
     young.append(ref)
-    if watcher is None or not len(young) & _MANY - 1:
+    if watcher is None or len(young) > limit:
         look_after()
 
 
 def look_after() -> None:
-    """Let there be a thread, and no references without number to what is gone: called now and then."""
+    """Let there be a thread, and no more references to what is gone than to what is there, or a few."""
+    global limit
     if watcher is None:
         _start()
-    count = len(young)
-    if count >= _MANY and count & count - 1 == 0:       # at powers of two: all may be alive, however many
+    if len(young) > limit:
         _sift(young)
+        limit = max(_FEW, 2 * len(young))
 
 
 def _sift(refs: deque[weakref.ref[Node]]) -> None:
@@ -83,8 +86,9 @@ def _watch() -> None:
 
 def _round() -> bool:
     """Compute what was there a round ago already; whether anything is left to look after."""
-    global young, _old
+    global young, _old, limit
     old, _old, young = _old, young, deque()
+    limit = _FEW
     for ref in old:
         node = ref()
         if node is None:
