@@ -6,13 +6,14 @@ The caller holds the storage's lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .mirror_turns import collect_in_turns, goes_in_turns
+from .ranges import Ranges
 from .trace import heard
 
 if TYPE_CHECKING:
-    from .ranges import Ranges
     from .storage import Storage
 
 #: Smaller mirrors are looked at as a whole.
@@ -42,36 +43,35 @@ def _turns(nbytes: int, much: Callable[[], bool]) -> Iterator[tuple[int, int]]:
 def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
     """Learn what aliases wrote, and bring the device up to date within `span`, but for what is `overwritten`."""
     mirror = storage.mirror
+    waiting = (storage.ahead & span) - overwritten if storage.ahead else storage.ahead
     sent: list[Ranges] = []
     found = [0]         # bytes that were written in the last turn
 
     def parts() -> Iterator[Ranges]:
         """What the device needs, the next as soon as it is known."""
-        waiting = (storage.ahead & span) - overwritten
         if waiting:
             yield waiting
         for written in collect_in_turns(mirror, _turns(mirror.nbytes, lambda: found[0] >= TURN)):
             found[0] = written.nbytes
-            storage.ahead = storage.ahead | written
             needed = (written & span) - overwritten
+            if needed is not written:
+                storage.ahead = storage.ahead | (written - needed)
             if needed:
+                sent.append(needed)
                 yield needed
-
-    def pairs(first: Ranges, others: Iterator[Ranges]) -> Iterator[tuple[int, int]]:
-        sent.append(first)
-        yield from first
-        for ranges in others:
-            sent.append(ranges)
-            yield from ranges
 
     needs = parts()
     first = next(needs, None)
     if first is None:
         return
-    storage._check_usable()
-    with storage.place():
-        storage.join_all()
-        storage.device.upload_ranges(mirror.bytes, storage.block, pairs(first, needs))
-        storage.stream, storage.joined = storage.device.stream(), ()
-    for ranges in sent:
-        storage.ahead = storage.ahead - ranges
+    try:
+        storage._check_usable()
+        with storage.place():
+            storage.join_all()
+            pairs = (pair for ranges in chain([first], needs) for pair in ranges)
+            storage.device.upload_ranges(mirror.bytes, storage.block, pairs)
+            storage.stream, storage.joined = storage.device.stream(), ()
+    except BaseException:
+        storage.ahead = Ranges.union([storage.ahead, *sent])       # they may or may not have arrived
+        raise
+    storage.ahead = storage.ahead - waiting

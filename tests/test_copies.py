@@ -603,6 +603,30 @@ def test_a_small_array_is_fetched_and_written_by_many_threads_at_once():
         sys.setswitchinterval(interval)
 
 
+@pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
+@pytest.mark.parametrize("after", [0, 1, 3, 13])
+def test_an_upload_that_fails_in_between_loses_nothing(monkeypatch, after):
+    x = lazyarray.asarray(np.ones(40 * MB, np.uint8)) + np.uint8(1)
+    alias = np.asarray(x)
+    alias[::3 * MB] = 9         # fourteen pages, looked at in several turns
+    device = lazyarray.device()
+    upload = device.upload_ranges
+
+    def fails(source, target, ranges):
+        for i, pair in enumerate(ranges):
+            if i == after:
+                raise device.faults[0](1, 2, 3) if device.name == "simulated" else MemoryError
+            upload(source, target, [pair])
+
+    monkeypatch.setattr(device, "upload_ranges", fails)
+    with pytest.raises(device.faults):
+        wrap.device_of(x)
+    monkeypatch.undo()
+    alias[5] = 8
+    y = x.copy()
+    assert int((y == 9).sum()) == 14 and int(y[5]) == 8 and int((y == 2).sum()) == 40 * MB - 15
+
+
 VIEWS = {
     "half of each row": lambda a: a[:, :a.shape[1] // 2],
     "every other row": lambda a: a[1::2],
