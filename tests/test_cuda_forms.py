@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from walks import starts_at_boundaries, walks
 
-from lazyarray.devices.cuda_forms import TILE, VECTOR, Form, collapsed, general, plan, walk_bytes, walk_size
+from lazyarray.devices.cuda_forms import VECTOR, Form, collapsed, general, plan, walk_bytes, walk_size
 from lazyarray.devices.cuda_source import strides_in
 from lazyarray.fusion.program import Operand, Program, Step
 
@@ -48,14 +48,16 @@ def walked(made, count, size):
     strided = form.walkers
     at = np.arange(size)
     found = {}
-    if form.tiled:
+    if form.tile:
         numbers = np.frombuffer(walk, "i8").tolist()
         outer, row, rows, columns, down, across = numbers[-6:]
         place = np.indices((size // (rows * columns), rows, columns)).reshape(3, -1)
         order = np.argsort(place[0] * outer + place[1] * row + place[2], kind="stable")
         assert np.array_equal((place[0] * outer + place[1] * row + place[2])[order], at)
         assert made.blocks == size // (rows * columns) * down * across
-        assert down * TILE >= rows > (down - 1) * TILE and across * TILE >= columns > (across - 1) * TILE
+        height, width, threads = form.tile
+        assert height * width == threads * form.units
+        assert down * height >= rows > (down - 1) * height and across * width >= columns > (across - 1) * width
         for k, i in enumerate(strided):
             found[i] = (np.array(numbers[3 * k:3 * k + 3]) @ place)[order]
         return spread(form, found)

@@ -93,9 +93,12 @@ def forms(program):
         found[f"{read}_general"] = cuda_forms.general(program, False, nearer, 2)
     for wide in (0, 1):
         turned = tuple("tile" if r == "any" else r for r in reads)
-        found[f"tile{wide}"] = cuda_forms.Form(turned, 3, 1, 4, bool(wide))
+        found[f"tile{wide}"] = cuda_forms.Form(turned, 3, 1, 4, bool(wide), tile=(32, 32, 256))
+        found[f"rows{wide}"] = cuda_forms.Form(reads, 3, 1, 8, bool(wide), tile=(8, 128, 128))
+    if program.inputs[0].dtype.itemsize <= 4:
+        found["large"] = cuda_forms.Form(turned, 3, 1, 8, False, tile=(64, 64, 512))
     if reads == ("any", "any"):
-        found |= {f"{name}_shared": form._replace(walks=(0, 0)) for name, form in found.items()}
+        found |= {f"{name}_shared": found[name]._replace(walks=(0, 0)) for name in ("any20", "tile1", "rows0")}
     return found
 
 

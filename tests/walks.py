@@ -27,7 +27,7 @@ def walks(xp: Any, dtype: np.dtype, seed: int = 0) -> dict[str, Walk]:
         return xp.asarray((abs(values) if dtype.kind == "u" else values).astype(dtype))
 
     a, cube, large = array(64, 48), array(20, 24, 32), array(70, 60)
-    odd, line = array(33, 47), array(5003)
+    odd, line, sheet, box = array(33, 47), array(5003), array(131, 262), array(4, 33, 130)
     return {
         "row": Walk(a.shape, [a[0]], {"along"}, 4),
         "column": Walk(a.shape, [a[:, :1]], {"same"}, 4),
@@ -36,6 +36,10 @@ def walks(xp: Any, dtype: np.dtype, seed: int = 0) -> dict[str, Walk]:
         "one element, odd": Walk((33, 47), [odd[:1, :1]], {"same"}, 4),
         "all of it": Walk(a.shape, [a], {"flat"}, 4),
         "inside": Walk((64, 48), [large[1:65, 2:50], large[2:66, 1:49]], {"along"}, 1),
+        "stencil": Walk((129, 250), [sheet[i:i + 129, j:j + 250] for i, j in ((1, 1), (1, 2), (0, 1))], {"any"}, 1),
+        "stencil in a box": Walk((3, 30, 125), [*(box[i:i + 3, i:i + 30, i:i + 125] for i in (1, 0)), box[0, 1, :125],
+                                                box[1:, :30, 1:126]], {"any"}, 1),
+        "column and inside": Walk((129, 250), [sheet[:129, 7:8], sheet[:129, 5:255]], {"same", "along"}, 1),
         "rows of a wider one": Walk((64, 48), [large[:64, :48]], {"along"}, 4),
         "odd rows": Walk((64, 47), [a[0, 1:]], {"along"}, 1),
         "odd columns": Walk((33, 47), [odd[:, :1]], {"same"}, 1),
@@ -45,6 +49,8 @@ def walks(xp: Any, dtype: np.dtype, seed: int = 0) -> dict[str, Walk]:
         "backwards": Walk((64, 48), [a[:, ::-1]], {"any"}, 1),
         "backwards along a line": Walk((5003,), [line[::-1]], {"any"}, 1),
         "transposed": Walk((48, 64), [a.T], {"tile"}, 1),
+        "transposed, large": Walk((257, 131), [array(131, 257).T], {"tile"}, 1),
+        "transposed, large, last axes": Walk((2, 130, 259), [array(2, 259, 130).transpose(0, 2, 1)], {"tile"}, 1),
         "transposed, odd": Walk((47, 33), [odd.T], {"tile"}, 1),
         "two transposed": Walk((48, 64), [a.T, array(64, 48).T, array(64, 96)[:, ::2].T], {"tile", "any"}, 1),
         "transposed beside a row": Walk((48, 64), [a.T, array(64)], {"tile", "any"}, 1),

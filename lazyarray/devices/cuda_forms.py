@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ..fusion.program import Program
 
-__all__ = ["THREADS", "TILE", "VECTOR", "WIDE", "Form", "Plan", "collapsed", "dtype_of", "general", "packed", "plan",
+__all__ = ["THREADS", "VECTOR", "WIDE", "Form", "Plan", "collapsed", "dtype_of", "general", "packed", "plan",
            "vector_length", "walk_bytes", "walk_size"]
 
 #: Elements from which on their indexes take 64 bits.
@@ -25,9 +25,13 @@ VECTOR = 16
 #: Of a block. 128 threads with two packs each keep an H200's memory busiest: 1.00 of a copy's rate for a softplus of
 #: float32 (256 threads: 0.98; one pack each: 0.95 and 0.91; four packs: 0.96; blocks that stay and loop: 0.86).
 THREADS = 128
-#: Rows and columns of what goes through shared memory to be transposed, and the threads for it.
-TILE = 32
-_TILE_THREADS = 256
+#: Tiles of a block: rows, columns, threads. Those that go through shared memory to be transposed, the larger for large
+#: arrays (sums with a transposed matrix, of a copy's rate: float16 0.78, 0.64 with the smaller; float32 0.96, 0.92).
+_SQUARES = (64, 64, 512), (32, 32, 256)
+#: Rows one below the other, for programs with so many inputs that may be views of one array: what stencils read in
+#: neighbouring rows comes from the multiprocessor's own cache.
+_ROWS = 8, 128, 128
+_STENCIL = 3
 #: Shared memory of a block, in bytes, that needs no asking for.
 _SHARED = 48 << 10
 #: Packs of a thread, and single elements. What is repeated takes time to compile: programs of so many steps have half
@@ -56,6 +60,8 @@ class Form(NamedTuple):
         Indexes take 64 bits.
     walks : tuple of int
         For each input, the first input with the same strides, whose walk it shares. Empty if each has its own.
+    tile : tuple of int
+        Rows and columns of a block that takes a tile of the last two axes, or of others, and its threads; else empty.
     """
 
     reads: tuple[str, ...]
@@ -64,17 +70,13 @@ class Form(NamedTuple):
     units: int
     wide: bool
     walks: tuple[int, ...] = ()
+    tile: tuple[int, ...] = ()
 
     @property
     def walkers(self) -> list[int]:
         """The strided inputs that have a walk of their own."""
         return [i for i, read in enumerate(self.reads)
                 if read not in ("value", "flat") and (not self.walks or self.walks[i] == i)]
-
-    @property
-    def tiled(self) -> bool:
-        """Whether inputs are transposed in shared memory."""
-        return "tile" in self.reads
 
     @property
     def told(self) -> bool:
@@ -84,7 +86,7 @@ class Form(NamedTuple):
     @property
     def threads(self) -> int:
         """Of a block."""
-        return _TILE_THREADS if self.tiled else THREADS
+        return self.tile[2] if self.tile else THREADS
 
     @property
     def elements(self) -> int:
@@ -181,9 +183,9 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
     if packs:
         form = packed(program, tuple(reads), ndim, wide)
     else:
-        row = _tile_axis(lengths, kept, program)
-        if row is not None:
-            return _tiled(program, lengths, kept, reads, row, wide)
+        found = _tile(program, lengths, kept)
+        if found is not None:
+            return _tiled(program, lengths, kept, reads, *found, wide)
         form = general(program, wide, tuple(reads), ndim)
     walks, own = _shared(reads, kept)
     form = form._replace(walks=walks)
@@ -222,33 +224,47 @@ def walk_size(form: Form) -> int:
     if not form.ndim:
         return 0
     strided = len(form.walkers)
-    if form.tiled:
+    if form.tile:
         return 8 * (3 * strided + 6)
     return 8 * strided * form.ndim + (8 if form.wide else 12) * (form.ndim - 1) + 7 & -8
 
 
-def _tile_axis(lengths: list[int], kept: list[tuple[int, list[int]]], program: Program) -> int | None:
-    """The axis along which inputs lie that are to be transposed, or None."""
-    if not 2 <= len(lengths) <= 3 or lengths[-1] < TILE // 2:
+def _tile(program: Program, lengths: list[int],
+          kept: list[tuple[int, list[int]]]) -> tuple[int, tuple[int, ...]] | None:
+    """The axis whose places are the rows of tiles, and their form; None if tiles are of no use."""
+    if not 2 <= len(lengths) <= 3:
         return None
+    columns = lengths[-1]
     for axis in range(len(lengths) - 2, -1, -1):
-        turned = [program.inputs[i].dtype.itemsize for i, axes in kept if _lies_along(axes, axis, program, i)]
-        if turned and lengths[axis] >= TILE // 2:
-            return axis if sum(turned) * TILE * (TILE + 1) <= _SHARED else None
-    return None
+        sizes = [program.inputs[i].dtype.itemsize for i, axes in kept if _lies_along(axes, axis, program, i)]
+        if sizes:
+            for side, *rest in _SQUARES:
+                # The smaller ones pay from half a tile on, the larger ones where there are many.
+                least = 2 * side if side == _SQUARES[0][0] else side // 2
+                if min(lengths[axis], columns) >= least and sum(sizes) * side * (side + 1) <= _SHARED:
+                    return axis, (side, *rest)
+            return None
+    if sum(bool(axes[-1] and axes[-2]) for _, axes in kept) < _STENCIL:
+        return None
+    height, width, _ = _ROWS
+    rows = lengths[-2]
+    filled = rows * columns / (-(-rows // height) * height * -(-columns // width) * width)
+    return (len(lengths) - 2, _ROWS) if filled >= 0.8 else None
 
 
 def _lies_along(axes: list[int], axis: int, program: Program, i: int) -> bool:
+    """Whether an input that is not read along the last axis is read along this one."""
     itemsize = program.inputs[i].dtype.itemsize
     return axes[axis] == itemsize and axes[-1] not in (0, itemsize)
 
 
 def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]]], reads: list[str], row: int,
-           wide: bool) -> Plan:
+           tile: tuple[int, ...], wide: bool) -> Plan:
     """The plan with tiles of the axis `row` and the last one; what axis is left is walked tile by tile."""
+    height, width, threads = tile
     reads = ["any" if read in ("same", "along") else read for read in reads]
     for i, axes in kept:
-        if _lies_along(axes, row, program, i):
+        if tile != _ROWS and _lies_along(axes, row, program, i):
             reads[i] = "tile"
     rows, columns = lengths[row], lengths[-1]
     rest = [axis for axis in range(len(lengths) - 1) if axis != row]
@@ -257,7 +273,8 @@ def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]
     elements = [int(np.prod(lengths[axis + 1:], dtype=np.int64)) for axis in range(len(lengths))]
     walks, own = _shared(reads, kept)
     numbers = [stride for axes in own for stride in (0 if outer is None else axes[outer], axes[row], axes[-1])]
-    down, across = -(-rows // TILE), -(-columns // TILE)
+    down, across = -(-rows // height), -(-columns // width)
     numbers += [0 if outer is None else elements[outer], elements[row], rows, columns, down, across]
-    form = Form(tuple(reads), 3, 1, TILE * TILE // _TILE_THREADS, wide, walks)
+    units = height * width // threads
+    form = Form(tuple(reads), 3, 1, units, wide, walks, tile)
     return Plan(form, struct.pack(f"={len(numbers)}q", *numbers), batches * down * across)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .cuda_forms import TILE, VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
+from .cuda_forms import VECTOR, WIDE, Form, dtype_of, general, vector_length, walk_bytes
 from .cuda_snippets import HELPERS, snippet, type_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def source(program: Program, xp: Any, forms: dict[str, Form]) -> str | None:
         return None
     text = found[0]
     for name, form in forms.items():
-        text += (_tiles if form.tiled else _packs)(program, found[1], form, name)
+        text += (_tiles if form.tile else _packs)(program, found[1], form, name)
     return text
 
 
@@ -238,7 +238,7 @@ def _parameters(program: Program, form: Form, name: str) -> tuple[str, list[str]
         parameters.append("const int aligned")
     if form.ndim:
         parameters.append(f"const Walk_{name} w")
-    declared = _declared_tiles(form, f"Walk_{name}") if form.tiled else _declared(form, f"Walk_{name}")
+    declared = _declared_tiles(form, f"Walk_{name}") if form.tile else _declared(form, f"Walk_{name}")
     head = f'extern "C" __global__ void __launch_bounds__({form.threads}) {name}({", ".join(parameters)}) {{\n'
     return declared + head, outputs
 
@@ -302,14 +302,15 @@ def _declared_tiles(form: Form, name: str) -> str:
 
 def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
     """A kernel whose blocks take tiles: inputs whose neighbours are in the next row are turned in shared memory."""
+    height, width, threads = form.tile
     text, outputs = _parameters(program, form, name)
-    index, lines = _index(form), form.threads // TILE
-    text += (f"  const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};\n"
+    index, lines = _index(form), threads // width
+    text += (f"  const int x = threadIdx.x % {width}, y = threadIdx.x / {width};\n"
              f"  const {index} across = ({index})w.across, down = ({index})w.down;\n"
              f"  const {index} line = blockIdx.x / across, outer = line / down;\n"
-             f"  const {index} c0 = (blockIdx.x - line * across) * {TILE}, r0 = (line - outer * down) * {TILE};\n"
+             f"  const {index} c0 = (blockIdx.x - line * across) * {width}, r0 = (line - outer * down) * {height};\n"
              f"  const {index} rows = ({index})w.rows, columns = ({index})w.columns;\n"
-             f"  const bool whole = r0 + {TILE} <= rows && c0 + {TILE} <= columns;\n"
+             f"  const bool whole = r0 + {height} <= rows && c0 + {width} <= columns;\n"
              f"  const {index} first = outer * ({index})w.outer + (r0 + y) * ({index})w.row + c0 + x;\n"
              f"  const {index} next = {lines} * ({index})w.row;\n")
     for i in form.walkers:      # a warp goes along an input that is turned, and along the result
@@ -325,8 +326,8 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
         where = f"p{i}[at]" if read == "flat" else f"*(const {t}*)((const char*)p{i} + (o{walk} + u * e{walk}))"
         if read == "tile":
             # Characters: CUDA's complex numbers have constructors, which shared memory doesn't take.
-            text += f"  __shared__ alignas(16) char memory{i}[sizeof({t}) * {TILE * (TILE + 1)}];\n"
-            text += f"  {t} (*const turned{i})[{TILE + 1}] = reinterpret_cast<{t} (*)[{TILE + 1}]>(memory{i});\n"
+            text += f"  __shared__ alignas(16) char memory{i}[sizeof({t}) * {height * (width + 1)}];\n"
+            text += f"  {t} (*const turned{i})[{width + 1}] = reinterpret_cast<{t} (*)[{width + 1}]>(memory{i});\n"
             turned += f"    turned{i}[y + u * {lines}][x] = {where};\n"
             taken += f"      const {t} x{i} = turned{i}[x][y + u * {lines}];\n"
         else:
@@ -336,9 +337,11 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
     loop = f"  #pragma unroll\n  for (int u = 0; u < {form.units}; ++u) {{\n"
     here = (f"    if (!whole && (r0 + y + u * {lines} >= rows || c0 + x >= columns)) continue;\n"
             f"    const {index} at = first + u * next;\n")
-    text += f"{loop}    if (!whole && (r0 + x >= rows || c0 + y + u * {lines} >= columns)) continue;\n{turned}  }}\n"
+    if turned:
+        text += f"{loop}    if (!whole && (r0 + x >= rows || c0 + y + u * {lines} >= columns)) continue;\n"
+        text += f"{turned}  }}\n"
     if kept:
         text += f"{loop}{here}{kept}  }}\n"
     steps, results = _computed(program, called)
-    text += f"  __syncthreads();\n{loop}{here}{taken}{steps}"
+    text += ("  __syncthreads();\n" if turned else "") + f"{loop}{here}{taken}{steps}"
     return text + "".join(f"      q{k}[at] = {result};\n" for k, result in enumerate(results)) + "  }\n}\n"
