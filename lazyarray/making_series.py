@@ -49,7 +49,8 @@ def _numbers(*values: Any) -> None:
 def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
              device: Any = None) -> tuple[int, np.ndarray]:
     """How many values ``arange`` gives, and the first two of them, from which all others follow."""
-    if type(start) is int and stop is None and step == 1 and dtype is None and device is None and 1 < start < _LARGEST:
+    if (type(start) is int and stop is None and type(step) is int and step == 1 and dtype is None and device is None
+            and 1 < start < _LARGEST):
         return start, _COUNTED      # most calls
     check_device(device)
     if stop is None:
