@@ -23,7 +23,7 @@ __all__ = ["SECONDS", "lock", "look_after", "note"]
 SECONDS = 1.0
 #: Rounds without work after which the thread ends.
 _IDLE = 3
-_FEW = 64
+_FEW = 1024
 
 #: One for all graphs: held by whoever computes.
 lock = threading.RLock()
