@@ -84,7 +84,8 @@ def by_jax(work: Work, arrays: tuple[Any, ...]) -> Callable[[], Any]:
 
     jax.config.update("jax_enable_x64", True)
     function = jax.jit(lambda *arrays: work.run(jax.numpy, *arrays))
-    own = [jax.dlpack.from_dlpack(x) for x in arrays]
+    take = jax.dlpack.from_dlpack if peer() == "CuPy" else lambda x: jax.numpy.asarray(lazyarray.asnumpy(x))
+    own = [take(x) for x in arrays]
     return lambda: function(*own).block_until_ready()
 
 
@@ -93,11 +94,15 @@ def by_torch(work: Work, arrays: tuple[Any, ...]) -> Callable[[], Any]:
 
     namespace = SimpleNamespace(maximum=lambda least, x: torch.clamp(x, min=least), log1p=torch.log1p, exp=torch.exp,
                                 abs=torch.abs)
-    function = torch.compile(lambda *arrays: work.run(namespace, *arrays), dynamic=False)
-    own = [torch.from_dlpack(x) for x in arrays]
-    if own[0].is_cuda:
-        return lambda: (function(*own), torch.cuda.synchronize())
-    return lambda: function(*own)
+
+    def run(*arrays: Any) -> Any:
+        return work.run(namespace, *arrays)
+
+    if peer() != "CuPy":    # nothing that a compiler would be worth waiting for
+        host = [torch.as_tensor(lazyarray.asnumpy(x)) for x in arrays]
+        return lambda: run(*host)
+    function, own = torch.compile(run, dynamic=False), [torch.from_dlpack(x) for x in arrays]
+    return lambda: (function(*own), torch.cuda.synchronize())
 
 
 #: Beside NumPy and the device's library.
