@@ -328,6 +328,17 @@ class TestHowOftenItIsComputed:
         y[0] = 50
         assert y.sum() == (plain + 1)[1:].sum() + 50
 
+    def test_what_is_reduced_is_not_needed_by_itself(self):
+        x = lazyarray.asarray(numbers("d", (6,)))
+        y = x * 2
+        node = y._self_storage.pending
+        rule = node.rule
+        rule.alone = 3      # see `recording.at_once`
+        y.sum()
+        assert rule.alone == 0
+        np.asarray(y)
+        assert rule.alone == 0
+
     def test_a_temporary_goes_at_once(self):
         import weakref
 

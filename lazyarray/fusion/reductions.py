@@ -136,6 +136,8 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
             return _launched(device, program, [array], [source], reduction, extent, freedom, shape,
                              (array.shape, False))
     with graph._lock, _here if source.place is None else device.on(source.place):
+        if source.rule is not None:
+            source.rule.alone, source.rule = 0, None    # it is not needed by itself
         if source.array is not None or source.passed and _is_dear(source):
             return None
         order = graph._needed(source)
