@@ -93,6 +93,14 @@ class TestPlaces:
         with lazyarray.enabled("scipy.fft"):
             assert is_router(scipy.fft.fft) and not is_router(imported_before)
 
+    def test_a_device_library_that_is_imported_meanwhile_gives_back_what_it_found(self, monkeypatch):
+        module = types.ModuleType("cucim.made_up")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        with lazyarray.enabled("scipy"):
+            module.filtered = scipy.ndimage.gaussian_filter
+            assert is_router(module.filtered)
+        assert module.filtered is scipy.ndimage.gaussian_filter and not is_router(module.filtered)
+
     def test_a_name_imported_meanwhile_is_put_back_too(self):
         module = sys.modules[__name__]
         with lazyarray.enabled("scipy"):

@@ -344,7 +344,8 @@ def _remove() -> None:
     for name, ours in _WHOLE.items():
         if not _users[name] and f"{__package__}.{ours}" in sys.modules:
             _whole(name).remove()
-    for namespace in _namespaces():
+    # What computes on the device was not given routers, but has them if it was imported meanwhile.
+    for namespace in _namespaces(frozenset({"lazyarray"})):
         for name, value in list(namespace.items()):
             if is_router(value) and not _users[value._self_key]:
                 namespace[name] = value.__wrapped__
@@ -354,10 +355,11 @@ def _remove() -> None:
             owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
 
 
-def _namespaces() -> Iterable[dict[str, Any]]:
+def _namespaces(less: frozenset[str] = _UNTOUCHED) -> Iterable[dict[str, Any]]:
+    """Those of all modules, less the packages of these names."""
     seen = set()
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _UNTOUCHED or name in ON_THE_HOST:
+        if name.partition(".")[0] in less or name in ON_THE_HOST:
             continue
         if isinstance(module, types.ModuleType):
             namespace = module.__dict__
