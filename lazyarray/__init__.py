@@ -5,21 +5,29 @@ forbids it, `options` holds the settings, and ``python -m lazyarray`` says which
 """
 from __future__ import annotations
 
+import gc as _gc
 import os as _os
 import typing as _typing
 
-from lazyarray.array import LazyNdarray
-from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
-from lazyarray.errors import (
-    DeviceUnavailableError,
-    HostFallbackWarning,
-    LazyArrayError,
-    TransferError,
-)
-from lazyarray.integrations import on_import as _on_import
-from lazyarray.options import options
-from lazyarray.scalar import LazyScalar
-from lazyarray.trace import no_transfers, trace
+# What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time.
+_collecting = _gc.isenabled()
+_gc.disable()
+try:
+    from lazyarray.array import LazyNdarray
+    from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
+    from lazyarray.errors import (
+        DeviceUnavailableError,
+        HostFallbackWarning,
+        LazyArrayError,
+        TransferError,
+    )
+    from lazyarray.integrations import on_import as _on_import
+    from lazyarray.options import options
+    from lazyarray.scalar import LazyScalar
+    from lazyarray.trace import no_transfers, trace
+finally:
+    if _collecting:
+        _gc.enable()
 
 if _typing.TYPE_CHECKING:
     from lazyarray.integrations.routing import disable, enable, enabled

@@ -79,7 +79,7 @@ def places(costs: placement.Costs) -> list[tuple[str, str]]:
     one, four = ("any size" if n > 1 << 40 else f"at most {n:,} bytes" for n in most)
     rows = [("on the host", f"what needs nothing of the device, if the host asks: {one}, {four} after four operators")]
     units = {"call": "s", "launch": "s", "rate": "bytes/s"}
-    return rows + [(name, f"{value:.3g} {units[name.rpartition('_')[2]]}") for name, value in vars(costs).items()]
+    return rows + [(name, f"{value:.3g} {units[name.rpartition('_')[2]]}") for name, value in costs._asdict().items()]
 
 
 def measure() -> None:

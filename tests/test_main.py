@@ -35,11 +35,11 @@ def test_what_is_measured_can_be_put_in_force():
         return subprocess.run([sys.executable, "-m", "lazyarray", "measure"], env=environment, capture_output=True,
                               text=True, timeout=300, check=True).stdout
 
-    names = vars(placement.Costs())
+    names = placement.Costs._fields
     found = run()
     assert all(found.count(f"  {name}:") == 2 for name in names), "in force and measured"
     line = re.search(r"export (LAZYARRAY_COSTS)=(.+)", found)
     constants = placement.Costs.of_text(line[2])
     in_force = run(**{line[1]: line[2]}).partition("measured here")[0]
-    for name, value in vars(constants).items():
+    for name, value in constants._asdict().items():
         assert re.search(rf"{name}: +{re.escape(f'{value:.3g}')} ", in_force), name

@@ -8,8 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 """The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """Which device was chosen, and why.
 
     Attributes
