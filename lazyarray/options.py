@@ -50,8 +50,8 @@ class Options:
         quarter of the machine's memory.
     defer_from : int or None
         Element-wise work whose result has at least so many bytes is recorded, and computed in one kernel when a value
-        is needed; for smaller ones the recording would take longer than it saves. None: each operator is computed at
-        once.
+        is needed; for smaller ones the recording would take longer than it saves, unless their operands wait, too.
+        None: each operator is computed at once.
     lazy : bool
         False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
         `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no host arrays are routed to the device, so
