@@ -21,7 +21,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -338,8 +338,9 @@ class Copies:
             try:
                 work(slots[::threads])
             finally:
-                for other in others:
-                    other.result()
+                wait(others)        # all of them, whichever failed: they use the buffers, and the caller's memory
+            for other in others:
+                other.result()
 
     def _move(self, target: int, source: int, nbytes: int) -> None:
         """memmove by several threads: one alone reaches a fraction of the memory's rate."""
