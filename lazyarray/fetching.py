@@ -71,9 +71,9 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
                 storage._resident = None, alias
                 found = memoryview(alias)
             storage.quiet = False
-        except BaseException:
+        except BaseException:       # memory that ran out, or an interrupt: nothing may be under way, nor half made
             storage.mirror = None
-            device.fetch_end(copy, _empty(nbytes, _u8).data)     # nothing may be under way
+            device.fetch_end(copy, _empty(nbytes, _u8).data)
             raise
         device.fetch_end(copy, target)
         if token is not None:

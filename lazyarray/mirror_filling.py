@@ -80,7 +80,7 @@ def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray],
             tracker.arm(ranges)
     except OSError:
         mirror._give_up()
-    except BaseException:
+    except BaseException:       # an interrupt too: what has begun must end before anybody else gets the memory
         wait()
         raise
     return wait

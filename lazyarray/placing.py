@@ -11,6 +11,7 @@ import numpy as np
 from .mirror import PAGES_FROM, Mirror
 from .options import current as current_options
 from .ranges import Ranges
+from .writable import writeable
 
 if TYPE_CHECKING:
     from .storage import Storage
@@ -34,7 +35,7 @@ def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
         return None
     nbytes = array.nbytes
     whole = Ranges.span(0, nbytes)
-    small = nbytes < PAGES_FROM and view is storage._root_view and view.flags.writeable and (
+    small = nbytes < PAGES_FROM and view is storage._root_view and writeable(view) and (
         options.write_tracking == "auto")
     if small:
         mirror = Mirror.small(nbytes)
@@ -52,7 +53,7 @@ def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     if small:
         mirror.lend_first()
         return np.ndarray(view.shape, view.dtype, memory, 0, view.strides)
-    return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), view.flags.writeable)
+    return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
 
 
 def _bytes(storage: Storage) -> np.ndarray | None:

@@ -71,7 +71,7 @@ def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
             pairs = (pair for ranges in chain([first], needs) for pair in ranges)
             storage.device.upload_ranges(mirror.bytes, storage.block, pairs)
             storage.stream, storage.joined = storage.device.stream(), ()
-    except BaseException:
+    except BaseException:       # a fault of the device, or an interrupt between two parts
         storage.ahead = Ranges.union([storage.ahead, *sent])       # they may or may not have arrived
         raise
     storage.ahead = storage.ahead - waiting

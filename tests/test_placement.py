@@ -1,6 +1,8 @@
 """Where work runs that needs nothing of either side, and the model that says so."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -138,6 +140,15 @@ class TestCoherence:
         assert alias.tolist() == [[5, 7, 9], [10, 12, 14]]
         alias[0, 0] = -1
         assert x[1, 0] == -1
+
+    def test_what_must_not_be_written(self):
+        x = lazy.arange(5)
+        x.flags.writeable = False
+        assert not np.asarray(x).flags.writeable
+        spread = np.broadcast_arrays(lazy.arange(5), np.zeros((3, 1)))[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")      # NumPy's is for who writes, or asks
+            assert np.asarray(spread).tolist() == [[0, 1, 2, 3, 4]] * 3
 
     def test_a_private_look_leaves_it_to_be_made(self):
         x = lazy.arange(SMALL)

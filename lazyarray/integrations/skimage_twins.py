@@ -90,6 +90,7 @@ _FILTERS = (
     | _twins("filters", "gabor", dtypes=_ALL.replace("?", ""))
     | _twins("filters", "correlate_sparse", dtypes=_WIDE)
     | _twins("filters", "gaussian", before=steps.ranged, writes=("out",))
+    # Its own tests have not run on CUDA yet: compared on a grid of dtypes, layouts and keywords there.
     | _twins("filters", "unsharp_mask", before=steps.ranged, conditions=(steps.no_negative_axis,))
     | _twins("filters", "threshold_niblack", before=steps.kept("image"))
     | _twins("filters", "threshold_local", before=steps.kept("image"), conditions=(steps.no_callable("param"),))
@@ -150,6 +151,7 @@ _SEGMENTATION = (
 )
 _TRANSFORM = (
     _twins("transform", "rescale resize", before=steps.interpolated)
+    # warp_polar: bounded after three differences in its own tests on CUDA, which have not run there since.
     | _twins("transform", "rotate swirl warp_polar", before=steps.interpolated, conditions=(steps.linear,))
     | _twins("transform", "warp", before=steps.warped, conditions=(steps.maps_by_array, steps.linear))
     | _twins("transform", "pyramid_expand pyramid_reduce resize_local_mean", before=steps.ranged)
