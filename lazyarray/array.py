@@ -22,6 +22,7 @@ from . import (
     operators,
     plain_reductions,
     protocols,
+    recording,
     sharing,
     ufuncs,
     wrap,
@@ -146,7 +147,8 @@ class LazyNdarray(_Proxy):
 
     @property
     def T(self) -> LazyNdarray:
-        return wrap.view_of(self, wrap.outline_of(self).T)
+        outline = self._self_outline
+        return wrap.view_of(self, wrap.outline_of(self).T if outline is None else outline.T)
 
     @property
     def mT(self) -> LazyNdarray:
@@ -381,3 +383,4 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 wrap.bind(LazyNdarray, LazyScalar)
+recording.bind(LazyNdarray)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from . import options, wrap
+from . import compiled, options, wrap
 from .fusion import waiting
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
-from .fusion.program import Operand, Program
+from .fusion.program import Operand, Program, Step
 from .recording_layouts import template_of
-from .recording_operands import Operands, whole
-from .recording_steps import rule_of, rules
+from .recording_operands import Operands, of_views, whole
+from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
 from .storage import Storage
 
@@ -162,10 +162,8 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
         rule.alone = _ALONE
     else:
         rule.alone += 1
-    storage = _new_storage(Storage)
-    storage.device, storage.stream = device, stream
-    storage.root = array = kernel(arguments, form.shape, form.fortran)[0]
-    return wrap.new_array(storage, None, array)
+    array = kernel(arguments, form.shape, form.fortran)[0]
+    return wrap.new_array(Storage(device, array, stream), None, array)
 
 
 def _ready(x: Any) -> Leaf | None:
@@ -177,8 +175,9 @@ def _ready(x: Any) -> Leaf | None:
 def _array(node: Node, template: np.ndarray) -> Any:
     """The lazy array of a new node, which its operands know."""
     storage = _new_storage(Storage)
-    storage.device, storage.pending, storage.quiet = node.device, node, False
-    storage._root_view = outline = template.view()
+    storage.device, storage.pending, storage.quiet, storage.foreign = node.device, node, False, False
+    storage.root = storage.stream = storage.readers = None
+    storage.loans, storage._root_view = (), (outline := template.view())
     node.storage = _ref(storage)
     if node.large:
         note_large(node)
@@ -187,6 +186,9 @@ def _array(node: Node, template: np.ndarray) -> Any:
 
 def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
     """As `quick`, for operands of any form and kind."""
+    found = of_views(ufunc, inputs)
+    if found is not None:
+        return recorded(None, found)
     array_type = wrap._array_type
     for x in inputs:
         if type(x) is array_type and ((array := x._self_array) is None or array.nbytes >= least):
@@ -210,22 +212,44 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
     return recorded(given, given.made(rule.step, tuple(given.items)))
 
 
-def recorded(given: Operands, node: Node) -> Any:
-    """The lazy array of a new node."""
-    for made in given.nodes:
-        note_readers(made)
-    node.template = template_of(node.shape, node.fortran, node.dtype)
-    array = _array(node, node.template)
-    order = given.result.order
-    if order is not None:
-        array._self_outline = array._self_outline.transpose(np.argsort(order))
+def recorded(given: Any, node: Node) -> Any:
+    """The lazy array of a new node: the last of those that `given` has, of its form; without it, the only one."""
+    if given is None:
+        note_readers(node)
+    else:
+        for made in given.nodes:
+            note_readers(made)
+    template = node.template
+    if template is None:
+        node.template = template = template_of(node.shape, node.fortran, node.dtype)
+    array = _array(node, template)
+    if given is not None and given.result.order is not None:
+        array._self_outline = array._self_outline.transpose(np.argsort(given.result.order))
     return array
+
+
+if compiled.recording is not None:
+    quick = compiled.recording.quick
+
+
+def bind(array_type: type) -> None:
+    """Tell the part in C the names that it does the same with (called once, by `array.py`)."""
+    if compiled.recording is not None:
+        compiled.recording.bind({
+            "LazyNdarray": array_type, "Storage": Storage, "Leaf": Leaf, "Node": Node, "Rule": Rule, "Step": Step,
+            "rules": rules, "scopes": options._scopes, "options": vars(options), "waiting": vars(waiting),
+            "partners": partners, "general": _general, "ready": _ready, "at_once": at_once, "template_of": template_of,
+            "note_large": note_large, "prune": prune, "look_after": waiting.look_after, "MOST_STEPS": MOST_STEPS,
+            "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE, "LONG": _LONG,
+        })
 
 
 def _after_fork() -> None:
     """Nothing is recorded in a forked child."""
     global quick
     quick = _nothing
+    if compiled.recording is not None:
+        compiled.recording.stop()
 
 
 def _nothing(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

@@ -48,7 +48,14 @@ _making_lock = threading.Lock()
 _here = contextlib.nullcontext()
 
 
-class Storage:
+class _Slots:
+    """What every storage has, where `_recording.c` finds it without a name."""
+
+    __slots__ = ("device", "root", "stream", "loans", "foreign", "quiet", "pending", "readers", "_root_view",
+                 "__weakref__")
+
+
+class Storage(_Slots):
     """Bytes with a device home, a host home, or both.
 
     Parameters
@@ -60,26 +67,18 @@ class Storage:
     """
 
     # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
-    root: Any = None
-    stream: Any = None
     mirror: Mirror | None = None
     ahead = Ranges.EMPTY
     joined: tuple = ()          # streams that have waited for the last write
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
-    loans: tuple = ()           # weak references to tokens of device pointers that were handed out
-    foreign = False             # somebody holds the device memory for as long as it lives
-    quiet = True
     reads = 0                   # elements fetched one by one since the last write
     writes = 0                  # by device code, for who puts off a look at the bytes
     compacts: compact.Compacts | None = None
-    pending: Any = None         # the fusion.graph.Node that will give the bytes, while they are not computed
-    readers: Any = None         # nodes that read the bytes, when they are computed
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
     incoming: Any = None        # the prefetching.Incoming that is under way
     _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
     _block = None
     _root_offset = 0
-    _root_view: np.ndarray | None = None
     _lock = None
     _nbytes: int | None = None
 
@@ -87,6 +86,12 @@ class Storage:
         self.device = device
         self.root = root
         self.stream = device.stream() if stream is None else stream     # that of the last write
+        self.loans: tuple = ()      # weak references to tokens of device pointers that were handed out
+        self.foreign = False        # somebody holds the device memory for as long as it lives
+        self.quiet = True
+        self.pending: Any = None    # the fusion.graph.Node that will give the bytes, while they are not computed
+        self.readers: Any = None    # nodes that read the bytes, when they are computed
+        self._root_view: np.ndarray | None = None
 
     @classmethod
     def from_host(cls, device: Device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
@@ -387,8 +392,7 @@ def _share_names() -> None:
     # Python lets the instances of a class share the names of their attributes, but only those that the first few
     # instances set: any that comes later gives its instance a dict of its own, of 150 bytes and more.
     first = Storage.__new__(Storage)
-    for name in ("device", "root", "stream", "pending", "quiet", "_root_view", "readers", "_lock", "_nbytes", "mirror",
-                 "_resident", "joined", "ordered", "incoming"):
+    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming"):
         setattr(first, name, None)
 
 

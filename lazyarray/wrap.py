@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, sharing, transfer, views
+from . import compiled, devices, sharing, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import writeable
@@ -98,6 +98,10 @@ def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array:
     x._self_base = base
     x._self_leaf = None
     return x
+
+
+if compiled.recording is not None:
+    new_array = compiled.recording.new_array
 
 
 def new_scalar(storage: Storage | None, outline: np.ndarray | None, array: Any = None,

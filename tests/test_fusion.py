@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lazyarray
 import lazyarray.numpy as lnp
-from lazyarray import recording, recording_steps, sharing, ufuncs, wrap
+from lazyarray import recording_steps, sharing, ufuncs, wrap
 from lazyarray.fusion import graph
 
 ON_CUDA = lazyarray.device().name == "cuda"
@@ -397,10 +397,13 @@ class TestWhatIsNeededByItself:
 
         monkeypatch.setattr(device, "kernel", kernel, raising=False)
         monkeypatch.setattr(type(device), "compiles", True)
-        monkeypatch.setattr(recording, "partners", [])      # torch, if it was imported by another test
-        monkeypatch.setattr(recording_steps, "rules", {})
-        monkeypatch.setattr(recording, "rules", recording_steps.rules)
-        return found
+        rules, partners = dict(recording_steps.rules), list(sharing.partners)
+        recording_steps.rules.clear()       # in place: the part in C has the same dict
+        sharing.partners.clear()            # torch, if it was imported by another test
+        yield found
+        recording_steps.rules.clear()
+        recording_steps.rules.update(rules)
+        sharing.partners.extend(partners)
 
     def test_it_is_computed_at_once(self, calls):
         x, y = lazyarray.asarray(base()), lazyarray.asarray(base()[::-1].copy())

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import logging
 import queue
 import struct
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import compiled as in_c
 from .cuda_forms import VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes, walk_size
 from .cuda_source import lengths_in, source, strides_in
 
@@ -94,11 +96,25 @@ class Launcher:
         return memory, addresses, ctypes.addressof(addresses)
 
 
+@functools.cache
+def _launch_kernel() -> int | None:
+    """The address of ``cuLaunchKernel``, if the part in C is there to call it."""
+    if in_c.launch is None:
+        return None
+    try:
+        return ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value
+    except (OSError, AttributeError):
+        return None
+
+
 class Inputs:
     """How the arguments of a program become parameters of a launch."""
 
     def __init__(self, program: Program) -> None:
         arrays = [operand.mode != "value" for operand in program.inputs]
+        #: The bytes of each number; 0 of an array.
+        self.sizes = tuple(0 if is_array else operand.dtype.itemsize
+                           for operand, is_array in zip(program.inputs, arrays))
         self.formats = ["Q" if is_array else _FORMATS[operand.dtype.str[1:]]
                         for operand, is_array in zip(program.inputs, arrays)]
         self._arrays = arrays
@@ -133,10 +149,23 @@ class Kernel:
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
         self._told = form.told
+        self._quick = None if self._strided else self._compiled_launch(function)
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
 
+    def _compiled_launch(self, function: Any) -> Callable[..., list[Any] | None] | None:
+        """What makes outputs and launches the first form, in C; None where that is not there."""
+        address = _launch_kernel()
+        if address is None:
+            return None
+        cuda, form = self._kernels.cupy.cuda, self._form
+        return in_c.launch.Launch(      # type: ignore[union-attr]
+            function.ptr, address, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
+            tuple(self._dtypes), form.elements, form.threads, form.told)
+
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
+        if self._quick is not None and (found := self._quick(arguments, shape, fortran)) is not None:
+            return found
         order = "F" if fortran else "C"
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
         size = outputs[0].size

@@ -67,15 +67,8 @@ class Node:
     elements in memory, whatever its shape; one of fewer elements is C-contiguous, and broadcast.
     """
 
-    # What many nodes don't need, or not yet, is a default of the class.
-    storage: weakref.ref[Storage] | None = None
-    readers: Any = None
-    array: Any = None       # once it is computed,
-    stream: Any = None      # on this stream
-    place: int | None = None    # the number of its device, where there are several
-    passed = 0              # how often a reduction was computed through it
-    template: Any = None    # an outline of its form, which nobody else has
-    rule: Any = None        # that of the call, if nothing that waits is an operand: it counts what is needed by itself
+    __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
+                 "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "__weakref__")
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
@@ -85,6 +78,14 @@ class Node:
         self.strided = strided      # an operand is read along the axes of `shape`
         self.size = math.prod(shape) if size is None else size
         self.dtype = step.output
+        self.storage: weakref.ref[Storage] | None = None
+        self.readers: Any = None
+        self.array: Any = None      # once it is computed,
+        self.stream: Any = None     # on this stream
+        self.place: int | None = None       # the number of its device, where there are several
+        self.passed = 0             # how often a reduction was computed through it
+        self.template: Any = None   # an outline of its form, which nobody else has
+        self.rule: Any = None       # that of the call, if no operand waits: it counts what is needed alone
 
     def compute(self) -> Any:
         """The device array, computed now if it wasn't."""
@@ -105,17 +106,6 @@ class Node:
             if self.array is None:
                 self.storage = None
             return self.array is None
-
-
-def _share_names() -> None:
-    # As in `storage`: instances share the names that the first ones set, and others cost them a dict each.
-    first = Node.__new__(Node)
-    for name in ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
-                 "storage", "readers", "array", "stream", "place", "passed", "template", "rule"):
-        setattr(first, name, None)
-
-
-_share_names()
 
 
 def note_readers(node: Node) -> None:

@@ -1,0 +1,681 @@
+/* The quick way of `recording.py`, in C: what a small operation costs is the price of asking for names.
+
+It does what `recording.quick` and `wrap.new_array` do, on the same objects, and leaves to them whatever is not plain:
+another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
+themselves stay where they are written, in Python. Without this module everything works, and takes longer.
+*/
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+/* Where the slots are: of LazyNdarray, Storage, Leaf, Node and Rule. */
+static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
+static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, pending, readers, root_view; } S;
+static struct { Py_ssize_t array, storage, shape, fortran, size, dtype, steps, large, template; } L;
+static struct {
+    Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
+        place, passed, template, rule;
+} N;
+static struct { Py_ssize_t step, casts, choose, itemsize, alone, kernel; } R;
+static struct { Py_ssize_t scalar, output; } P;    /* of Step */
+
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
+static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
+static PyObject *general, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
+static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
+    *text_stream;
+static PyObject *no_arguments, *zero;
+static long most_steps, most_readers, most_alone, most_at_once;
+static Py_ssize_t long_size;
+static int forked = 0;
+
+#define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* A slot that never was filled counts as None. */
+static inline PyObject *
+got(PyObject *object, Py_ssize_t offset)
+{
+    PyObject *value = AT(object, offset);
+    return value == NULL ? Py_None : value;
+}
+
+static inline void
+put(PyObject *object, Py_ssize_t offset, PyObject *value)
+{
+    PyObject *before = AT(object, offset);
+    AT(object, offset) = Py_NewRef(value);
+    Py_XDECREF(before);
+}
+
+static PyObject *
+made_array(PyObject *storage, PyObject *outline, PyObject *array, PyObject *base)
+{
+    if (array_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "lazyarray is not imported yet");
+        return NULL;
+    }
+    PyObject *x = array_type->tp_new(array_type, no_arguments, NULL);
+    if (x != NULL) {
+        put(x, X.storage, storage);
+        put(x, X.outline, outline);
+        put(x, X.array, array);
+        put(x, X.base, base);
+        put(x, X.leaf, Py_None);
+    }
+    return x;
+}
+
+static PyObject *
+made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pending, PyObject *root_view)
+{
+    PyObject *storage = storage_type->tp_new(storage_type, no_arguments, NULL);
+    if (storage != NULL) {
+        put(storage, S.device, device);
+        put(storage, S.root, root);
+        put(storage, S.stream, stream);
+        put(storage, S.loans, no_arguments);
+        put(storage, S.foreign, Py_False);
+        put(storage, S.quiet, pending == Py_None ? Py_True : Py_False);
+        put(storage, S.pending, pending);
+        put(storage, S.readers, Py_None);
+        put(storage, S.root_view, root_view);
+    }
+    return storage;
+}
+
+PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
+"A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
+
+static PyObject *
+new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    PyObject *given[4] = {NULL, NULL, Py_None, Py_None};
+    static const char *const known[] = {"storage", "outline", "array", "base"};
+    if (count > 4) {
+        PyErr_SetString(PyExc_TypeError, "new_array takes at most 4 arguments");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        given[i] = args[i];
+    Py_ssize_t named = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < named; i++) {
+        int place = 0;
+        while (place < 4 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), known[place]) != 0)
+            place++;
+        if (place == 4 || place < count) {
+            PyErr_Format(PyExc_TypeError, "new_array got an unexpected argument %R", PyTuple_GET_ITEM(names, i));
+            return NULL;
+        }
+        given[place] = args[count + i];
+    }
+    if (given[0] == NULL || given[1] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "new_array needs a storage and an outline");
+        return NULL;
+    }
+    return made_array(given[0], given[1], given[2], given[3]);
+}
+
+/* -- operands ------------------------------------------------------------------------------------------- */
+
+/* What an operand of a plain call is: a new reference to a Node or a Leaf, or None for the general way. */
+static PyObject *
+operand_of(PyObject *x)
+{
+    PyObject *storage = got(x, X.storage);
+    if (Py_TYPE(storage) != storage_type)
+        Py_RETURN_NONE;
+    PyObject *node = got(storage, S.pending);
+    if (node != Py_None) {
+        if (Py_TYPE(node) != node_type || got(x, X.outline) != got(storage, S.root_view) || got(node, N.place) != Py_None)
+            Py_RETURN_NONE;
+        return Py_NewRef(node);
+    }
+    PyObject *leaf = got(x, X.leaf);
+    if (leaf != Py_None && AT(leaf, L.array) == got(x, X.array) && got(storage, S.quiet) == Py_True
+            && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(got(storage, S.loans))
+            && PyTuple_GET_SIZE(got(storage, S.loans)) == 0)
+        return Py_NewRef(leaf);
+    return PyObject_CallOneArg(ready, x);
+}
+
+/* The same of a Node and of a Leaf. */
+#define OF(operand, name) got(operand, Py_TYPE(operand) == node_type ? N.name : L.name)
+
+static int
+same(PyObject *a, PyObject *b)
+{
+    return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
+static inline int
+is_real_number(PyObject *x)
+{
+    return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x);
+}
+
+/* A borrowed rule; NULL without an error if there is none. */
+static PyObject *
+rule_for(PyObject *ufunc, PyObject *one, PyObject *other)
+{
+    PyObject *key = other == NULL ? PyTuple_Pack(2, ufunc, one) : PyTuple_Pack(3, ufunc, one, other);
+    if (key == NULL)
+        return NULL;
+    PyObject *rule = PyDict_GetItemWithError(rules, key);
+    Py_DECREF(key);
+    return rule;
+}
+
+/* The bytes from which on work is recorded; -1: never, -2: an error. */
+static Py_ssize_t
+least_bytes(PyObject **kept)
+{
+    PyObject *stack, *options, *value;
+    if (PyContextVar_Get(scopes, NULL, &stack) < 0)
+        return -2;
+    if (PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
+        options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
+    else
+        options = PyDict_GetItemWithError(options_names, text_default);
+    value = options == NULL ? NULL : PyObject_GetAttr(options, text_defer_from);
+    Py_DECREF(stack);
+    if (value == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "there are no options");
+        return -2;
+    }
+    *kept = value;
+    if (value == Py_None)
+        return -1;
+    return PyLong_AsSsize_t(value);
+}
+
+/* -- nodes ---------------------------------------------------------------------------------------------- */
+
+static int
+note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
+{
+    PyObject *readers = got(read, offset);
+    if (readers == Py_None) {
+        readers = PyList_New(1);
+        if (readers == NULL)
+            return -1;
+        PyList_SET_ITEM(readers, 0, Py_NewRef(ref));
+        put(read, offset, readers);
+        Py_DECREF(readers);
+        return 0;
+    }
+    if (!PyList_CheckExact(readers)) {
+        PyErr_SetString(PyExc_TypeError, "readers are a list");
+        return -1;
+    }
+    Py_INCREF(readers);
+    int failed = PyList_Append(readers, ref);
+    if (!failed && PyList_GET_SIZE(readers) > most_readers) {
+        PyObject *done = PyObject_CallOneArg(prune, readers);
+        failed = done == NULL ? -1 : 0;
+        Py_XDECREF(done);
+    }
+    Py_DECREF(readers);
+    return failed;
+}
+
+/* Let it be looked after, as `waiting.note` does. */
+static int
+note_young(PyObject *ref)
+{
+    PyObject *young = PyDict_GetItemWithError(waiting_names, text_young);
+    PyObject *watcher = PyDict_GetItemWithError(waiting_names, text_watcher);
+    PyObject *limit = PyDict_GetItemWithError(waiting_names, text_limit);
+    if (young == NULL || watcher == NULL || limit == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "fusion.waiting has lost a name");
+        return -1;
+    }
+    Py_INCREF(young);
+    PyObject *done = PyObject_CallMethodOneArg(young, text_append, ref);
+    Py_ssize_t length = PyObject_Size(young);
+    Py_DECREF(young);
+    if (done == NULL)
+        return -1;
+    Py_DECREF(done);
+    if (watcher == Py_None || length > PyLong_AsSsize_t(limit)) {
+        done = PyObject_CallNoArgs(look_after);
+        if (done == NULL)
+            return -1;
+        Py_DECREF(done);
+    }
+    return 0;
+}
+
+static PyObject *
+made_node(PyObject *device, PyObject *step, PyObject *operands, PyObject *form, long steps, PyObject *large)
+{
+    PyObject *node = node_type->tp_alloc(node_type, 0);
+    PyObject *count = node == NULL ? NULL : PyLong_FromLong(steps);
+    if (count == NULL) {
+        Py_XDECREF(node);
+        return NULL;
+    }
+    PyObject *dtype = got(step, P.output);
+    put(node, N.device, device);
+    put(node, N.step, step);
+    put(node, N.operands, operands);
+    put(node, N.shape, OF(form, shape));
+    put(node, N.fortran, OF(form, fortran));
+    AT(node, N.steps) = count;
+    put(node, N.large, large);
+    put(node, N.strided, Py_False);
+    put(node, N.size, OF(form, size));
+    put(node, N.dtype, dtype);
+    put(node, N.storage, Py_None);
+    put(node, N.readers, Py_None);
+    put(node, N.array, Py_None);
+    put(node, N.stream, Py_None);
+    put(node, N.place, Py_None);
+    put(node, N.passed, zero);
+    put(node, N.rule, Py_None);
+    PyObject *template;
+    if (dtype == OF(form, dtype) && OF(form, template) != Py_None)
+        template = Py_NewRef(OF(form, template));
+    else
+        template = PyObject_CallFunctionObjArgs(template_of, OF(form, shape), OF(form, fortran), dtype, NULL);
+    if (template == NULL) {
+        Py_DECREF(node);
+        return NULL;
+    }
+    AT(node, N.template) = template;
+    return node;
+}
+
+/* The lazy array of a new node, which its operands know from here on. */
+static PyObject *
+array_of(PyObject *node, PyObject *rule, long steps)
+{
+    PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *outline = NULL, *home = NULL, *result = NULL;
+    if (ref == NULL)
+        return NULL;
+    PyObject *operands = AT(node, N.operands);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        int failed = 0;
+        if (Py_TYPE(operand) == leaf_type)
+            failed = Py_TYPE(AT(operand, L.storage)) == storage_type
+                ? note_reader(AT(operand, L.storage), S.readers, ref) : 0;
+        else if (Py_TYPE(operand) == node_type) {
+            failed = note_reader(operand, N.readers, ref);
+            if (steps == 2 && got(operand, N.rule) != Py_None)
+                put(AT(operand, N.rule), R.alone, zero);
+        }
+        if (failed)
+            goto end;
+    }
+    if (steps == 1) {
+        put(node, N.rule, rule);
+        if (note_young(ref) < 0)
+            goto end;
+    }
+    outline = PyObject_CallMethodNoArgs(AT(node, N.template), text_view);
+    if (outline == NULL)
+        goto end;
+    storage = made_storage(AT(node, N.device), Py_None, Py_None, node, outline);
+    if (storage == NULL)
+        goto end;
+    home = PyWeakref_NewRef(storage, NULL);
+    if (home == NULL)
+        goto end;
+    put(node, N.storage, home);
+    int counted = PyObject_IsTrue(AT(node, N.large));
+    if (counted > 0) {
+        PyObject *done = PyObject_CallOneArg(note_large, node);
+        counted = done == NULL ? -1 : 0;
+        Py_XDECREF(done);
+    }
+    if (counted < 0)
+        goto end;
+    result = made_array(storage, outline, Py_None, Py_None);
+end:
+    Py_XDECREF(home);
+    Py_XDECREF(storage);
+    Py_XDECREF(outline);
+    Py_DECREF(ref);
+    return result;
+}
+
+/* A step on leaves and numbers, computed now by its kernel; None if it is to be recorded. As `recording.at_once`. */
+static PyObject *
+computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *device, long alone)
+{
+    PyObject *kernel = got(rule, R.kernel), *stream, *arguments = NULL, *results = NULL, *result = NULL, *storage;
+    int with_partners = PyObject_IsTrue(partners);
+    if (with_partners < 0)
+        return NULL;
+    Py_ssize_t size = PyLong_AsSsize_t(OF(form, size));
+    if (kernel == Py_None || with_partners || size > long_size)
+        return PyObject_CallFunctionObjArgs(at_once, rule, operands, form, device, NULL);
+    Py_INCREF(kernel);
+    stream = PyObject_CallMethodNoArgs(device, text_stream);
+    if (stream == NULL)
+        goto end;
+    Py_ssize_t count = PyTuple_GET_SIZE(operands);
+    arguments = PyList_New(count);
+    if (arguments == NULL)
+        goto end;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == leaf_type) {
+            if (Py_TYPE(AT(operand, L.storage)) != storage_type || AT(AT(operand, L.storage), S.stream) != stream) {
+                result = Py_NewRef(Py_None);
+                goto end;
+            }
+            operand = AT(operand, L.array);
+        }
+        PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
+    }
+    PyObject *number = PyLong_FromLong(alone > most_at_once ? most_alone : alone + 1);
+    if (number == NULL)
+        goto end;
+    put(rule, R.alone, number);
+    Py_DECREF(number);
+    results = PyObject_CallFunctionObjArgs(kernel, arguments, OF(form, shape), OF(form, fortran), NULL);
+    if (results == NULL)
+        goto end;
+    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
+        PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
+        goto end;
+    }
+    storage = made_storage(device, PyList_GET_ITEM(results, 0), stream, Py_None, Py_None);
+    if (storage == NULL)
+        goto end;
+    result = made_array(storage, Py_None, PyList_GET_ITEM(results, 0), Py_None);
+    Py_DECREF(storage);
+end:
+    Py_DECREF(kernel);
+    Py_XDECREF(stream);
+    Py_XDECREF(arguments);
+    Py_XDECREF(results);
+    return result;
+}
+
+/* The storages' `large` of two operands: a union of sets, one of which is most often an empty tuple. */
+static PyObject *
+union_of(PyObject *a, PyObject *b)
+{
+    int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
+    if (one < 0 || other < 0)
+        return NULL;
+    return other && one ? PyNumber_Or(a, b) : Py_NewRef(other ? b : a);
+}
+
+PyDoc_STRVAR(quick_doc, "quick(ufunc, inputs, /)\n--\n\n"
+"The result of a plain call, recorded or computed at once, or None if it can't be; see `recording.quick`.");
+
+static PyObject *
+quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1) {
+        PyErr_SetString(PyExc_TypeError, "quick takes a ufunc and a tuple of operands");
+        return NULL;
+    }
+    if (forked || array_type == NULL)
+        Py_RETURN_NONE;
+    PyObject *ufunc = args[0], *inputs = args[1];
+    PyObject *bytes = NULL, *a = NULL, *b = NULL, *operands = NULL, *large = NULL, *node = NULL, *result = NULL, *rule = NULL, *form;
+    Py_ssize_t least = least_bytes(&bytes), count = PyTuple_GET_SIZE(inputs);
+    if (least < 0) {
+        Py_XDECREF(bytes);
+        if (least == -1)
+            Py_RETURN_NONE;
+        return NULL;
+    }
+    PyObject *x = PyTuple_GET_ITEM(inputs, 0), *y = count == 2 ? PyTuple_GET_ITEM(inputs, 1) : NULL;
+    if (Py_TYPE(x) == array_type) {
+        a = operand_of(x);
+        if (a == NULL)
+            goto end;
+        if (a == Py_None)
+            goto generally;
+    }
+    if (y != NULL && Py_TYPE(y) == array_type) {
+        b = operand_of(y);
+        if (b == NULL)
+            goto end;
+        if (b == Py_None)
+            goto generally;
+    }
+    long steps;
+    if (a != NULL && b != NULL) {
+        int alike = OF(a, fortran) == OF(b, fortran) ? same(OF(a, shape), OF(b, shape)) : 0;
+        if (alike < 0)
+            goto end;
+        if (!alike)
+            goto generally;
+        rule = rule_for(ufunc, OF(a, dtype), OF(b, dtype));
+        steps = PyLong_AsLong(OF(a, steps)) + PyLong_AsLong(OF(b, steps)) + 1;
+    }
+    else if (b != NULL && is_real_number(x)) {
+        rule = rule_for(ufunc, (PyObject *)Py_TYPE(x), OF(b, dtype));
+        steps = PyLong_AsLong(OF(b, steps)) + 1;
+    }
+    else if (a != NULL && y != NULL && is_real_number(y)) {
+        rule = rule_for(ufunc, OF(a, dtype), (PyObject *)Py_TYPE(y));
+        steps = PyLong_AsLong(OF(a, steps)) + 1;
+    }
+    else if (a != NULL && count == 1) {
+        rule = rule_for(ufunc, OF(a, dtype), NULL);
+        steps = PyLong_AsLong(OF(a, steps)) + 1;
+    }
+    else
+        goto generally;
+    Py_XINCREF(rule);
+    if (rule == NULL && PyErr_Occurred())
+        goto end;
+    if (rule == NULL || Py_TYPE(rule) != rule_type || got(rule, R.casts) != Py_None || got(rule, R.choose) != Py_None
+            || steps > most_steps)
+        goto generally;
+    form = a != NULL ? a : b;
+    int of_leaves = (a == NULL || Py_TYPE(a) == leaf_type) && (b == NULL || Py_TYPE(b) == leaf_type);
+    if (least > 0 && ((a != NULL && Py_TYPE(a) == leaf_type) || (b != NULL && Py_TYPE(b) == leaf_type))
+            && PyLong_AsSsize_t(OF(form, size)) * PyLong_AsSsize_t(got(rule, R.itemsize)) < least) {
+        result = Py_NewRef(Py_None);    /* small, and not of what waits already */
+        goto end;
+    }
+    PyObject *step = got(rule, R.step);
+    if (Py_TYPE(step) != step_type)
+        goto generally;
+    if (count == 2 && (a == NULL || b == NULL)) {
+        PyObject *scalar = got(step, P.scalar), *number;
+        number = scalar == Py_None ? Py_NewRef(a == NULL ? x : y) : PyObject_CallOneArg(scalar, a == NULL ? x : y);
+        if (number == NULL) {
+            if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  /* beyond the dtype: compared by value, or refused */
+                PyErr_Clear();
+                result = Py_NewRef(Py_None);
+            }
+            goto end;
+        }
+        operands = a == NULL ? PyTuple_Pack(2, number, b) : PyTuple_Pack(2, a, number);
+        Py_DECREF(number);
+    }
+    else
+        operands = count == 1 ? PyTuple_Pack(1, a) : PyTuple_Pack(2, a, b);
+    if (operands == NULL)
+        goto end;
+    PyObject *device = Py_TYPE(form) == node_type ? AT(form, N.device) : AT(AT(form, L.storage), S.device);
+    if (steps == 1 && of_leaves) {
+        long alone = PyLong_AsLong(got(rule, R.alone));
+        if (alone > most_alone) {
+            result = computed_now(rule, operands, form, device, alone);
+            if (result != Py_None)
+                goto end;
+            Py_DECREF(result);
+            result = NULL;
+        }
+    }
+    large = a != NULL && b != NULL ? union_of(OF(a, large), OF(b, large)) : Py_NewRef(OF(form, large));
+    if (large == NULL)
+        goto end;
+    node = made_node(device, step, operands, form, steps, large);
+    if (node != NULL)
+        result = array_of(node, rule, steps);
+    goto end;
+generally:
+    result = PyObject_CallFunctionObjArgs(general, ufunc, inputs, bytes, NULL);
+end:
+    Py_XDECREF(bytes);
+    Py_XDECREF(rule);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    Py_XDECREF(operands);
+    Py_XDECREF(large);
+    Py_XDECREF(node);
+    return result;
+}
+
+/* -- what the module is told ---------------------------------------------------------------------------- */
+
+/* The offset of a slot, -1 with an error if there is no such slot. */
+static Py_ssize_t
+offset_of(PyObject *type, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(type, name);
+    if (found == NULL)
+        return -1;
+    Py_ssize_t offset = -1;
+    if (Py_TYPE(found) == &PyMemberDescr_Type)
+        offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
+    Py_DECREF(found);
+    return offset;
+}
+
+#define SLOT(where, type, name, text) \
+    if ((where.name = offset_of((PyObject *)type, text)) < 0) return NULL
+#define TYPE(variable, name) \
+    if ((variable = (PyTypeObject *)PyDict_GetItemString(names, name)) == NULL || !PyType_Check(variable)) goto lacking; \
+    else Py_INCREF(variable)
+#define NAME(variable, name) \
+    if ((variable = PyDict_GetItemString(names, name)) == NULL) goto lacking; else Py_INCREF(variable)
+#define NUMBER(variable, name) \
+    if ((value = PyDict_GetItemString(names, name)) == NULL) goto lacking; \
+    else if ((variable = PyLong_AsLong(value)) < 0) goto lacking
+
+PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
+"Tell the module the classes, functions and limits of the Python modules (called once, when all are there).");
+
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *names)
+{
+    PyObject *value;
+    TYPE(array_type, "LazyNdarray");
+    TYPE(storage_type, "Storage");
+    TYPE(leaf_type, "Leaf");
+    TYPE(node_type, "Node");
+    TYPE(rule_type, "Rule");
+    TYPE(step_type, "Step");
+    NAME(rules, "rules");
+    NAME(scopes, "scopes");
+    NAME(options_names, "options");
+    NAME(waiting_names, "waiting");
+    NAME(partners, "partners");
+    NAME(general, "general");
+    NAME(ready, "ready");
+    NAME(at_once, "at_once");
+    NAME(template_of, "template_of");
+    NAME(note_large, "note_large");
+    NAME(prune, "prune");
+    NAME(look_after, "look_after");
+    NUMBER(most_steps, "MOST_STEPS");
+    NUMBER(most_readers, "MOST_READERS");
+    NUMBER(most_alone, "ALONE");
+    NUMBER(most_at_once, "AT_ONCE");
+    NUMBER(long_size, "LONG");
+    SLOT(X, array_type, storage, "_self_storage");
+    SLOT(X, array_type, outline, "_self_outline");
+    SLOT(X, array_type, array, "_self_array");
+    SLOT(X, array_type, base, "_self_base");
+    SLOT(X, array_type, leaf, "_self_leaf");
+    SLOT(S, storage_type, device, "device");
+    SLOT(S, storage_type, root, "root");
+    SLOT(S, storage_type, stream, "stream");
+    SLOT(S, storage_type, loans, "loans");
+    SLOT(S, storage_type, foreign, "foreign");
+    SLOT(S, storage_type, quiet, "quiet");
+    SLOT(S, storage_type, pending, "pending");
+    SLOT(S, storage_type, readers, "readers");
+    SLOT(S, storage_type, root_view, "_root_view");
+    SLOT(L, leaf_type, array, "array");
+    SLOT(L, leaf_type, storage, "storage");
+    SLOT(L, leaf_type, shape, "shape");
+    SLOT(L, leaf_type, fortran, "fortran");
+    SLOT(L, leaf_type, size, "size");
+    SLOT(L, leaf_type, dtype, "dtype");
+    SLOT(L, leaf_type, steps, "steps");
+    SLOT(L, leaf_type, large, "large");
+    SLOT(L, leaf_type, template, "template");
+    SLOT(N, node_type, device, "device");
+    SLOT(N, node_type, step, "step");
+    SLOT(N, node_type, operands, "operands");
+    SLOT(N, node_type, shape, "shape");
+    SLOT(N, node_type, fortran, "fortran");
+    SLOT(N, node_type, steps, "steps");
+    SLOT(N, node_type, large, "large");
+    SLOT(N, node_type, strided, "strided");
+    SLOT(N, node_type, size, "size");
+    SLOT(N, node_type, dtype, "dtype");
+    SLOT(N, node_type, storage, "storage");
+    SLOT(N, node_type, readers, "readers");
+    SLOT(N, node_type, array, "array");
+    SLOT(N, node_type, stream, "stream");
+    SLOT(N, node_type, place, "place");
+    SLOT(N, node_type, passed, "passed");
+    SLOT(N, node_type, template, "template");
+    SLOT(N, node_type, rule, "rule");
+    SLOT(R, rule_type, step, "step");
+    SLOT(R, rule_type, casts, "casts");
+    SLOT(R, rule_type, choose, "choose");
+    SLOT(R, rule_type, itemsize, "itemsize");
+    SLOT(R, rule_type, alone, "alone");
+    SLOT(R, rule_type, kernel, "kernel");
+    SLOT(P, step_type, scalar, "scalar");
+    SLOT(P, step_type, output, "output");
+    Py_RETURN_NONE;
+lacking:
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "bind was not told all names");
+    return NULL;
+}
+
+static PyObject *
+stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    forked = 1;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"bind", bind, METH_O, bind_doc},
+    {"new_array", (PyCFunction)(void (*)(void))new_array, METH_FASTCALL | METH_KEYWORDS, new_array_doc},
+    {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL, quick_doc},
+    {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "lazyarray._recording", PyDoc_STR("The quick way of recording, in C."), -1, methods,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC
+PyInit__recording(void)
+{
+    static const struct { PyObject **where; const char *text; } texts[] = {
+        {&text_defer_from, "defer_from"}, {&text_default, "_default"}, {&text_view, "view"}, {&text_young, "young"},
+        {&text_watcher, "watcher"}, {&text_limit, "limit"}, {&text_append, "append"}, {&text_stream, "stream"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
+            return NULL;
+    no_arguments = PyTuple_New(0);
+    zero = PyLong_FromLong(0);
+    return no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
+}

@@ -1,0 +1,190 @@
+"""The launch of kernels in C: what reaches ``cuLaunchKernel``, which a function in Python stands for here."""
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lazyarray import compiled
+
+if compiled.launch is None:
+    pytest.skip("the part in C was not compiled", allow_module_level=True)
+
+SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p,
+                             ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
+
+
+class Array:
+    """As much of a CuPy array as a launch asks for."""
+
+    address = 0x7000
+
+    def __init__(self, shape, dtype, memptr=None, strides=None, order="C"):
+        self.given = shape, dtype, memptr, strides, order
+        self.data = SimpleNamespace(ptr=Array.address)
+
+
+def at(address):
+    array = Array((), None)
+    array.data = SimpleNamespace(ptr=address)
+    return array
+
+
+class Driver:
+    """Notes each launch, and gives `error`."""
+
+    def __init__(self, formats):
+        self.calls, self.error, self.formats = [], 0, formats
+        self.function = SIGNATURE(self.launched)
+
+    def launched(self, function, bx, by, bz, tx, ty, tz, shared, stream, parameters, extra):
+        values = [ctypes.cast(parameters[i], ctypes.POINTER(kind))[0] for i, kind in enumerate(self.formats)]
+        self.calls.append((function, (bx, by, bz), (tx, ty, tz), shared, stream, values, extra))
+        return self.error
+
+    @property
+    def address(self):
+        return ctypes.cast(self.function, ctypes.c_void_p).value
+
+
+def launch_of(driver, sizes, dtypes=("f4",), elements=1024, threads=256, told=True, stream=None, owner=None):
+    stream = stream or (lambda: SimpleNamespace(ptr=5))
+    return compiled.launch.Launch(99, driver.address, owner, Array, stream, sizes, dtypes, elements, threads, told)
+
+
+POINTER, LONG, INT = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int
+
+
+def test_what_a_kernel_is_given():
+    driver = Driver([POINTER, ctypes.c_float, POINTER, LONG, INT])
+    outputs = launch_of(driver, (0, 4))([at(0x100), np.float32(2.5)], (5, 1000), True)
+    assert [o.given for o in outputs] == [((5, 1000), "f4", None, None, "F")]
+    assert driver.calls == [(99, (5, 1, 1), (256, 1, 1), 0, 5, [0x100, 2.5, 0x7000, 5000, 1], None)]
+
+
+@pytest.mark.parametrize("number, kind", [
+    (np.int8(-3), ctypes.c_int8), (np.uint64(2**64 - 1), ctypes.c_uint64), (np.float64(0.1), ctypes.c_double),
+    (np.bool_(True), ctypes.c_bool), (np.int64(-1), ctypes.c_int64),
+])
+def test_numbers(number, kind):
+    driver = Driver([kind, POINTER, LONG])
+    assert launch_of(driver, (number.itemsize,), told=False)([number], (3,), False)
+    assert driver.calls[0][5][0] == number
+
+
+def test_complex_numbers():
+    driver = Driver([ctypes.c_double * 2, POINTER, LONG])
+    assert launch_of(driver, (16,), told=False)([np.complex128(1 + 2j)], (3,), False)
+    assert list(driver.calls[0][5][0]) == [1, 2]
+
+
+def test_several_outputs():
+    driver = Driver([POINTER, POINTER, POINTER, LONG, INT])
+    outputs = launch_of(driver, (0,), ("f4", "?"))([at(16)], (7,), False)
+    assert [o.given[1] for o in outputs] == ["f4", "?"]
+
+
+class TestLeftToTheCaller:
+    def launched(self, arguments, sizes, error=0, shape=(3,), **settings):
+        driver = Driver([POINTER] * len(sizes) + [POINTER, LONG])
+        driver.error = error
+        return launch_of(driver, sizes, **settings)(arguments, shape, False), len(driver.calls)
+
+    def test_an_address_that_packs_cannot_be_loaded_from(self):
+        assert self.launched([at(8)], (0,)) == (None, 0)
+        assert self.launched([at(8)], (0,), told=False)[1] == 1
+
+    @pytest.mark.parametrize("number", [2.5, np.float64(2.5), None, "text"])
+    def test_another_number_than_the_kernel_s(self, number):
+        assert self.launched([number], (4,)) == (None, 0)
+
+    def test_an_error_of_the_driver_s(self):
+        assert self.launched([at(16)], (0,), error=201) == (None, 1)
+
+    def test_no_elements(self):
+        assert self.launched([at(16)], (0,), shape=(0, 4)) == (None, 0)
+
+    def test_more_blocks_than_a_grid_has(self):
+        assert self.launched([at(16)], (0,), shape=(2**42,)) == (None, 0)
+
+
+class TestErrors:
+    def test_of_the_arrays_that_are_made(self):
+        class Full(Array):
+            def __init__(self, *args):
+                raise MemoryError
+
+        driver = Driver([])
+        launch = compiled.launch.Launch(99, driver.address, None, Full, None, (), ("f4",), 1, 1, False)
+        with pytest.raises(MemoryError):
+            launch([], (3,), False)
+        assert not driver.calls
+
+    def test_of_the_stream(self):
+        def gone():
+            raise RuntimeError("no stream")
+
+        with pytest.raises(RuntimeError, match="no stream"):
+            launch_of(Driver([]), (), stream=gone)([], (3,), False)
+
+    def test_of_arguments_that_are_no_arrays(self):
+        with pytest.raises(AttributeError):
+            launch_of(Driver([]), (0,))([3], (3,), False)
+
+    @pytest.mark.parametrize("arguments, shape", [([], (3,)), ([at(16)] * 2, (3,)), ([at(16)], (-1,))])
+    def test_of_calls(self, arguments, shape):
+        with pytest.raises((TypeError, ValueError)):
+            launch_of(Driver([]), (0,))(arguments, shape, False)
+
+    @pytest.mark.parametrize("settings", [
+        {"sizes": (17,)}, {"sizes": (-1,)}, {"sizes": (0,) * 62}, {"dtypes": ()}, {"elements": 0}, {"threads": 0},
+    ])
+    def test_of_what_it_is_made_from(self, settings):
+        with pytest.raises(ValueError):
+            launch_of(Driver([]), **{"sizes": (0,), **settings})
+
+
+def test_nothing_is_kept_of_a_call_and_all_goes_with_it():
+    class Owner:
+        pass
+
+    driver, owner = Driver([POINTER, POINTER, LONG, INT]), Owner()
+    launch, argument, shape = launch_of(driver, (0,), owner=owner), at(16), (3, 4)
+    before = sys.getrefcount(argument), sys.getrefcount(shape)
+    for _ in range(10):
+        launch([argument], shape, False)
+    driver.calls.clear()
+    assert (sys.getrefcount(argument), sys.getrefcount(shape)) == before
+    gone = weakref.ref(owner)
+    del owner, launch
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_cycle_through_it_is_found():
+    class Owner:
+        pass
+
+    owner = Owner()
+    owner.launch = launch_of(Driver([]), (), owner=owner)
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
+def test_several_threads():
+    driver = Driver([POINTER, POINTER, LONG, INT])
+    launch = launch_of(driver, (0,))
+    threads = [threading.Thread(target=lambda: [launch([at(16)], (3,), False) for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(driver.calls) == 800
