@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import warnings
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import lazyarray
 from lazyarray.devices.simulated_library_facts import FUNCTIONS
 from lazyarray.integrations.skimage_steps import Prepared
 from lazyarray.integrations.skimage_twins import HOST_ONLY, TWINS
+from lazyarray.integrations.twins import Tolerance
 
 pytest.importorskip("skimage")
 from tools_shadow import FINE, Device, Record, Shadow, Variant
@@ -81,6 +84,20 @@ def test_reasons_are_told():
     assert all(twin.reason.startswith("cuCIM") for twin in HOST_ONLY.values())
 
 
+VERDICTS = Path(__file__).parent.parent / "benchmarks" / "results" / "skimage_twins.json"
+
+
+@pytest.mark.parametrize("path", [path for path, twin in TWINS.items() if not twin.reason])
+def test_a_twin_is_listed_once_it_has_passed_scikit_image_s_own_tests(path):
+    """`tools_shadow.py` wrote the verdicts on CUDA: calls of those tests that came out the same, and that did not."""
+    found = json.loads(VERDICTS.read_text())["functions"].get(path)
+    assert found is not None, "nobody has looked at it on CUDA: see tests/tools_shadow.py"
+    assert found["same"] > 0 and found["wrong"] == 0
+    tolerance = TWINS[path].tolerance
+    for dtype, error in found["errors"].items():
+        assert error <= (tolerance.ties if dtype == "exact" else tolerance.of(np.dtype(dtype)))
+
+
 # -- each gives what scikit-image gives ----------------------------------------------------------------
 
 def compared(path, *args, **kwargs):
@@ -98,6 +115,7 @@ def compared(path, *args, **kwargs):
         if inspect.isgenerator(result):
             list(result)
     assert record.counts, "nothing was compared"
+    assert not record.errors.get("exact"), "there are no ties in these images"
     return {kind: record.examples.get(kind) for kind in record.counts.keys() - FINE}
 
 
@@ -165,6 +183,17 @@ def image():
 def test_options_and_dtypes(image, path, options, dtype):
     given = image > 128 if dtype is bool else (image / 2).astype(dtype)
     assert not compared(f"skimage.{path}", given, **options)
+
+
+def test_ties_are_those_of_scikit_image_itself():
+    """Its edges of a checkerboard, and those of the image with the last bit changed."""
+    import skimage.feature
+
+    squares = np.kron(np.indices((8, 8)).sum(axis=0) % 2, np.ones((25, 25)))
+    nearly = squares * (1 + np.finfo(float).eps * np.random.default_rng(0).standard_normal(squares.shape))
+    edges = [skimage.feature.canny(image, 2, 1 / 255, 25 / 255) for image in (squares, nearly)]
+    assert 0 < np.mean(edges[0] != edges[1]) <= TWINS["skimage.feature.canny"].tolerance.ties
+    assert [path for path, twin in TWINS.items() if twin.tolerance.ties] == ["skimage.feature.canny"]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.float32])
@@ -261,3 +290,63 @@ def test_windows_are_views_of_the_image(image):
         x[0, 0] = 99
     assert windows.shape == (22, 18, 3, 3) and windows[0, 0, 0, 0] == 99
     np.testing.assert_array_equal(windows, skimage.util.view_as_windows(np.asarray(x), (3, 3)))
+
+
+# -- what the comparison counts ------------------------------------------------------------------------
+
+def verdict(host, there, *args, ties=0.0, writes=()):
+    """How a call of two functions is counted, where the second one stands for a twin."""
+    twin = lambda *args: there(*args)   # noqa: E731 it carries attributes
+    twin.tolerance, twin.writes = Tolerance(ties=ties), writes
+    record, device = Record(), Device("numpy")
+    Shadow("skimage", "skimage", [device]).wrapper("f", host, [Variant(record, device, twin)])(*args)
+    (agreed,) = record.on_device
+    assert agreed == (record.counts.keys() <= FINE)
+    return agreed
+
+
+def doubled(x, out):
+    return np.multiply(x, 2, out=out)
+
+
+def nearly_doubled(x, out):
+    return np.multiply(x, 2 + 1e-15, out=out)
+
+
+class TestVerdicts:
+    x = np.linspace(1, 2, 9)
+
+    @pytest.mark.parametrize("out", [np.zeros(9), 2 * np.linspace(1, 2, 9), np.full(9, np.nan)],
+                             ids=["other bytes", "the result's", "nan"])
+    def test_memory_for_a_result_may_have_any_bytes_before(self, out):
+        assert verdict(doubled, nearly_doubled, self.x, out)
+        assert verdict(lambda x, out: doubled(x, out).sum(), lambda x, out: nearly_doubled(x, out).sum(), self.x, out,
+                       writes=("out",))
+        assert not verdict(doubled, lambda x, out: 2 * x, self.x, np.zeros(9))
+
+    def test_what_is_written_has_the_host_s_values(self):
+        assert not verdict(lambda x: x.fill(1), lambda x: x.fill(2), self.x.copy())
+        assert not verdict(lambda x: None, lambda x: x.fill(1), self.x.copy())
+        assert not verdict(lambda x: None, lambda x: x.__imul__(1 + 1e-15) and None, np.ones(1))
+
+    def test_the_bytes_in_memory_for_a_result_are_no_scale(self):
+        assert not verdict(doubled, lambda x, out: np.multiply(x, 3, out=out), self.x, np.full(9, 1e300))
+
+    def test_a_share_of_integers_may_differ_where_there_are_ties(self):
+        x = np.arange(100)
+        for ties, agreed in ((0.0, False), (0.01, False), (0.02, True)):
+            assert verdict(lambda x: x > 10, lambda x: x > 12, x, ties=ties) == agreed
+            assert not verdict(lambda x: x > 10, lambda x: x > 13, x, ties=ties)
+
+    def test_regions_are_the_host_s(self):
+        """A list filled later is a list, and a region has the host's arrays; an array beside it must be lazy."""
+        labels = np.kron(np.eye(3, dtype=int), np.ones((4, 4), int))
+        shadow = Shadow("skimage", "cucim.skimage", [Device("lazy")])
+        function, twin = {name: pair for name, *pair in shadow.routed()}["skimage.measure.regionprops"]
+        for there, agreed in ((twin, True), (lambda labels: [*twin(labels)[:-1], np.ones(2)], False)):
+            record = Record()
+            shadow.wrapper("regions", function, [Variant(record, shadow.devices[0], there)])(labels)
+            assert (record.counts["same"] == 1) == agreed and record.on_device == {agreed: 1}
+        record = Record()
+        shadow.wrapper("image", lambda labels: labels * 2, [Variant(record, shadow.devices[0], np.asarray)])(labels)
+        assert record.counts["host array"] == 1 and record.on_device == {False: 1}

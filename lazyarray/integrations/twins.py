@@ -26,16 +26,24 @@ Condition = Callable[[dict[str, Any]], "str | None"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a twin's results may be from the host's, by precision.
+    """How far a twin's results may be from the host's.
 
-    Against the largest value of the result and of the arguments, in magnitude; of ufuncs, of the result alone.
+    Attributes
+    ----------
+    single, double : float
+        By precision, against the largest value of the result and of the arguments, in magnitude; of ufuncs, of the
+        result alone.
+    ties : float
+        Share of the integers or booleans of a result that may differ, where the function compares values with each
+        other to decide them: rounding decides between values that are equal but for it.
     """
 
     single: float = 1e-5
     double: float = 1e-12
+    ties: float = 0.0
 
     def of(self, dtype: np.dtype) -> float:
-        """The bound for results of a dtype; 0 for integers and booleans, which must be the same."""
+        """The bound for results of a dtype; 0 for integers and booleans, which must be the same but for `ties`."""
         if dtype.kind not in "fc":
             return 0.0
         return self.single if dtype.char in "efF" else self.double
