@@ -40,6 +40,7 @@ lint: $(TEST_ENV)
 
 # The whole test-suite on CUDA, with the CuPy that PYTHON already has. No network is needed.
 gpu-test:
+	$(PYTHON) setup.py -q build_ext --inplace
 	$(MAKE) test READY=1 LAZYARRAY_DEVICE=cuda
 
 # Kernels of every form under each tool of compute-sanitizer, which comes with CUDA's toolkit, on a GPU.

@@ -341,7 +341,7 @@ end:
     return result;
 }
 
-/* A step on leaves and numbers, computed now by its kernel; None if it is to be recorded. As `recording.at_once`. */
+/* A step on leaves and numbers, computed now by its kernel; else None or NotImplemented, as `recording.at_once`. */
 static PyObject *
 computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *device, long alone)
 {
@@ -504,10 +504,12 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         long alone = PyLong_AsLong(got(rule, R.alone));
         if (alone > most_alone) {
             result = computed_now(rule, operands, form, device, alone);
-            if (result != Py_None)
+            if (result == Py_NotImplemented)        /* by the device's own function */
+                Py_SETREF(result, Py_NewRef(Py_None));
+            else if (result == Py_None)
+                Py_CLEAR(result);
+            if (result != NULL || PyErr_Occurred())
                 goto end;
-            Py_DECREF(result);
-            result = NULL;
         }
     }
     large = a != NULL && b != NULL ? union_of(OF(a, large), OF(b, large)) : Py_NewRef(OF(form, large));

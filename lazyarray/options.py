@@ -50,8 +50,7 @@ class Options:
         quarter of the machine's memory.
     defer_from : int or None
         Element-wise work whose result has at least so many bytes is recorded, and computed in one kernel when a value
-        is needed; for smaller ones the recording would take longer than it saves, unless their operands wait, too.
-        None: each operator is computed at once.
+        is needed; smaller work only where its operands wait, too. None: each operator is computed at once.
     lazy : bool
         False: `asarray`, the creation functions of `lazyarray.numpy` and GPU functions (`lazyarray.lazy`,
         `lazyarray.lazy_module`) give NumPy arrays, fetched at once, and no host arrays are routed to the device, so
@@ -66,7 +65,7 @@ class Options:
     write_tracking: Tracking = "auto"
     min_bytes: int = 0
     pool_bytes: int | None = None
-    defer_from: int | None = 16 << 20
+    defer_from: int | None = 0
     lazy: bool = True
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import compiled, options, wrap
+from . import options, speedups, wrap
 from .fusion import waiting
 from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step
@@ -105,7 +105,7 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
             return None
     device = storage.device
     if steps == 1 and rule.alone > _ALONE and (array := at_once(rule, operands, a, device)) is not None:
-        return array
+        return None if array is NotImplemented else array
     node = Node(device, step, operands, a.shape, a.fortran, steps, large, False, a.size)
     dtype = step.output
     node.template = template = a.template if dtype is a.dtype else template_of(a.shape, a.fortran, dtype)
@@ -136,19 +136,24 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 
 def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> Any:
-    """The lazy array of a step on leaves and numbers, computed now; None without a kernel, or where others must wait.
+    """The lazy array of a step on leaves and numbers, computed now; None where it is to be recorded all the same.
 
-    `form`: a leaf of the result's form.
+    NotImplemented without a kernel: the device's own function does it. `form`: a leaf of the result's form.
     """
     kernel = rule.kernel
     if kernel is None:
-        inputs = tuple(Operand(dtype, "flat" if type(operand) is Leaf else "value")
-                       for dtype, operand in zip(rule.step.inputs, operands))
-        places = tuple(range(len(inputs)))
-        kernel = rule.kernel = device.kernel(Program(inputs, ((rule.step, places),), (len(inputs),), 0), form.size)
-    if kernel is None or partners or form.size > _LONG:
+        if rule.program is None:
+            inputs = tuple(Operand(dtype, "flat" if type(operand) is Leaf else "value")
+                           for dtype, operand in zip(rule.step.inputs, operands))
+            places = tuple(range(len(inputs)))
+            rule.program = Program(inputs, ((rule.step, places),), (len(inputs),), 0)
+        kernel = rule.kernel = device.kernel(rule.program, form.size)
+    if partners or form.size > _LONG:
         rule.alone = 0      # not asked again so soon
         return None
+    if kernel is None:
+        rule.alone = _ALONE if rule.alone > _AT_ONCE else rule.alone + 1
+        return NotImplemented
     stream = device.stream()
     arguments = []
     for operand in operands:
@@ -228,14 +233,14 @@ def recorded(given: Any, node: Node) -> Any:
     return array
 
 
-if compiled.recording is not None:
-    quick = compiled.recording.quick
+if speedups.recording is not None:
+    quick = speedups.recording.quick
 
 
 def bind(array_type: type) -> None:
     """Tell the part in C the names that it does the same with (called once, by `array.py`)."""
-    if compiled.recording is not None:
-        compiled.recording.bind({
+    if speedups.recording is not None:
+        speedups.recording.bind({
             "LazyNdarray": array_type, "Storage": Storage, "Leaf": Leaf, "Node": Node, "Rule": Rule, "Step": Step,
             "rules": rules, "scopes": options._scopes, "options": vars(options), "waiting": vars(waiting),
             "partners": partners, "general": _general, "ready": _ready, "at_once": at_once, "template_of": template_of,
@@ -248,8 +253,8 @@ def _after_fork() -> None:
     """Nothing is recorded in a forked child."""
     global quick
     quick = _nothing
-    if compiled.recording is not None:
-        compiled.recording.stop()
+    if speedups.recording is not None:
+        speedups.recording.stop()
 
 
 def _nothing(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

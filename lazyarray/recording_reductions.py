@@ -50,6 +50,8 @@ _SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
 
 #: From so many bytes on, arrays that are computed already are reduced here if the device library is slow (`_is_slow`).
 LARGE = 1 << 18
+#: From so many bytes on they are looked at for this at all.
+LOOKED_AT = LARGE
 _SEVERAL_PASSES = frozenset({"var", "std", "norm", "count"})
 _TRUTHS = frozenset({"any", "all"})
 _SUMS = frozenset({"sum", "prod", "mean"})
@@ -102,7 +104,7 @@ def _may_be(x: Any) -> bool:
     if x._self_storage.pending is not None:
         return True
     least, array = current_options().defer_from, x._self_outline if x._self_array is None else x._self_array
-    return least is not None and array.nbytes >= min(least, LARGE)
+    return least is not None and array.nbytes >= LOOKED_AT
 
 
 class _Request(NamedTuple):

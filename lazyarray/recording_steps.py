@@ -37,18 +37,18 @@ class Rule:
         Called with the number that is the second operand, None if it is no number: the rule to take, or None.
     alone : int
         How often in a row the result of such a call was needed by itself: then recording it is a detour.
-    kernel : callable or None
-        Does the step alone, on dense arrays and numbers, once it is compiled.
+    program, kernel : Program, callable, or None
+        The step alone, on dense arrays and numbers, and what does it, once that is compiled.
     """
 
-    __slots__ = ("step", "casts", "scalars", "choose", "itemsize", "alone", "kernel")
+    __slots__ = ("step", "casts", "scalars", "choose", "itemsize", "alone", "program", "kernel")
 
     def __init__(self, step: Step, casts: tuple[Step | None, ...] | None, choose: Any = None) -> None:
         self.step, self.casts, self.choose = step, casts, choose
         self.scalars = tuple(d.type for d in step.inputs)
         self.itemsize = step.output.itemsize
         self.alone = 0
-        self.kernel: Any = None
+        self.program = self.kernel = None       # type: Any
 
 
 #: (ufunc, dtypes of the operands, or the type of a Python number) -> Rule or None.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compiled, devices, sharing, transfer, views
+from . import devices, sharing, speedups, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import writeable
@@ -100,8 +100,8 @@ def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array:
     return x
 
 
-if compiled.recording is not None:
-    new_array = compiled.recording.new_array
+if speedups.recording is not None:
+    new_array = speedups.recording.new_array
 
 
 def new_scalar(storage: Storage | None, outline: np.ndarray | None, array: Any = None,

@@ -29,13 +29,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _everything_is_deferred() -> Iterator[None]:
-    """Arrays of tests are small; what holds for recorded work is to be seen on them all the same."""
+def _everything_is_fused() -> Iterator[None]:
+    """Arrays of tests are small, and a chain comes once: what holds for others is to be seen on them all the same."""
     import lazyarray
+    from lazyarray import plain_reductions, recording_reductions
 
-    before = lazyarray.options.set(defer_from=0)
-    yield
-    lazyarray.options.set(defer_from=before.defer_from)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_reductions, "MOST", 0)
+        patch.setattr(recording_reductions, "LOOKED_AT", 0)
+        patch.setattr(type(lazyarray.device()), "fused_from", 1)
+        if lazyarray.device().name == "simulated":
+            patch.setattr(type(lazyarray.device()), "learns", False)
+        yield
 
 
 @pytest.fixture(autouse=True)

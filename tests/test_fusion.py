@@ -396,7 +396,7 @@ class TestWhatIsNeededByItself:
             return run
 
         monkeypatch.setattr(device, "kernel", kernel, raising=False)
-        monkeypatch.setattr(type(device), "compiles", True)
+        monkeypatch.setattr(type(device), "learns", True)
         rules, partners = dict(recording_steps.rules), list(sharing.partners)
         recording_steps.rules.clear()       # in place: the part in C has the same dict
         sharing.partners.clear()            # torch, if it was imported by another test

@@ -107,8 +107,8 @@ def test_the_thread_comes_and_goes(hurry):
 
 
 def test_importing_and_computing_at_once_start_no_thread():
-    code = ("import threading, numpy as np, lazyarray; x = lazyarray.asarray(np.ones(9)); y = x * 2; "
-            "print([t.name for t in threading.enumerate()])")
+    code = ("import threading, numpy as np, lazyarray; x = lazyarray.asarray(np.ones(9)); y = x.sum(); "
+            "lazyarray.options.set(defer_from=None); z = x * 2; print([t.name for t in threading.enumerate()])")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "lazyarray-waiting" not in found.stdout
 

@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = [
     {
         "errors", "options", "callees", "callers", "markup", "reports", "devices", "views", "ranges", "writable",
-        "routed", "containers", "slots", "compiled",
+        "routed", "containers", "slots", "speedups",
     },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads", "readers"},
     {"compact", "fetching", "placing", "loans", "prefetching", "sending", "storage", "writing", "looking"},

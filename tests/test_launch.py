@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lazyarray import compiled
+from lazyarray import speedups
 
-if compiled.launch is None:
+if speedups.launch is None:
     pytest.skip("the part in C was not compiled", allow_module_level=True)
 
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p,
@@ -55,7 +55,7 @@ class Driver:
 
 def launch_of(driver, sizes, dtypes=("f4",), elements=1024, threads=256, told=True, stream=None, owner=None):
     stream = stream or (lambda: SimpleNamespace(ptr=5))
-    return compiled.launch.Launch(99, driver.address, owner, Array, stream, sizes, dtypes, elements, threads, told)
+    return speedups.launch.Launch(99, driver.address, owner, Array, stream, sizes, dtypes, elements, threads, told)
 
 
 POINTER, LONG, INT = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int
@@ -121,7 +121,7 @@ class TestErrors:
                 raise MemoryError
 
         driver = Driver([])
-        launch = compiled.launch.Launch(99, driver.address, None, Full, None, (), ("f4",), 1, 1, False)
+        launch = speedups.launch.Launch(99, driver.address, None, Full, None, (), ("f4",), 1, 1, False)
         with pytest.raises(MemoryError):
             launch([], (3,), False)
         assert not driver.calls

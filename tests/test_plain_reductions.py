@@ -14,7 +14,7 @@ FUNCTIONS = sorted(plain_reductions.PLAIN, key=lambda f: f.__name__)
 
 @pytest.fixture(autouse=True)
 def nothing_is_deferred(monkeypatch):
-    monkeypatch.setattr(plain_reductions.options, "least_deferred", sys.maxsize)
+    monkeypatch.setattr(plain_reductions, "MOST", sys.maxsize)
     with lazyarray.options(defer_from=None):
         yield
 

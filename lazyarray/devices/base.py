@@ -77,6 +77,10 @@ class Device(ABC):
     count: int
     #: Whether there are kernels, some day, for recorded work; without them it is interpreted.
     compiles = True
+    #: Whether it is noticed which results are needed by themselves, so that recording them is a detour.
+    learns = True
+    #: At which use of a program on few elements its kernel is made: what a program does once is not worth a compiler.
+    fused_from = 3
 
     def refusal(self, error: Exception) -> NotOnDevice:
         """Why NumPy has to decide, where device code raised `error`; raised as it is if it is one of `faults`."""

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
 """What to install for the libraries of device functions."""
 
+_FEW = 1 << 18
+"""Elements below which a program is fused only when it comes again."""
+
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
 
@@ -155,6 +158,10 @@ class CudaDevice(Device):
         return d._c_contiguous, d._f_contiguous
 
     def kernel(self, program: Program, size: int) -> Kernel | None:
+        if program.uses < self.fused_from and size < _FEW:
+            program.uses += 1
+            if program.uses < self.fused_from:
+                return None
         return self._kernels.get(program, size)
 
     def fuses(self, step: Step) -> bool:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .. import compiled as in_c
+from .. import speedups
 from .cuda_forms import VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes, walk_size
 from .cuda_source import lengths_in, source, strides_in
 
@@ -99,7 +99,7 @@ class Launcher:
 @functools.cache
 def _launch_kernel() -> int | None:
     """The address of ``cuLaunchKernel``, if the part in C is there to call it."""
-    if in_c.launch is None:
+    if speedups.launch is None:
         return None
     try:
         return ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value
@@ -159,7 +159,7 @@ class Kernel:
         if address is None:
             return None
         cuda, form = self._kernels.cupy.cuda, self._form
-        return in_c.launch.Launch(      # type: ignore[union-attr]
+        return speedups.launch.Launch(      # type: ignore[union-attr]
             function.ptr, address, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
             tuple(self._dtypes), form.elements, form.threads, form.told)
 

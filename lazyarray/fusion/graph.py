@@ -173,7 +173,7 @@ def _compute(node: Node) -> None:
 def _run(node: Node, order: Order, device: Device) -> None:
     outputs = [n for n in order if n is node or n.storage is not None and n.storage() is not None]
     program, arguments, sources = _program(order, outputs)
-    if node.rule is not None and device.compiles:
+    if node.rule is not None and device.learns:
         node.rule.alone += 1
     shape, fortran = form = _form(order)
     stream = device.stream()
