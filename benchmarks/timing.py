@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lazyarray
-from lazyarray import devices, wrap
+from lazyarray import devices, placing, wrap
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -55,6 +55,16 @@ def compute(result: Any) -> Any:
         for part in result:
             compute(part)
     elif (wrap.is_array(result) or wrap.is_scalar(result)) and getattr(result._self_storage, "pending", None):
+        wrap.device_of(result)
+    return result
+
+
+def looked_at(result: Any) -> Any:
+    """Have a lazy array computed on the side where the model says, for who looks at it; the same object."""
+    storage = result._self_storage
+    with storage.lock:
+        found = placing.private(storage, wrap.outline_of(result))
+    if found is None:
         wrap.device_of(result)
     return result
 

@@ -17,8 +17,10 @@ from .errors import NotOnDevice
 from .storage import Storage
 
 _REAL = (int, float, bool, np.float64, np.float32, np.float16, np.int64, np.int32)
+_float64 = np.dtype(float)
 _LARGEST = 2**62
-_COUNTED = np.arange(2)
+PLAIN = np.arange(2)
+"""What `range_of` gives for ``arange(n)``."""
 
 
 def check_device(device: Any) -> None:
@@ -51,7 +53,7 @@ def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, 
     """How many values ``arange`` gives, and the first two of them, from which all others follow."""
     if (type(start) is int and stop is None and type(step) is int and step == 1 and dtype is None and device is None
             and 1 < start < _LARGEST):
-        return start, _COUNTED      # most calls
+        return start, PLAIN      # most calls
     check_device(device)
     if stop is None:
         start, stop = 0, start
@@ -131,19 +133,26 @@ class Spacing(NamedTuple):
     parts: tuple[Any, Any] | None
 
 
+def _is_plain(number: Any) -> bool:
+    """Whether it is one of Python's numbers that are a float64 to ``linspace``."""
+    return type(number) is float or type(number) is int and -_LARGEST < number < _LARGEST
+
+
 def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
                dtype: Any = None, axis: int = 0, *, device: Any = None) -> Spacing:
-    check_device(device)
+    if device is not None:
+        check_device(device)
     _numbers(start, stop)
     num = operator.index(num)
     if num < 0 or axis not in (0, -1):
         raise NotOnDevice("NumPy words the error")
-    kind = np.linspace(start, stop, 0).dtype
+    kind = _float64 if _is_plain(start) and _is_plain(stop) else np.linspace(start, stop, 0).dtype
     target = kind if dtype is None else np.dtype(dtype)
     if target.kind not in "iufc":
         raise NotOnDevice(f"NumPy says what {target} makes of numbers")
     device_for(target)
-    device_for(kind)
+    if kind is not target:
+        device_for(kind)
     start, stop = kind.type(start), kind.type(stop)
     delta, div = stop - start, num - 1 if endpoint else num
     step = delta / div if div > 0 else math.nan

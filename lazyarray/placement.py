@@ -111,8 +111,9 @@ def costs() -> Costs:
 
 def on_host(nbytes: int, steps: int) -> bool:
     """Whether NumPy does `steps` steps of `nbytes` each sooner than the device brings the last result."""
-    known = costs()
-    return known.host_seconds(nbytes, steps) <= known.device_seconds(nbytes)
+    known = _costs or costs()
+    return steps * (known.host_call + nbytes / known.host_rate) <= (
+        known.launch + known.copy_call + nbytes / known.device_rate + nbytes / known.copy_rate)
 
 
 def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:

@@ -16,23 +16,26 @@ from .writable import writeable
 if TYPE_CHECKING:
     from .storage import Storage
 
+_u8 = np.dtype(np.uint8)
+
 
 def private(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     """A read-only array of a view of pending bytes, if the host is to compute them. They stay pending."""
-    array = _bytes(storage)
+    node = storage.pending
+    array = None if node is None else node.on_host()
     if array is None:
         return None
-    found = np.ndarray(view.shape, view.dtype, array, storage._offset(view), view.strides)
-    found.flags.writeable = False
-    return found
+    array.setflags(write=False)
+    return np.ndarray(view.shape, view.dtype, array, storage._offset(view), view.strides)
 
 
 def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     """An alias of a view of pending bytes, if the host is to compute them; they are current there alone."""
     node, options = storage.pending, current_options()
-    array = _bytes(storage)
+    array = None if node is None else node.on_host()
     if array is None:
         return None
+    array = array.view(_u8)
     nbytes = array.nbytes
     whole = Ranges.span(0, nbytes)
     small = nbytes < PAGES_FROM and view is storage._root_view and writeable(view) and (
@@ -55,10 +58,3 @@ def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
         return np.ndarray(view.shape, view.dtype, memory, 0, view.strides)
     return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
 
-
-def _bytes(storage: Storage) -> np.ndarray | None:
-    node = storage.pending
-    array = None if node is None else node.on_host()
-    if array is None:
-        return None
-    return (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)

@@ -17,12 +17,13 @@ from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
 from .fusion.program import Step, step_of
 from .loans import all_ended
 from .recording_layouts import Form, broadcast, form_of, is_flat, order_of, template_of
+from .recording_steps import rule_of
 from .storage import Storage
 
 #: In a forked child, which has lost the device if its parent had used it: nothing is recorded there.
 forked = False
 
-__all__ = ["Operands", "fits", "leaf_of", "seen_in", "whole"]
+__all__ = ["Operands", "fits", "leaf_of", "of_views", "seen_in", "whole"]
 
 #: Results from this size on are asked whether the device could hold them.
 _LARGE_RESULT = 1 << 30
@@ -270,6 +271,7 @@ def _is_strided(item: Any, size: int) -> bool:
 
 
 _python_numbers = frozenset({int, float, complex, bool})
+_real_numbers = frozenset({int, float, complex})
 
 
 def leaf_of(x: Any) -> Leaf | None:
@@ -322,6 +324,61 @@ def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
     part = Node(node.device, step, (node,), node.shape, node.fortran, node.steps + 1, node.large, False, node.size)
     part.place = node.place
     return part, whole
+
+
+def of_views(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
+    """The node of a call on recorded work that is seen as a whole in some form, and on a number or more of that form.
+
+    None if it is another call, or takes more than one step.
+    """
+    kinds: list[Any] = [ufunc]
+    operands: list[Any] = []
+    steps, large, first, shape, fortran = 1, (), None, None, False
+    for x in inputs:
+        kind = type(x)
+        if kind is wrap._array_type:
+            storage = x._self_storage
+            node = storage.pending
+            if node is None or node.place is not None:
+                return None
+            outline, dtype = x._self_outline, node.dtype
+            if outline is storage._root_view:
+                seen, turned = node.shape, node.fortran
+            else:
+                flags = outline.flags
+                turned = not flags.c_contiguous
+                if outline.size != node.size or outline.dtype is not dtype or turned and not flags.f_contiguous:
+                    return None
+                seen = outline.shape
+            if first is None:
+                first, shape, fortran = node, seen, turned
+            elif seen != shape or turned is not fortran:
+                return None
+            steps += node.steps
+            if node.large:
+                large = node.large if not large else large | node.large
+            kinds.append(dtype)
+            operands.append(node)
+        elif kind in _real_numbers:
+            kinds.append(kind)
+            operands.append(x)
+        else:
+            return None
+    if first is None or steps > MOST_STEPS:
+        return None
+    rule = rule_of(tuple(kinds))
+    if rule is None or rule.casts is not None or rule.choose is not None:
+        return None
+    if not fits(first.device, first.size * rule.itemsize):
+        return None
+    step = rule.step
+    if len(kinds) == 3 and type(operands[0]) is not type(operands[1]):
+        number = type(operands[0]) is Node
+        try:
+            operands[number] = step.scalar(operands[number])    # type: ignore[misc]
+        except OverflowError:       # beyond the dtype: compared by value, or refused
+            return None
+    return Node(first.device, step, tuple(operands), shape, fortran, steps, large, False, first.size)
 
 
 def _part(dtype: np.dtype, name: str) -> Step:

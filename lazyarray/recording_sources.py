@@ -15,27 +15,31 @@ from . import devices, wrap
 from .devices.base import HOLDABLE
 from .fusion.graph import Node
 from .fusion.program import Step
-from .making_series import check_device, range_of, spacing_of
+from .making_series import PLAIN, check_device, range_of, spacing_of
 from .options import current as current_options
 from .recording import recorded
-from .recording_layouts import Form
-from .recording_operands import Operands, fits
+from .recording_layouts import Form, template_of
+from .recording_operands import fits
 from .recording_steps import cast, named, rule_of
 
-__all__ = ["SOURCES"]
+__all__ = ["QUICK", "SOURCES"]
 
 _int64 = np.dtype(np.int64)
 _numbers = (int, float, complex, bool, np.generic)
+#: Elements from which on the device is asked each time whether it could hold them.
+_LARGEST_COUNT = 1 << 26
 
 
 class _Chain:
     """Steps one after the other, from an element's place or from a number on."""
 
-    def __init__(self, shape: tuple[int, ...], fortran: bool = False) -> None:
-        self.given = Operands()
-        self.given.device = devices.current()
-        self.given.result = Form(shape, fortran, None)
-        self.given.size = math.prod(shape)
+    __slots__ = ("device", "result", "size", "nodes", "node", "possible")
+
+    def __init__(self, shape: tuple[int, ...], fortran: bool = False, size: int | None = None) -> None:
+        self.device = devices.current()
+        self.result = Form(shape, fortran, None)
+        self.size = math.prod(shape) if size is None else size
+        self.nodes: list[Node] = []
         self.node: Node | None = None
         self.possible = True
 
@@ -44,8 +48,11 @@ class _Chain:
         if step is None or not self.possible:
             self.possible = False
             return
-        self.given.steps += 1
-        self.node = self.given.made(step, operands if self.node is None else (self.node, *operands))
+        shape, fortran, _ = self.result
+        node = self.node
+        self.node = node = Node(self.device, step, operands if node is None else (node, *operands), shape, fortran,
+                                len(self.nodes) + 1, (), False, self.size)
+        self.nodes.append(node)
 
     def ufunc(self, ufunc: np.ufunc, *numbers: Any) -> None:
         """A ufunc's step."""
@@ -56,7 +63,7 @@ class _Chain:
     def replaced(self, place: int, value: Any) -> None:
         """One element is another."""
         dtype = value.dtype
-        self.step(named(self.given.device, "at_place", _replaced, (dtype, dtype, _int64), dtype, True), value,
+        self.step(named(self.device, "at_place", _replaced, (dtype, dtype, _int64), dtype, True), value,
                   np.int64(place))
 
     def cast(self, dtype: np.dtype) -> None:
@@ -65,7 +72,7 @@ class _Chain:
 
     def array(self) -> Any:
         """The lazy array, or None."""
-        return recorded(self.given, self.node) if self.possible and self.node is not None else None
+        return recorded(self, self.node) if self.possible and self.node is not None else None
 
 
 def _replaced(array: Any, value: Any, place: Any, at: Any) -> Any:
@@ -80,10 +87,45 @@ def _worth(n: int, dtype: np.dtype) -> bool:
 
 
 def _places(chain: _Chain, dtype: np.dtype) -> None:
-    chain.step(named(chain.given.device, "index", lambda at: at.astype(dtype), (), dtype, True))
+    chain.step(_index(chain.device, dtype))
+
+
+def _index(device: Any, dtype: np.dtype) -> Step | None:
+    return named(device, "index", lambda at: at.astype(dtype), (), dtype, True)
 
 
 # -- equal steps -----------------------------------------------------------------------------
+
+#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
+_counts: dict[int, tuple[Step, np.ndarray]] = {}
+_MOST_COUNTS = 4096
+
+
+def counted(*args: Any) -> Any:
+    """``arange(n)``, which most calls are, in short; None where it is another one, or can't be recorded."""
+    n = args[0] if len(args) == 1 else None
+    if type(n) is not int:
+        return None
+    found = _counts.get(n)
+    if found is None:
+        return None
+    chosen = current_options()
+    device = devices.current()
+    if chosen.defer_from is None or not chosen.lazy or device.count != 1 or device.usable() is not None:
+        return None
+    step, template = found
+    node = Node(device, step, (), template.shape, False, 1, (), False, n)
+    node.template = template
+    return recorded(None, node)
+
+
+def _keep_count(n: int, step: Step) -> None:
+    """Let the next ``arange(n)`` be a `counted` one."""
+    if len(_counts) >= _MOST_COUNTS:
+        _counts.clear()
+    if n < _LARGEST_COUNT:
+        _counts[n] = step, template_of((n,), False, step.output)
+
 
 def arange(*args: Any, **kwargs: Any) -> Any:
     if current_options().defer_from is None:
@@ -92,7 +134,7 @@ def arange(*args: Any, **kwargs: Any) -> Any:
     dtype = head.dtype
     if not _worth(n, dtype):
         return None
-    chain = _Chain((n,))
+    chain = _Chain((n,), False, n)
     if dtype.kind in "iu":
         wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
         _places(chain, wide)
@@ -117,6 +159,8 @@ def arange(*args: Any, **kwargs: Any) -> Any:
         if not exact:
             chain.replaced(1, second)
     chain.cast(dtype)
+    if head is PLAIN and chain.possible:
+        _keep_count(n, chain.node.step)      # type: ignore[union-attr]
     return chain.array()
 
 
@@ -154,17 +198,23 @@ def _value(value: Any) -> Any:
 def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any) -> Any:
     if current_options().defer_from is None:
         return None
-    check_device(device)
+    if device is not None:
+        check_device(device)
     shape = tuple(shape) if type(shape) in (tuple, list) else (shape,)
-    if any(type(n) is not int or n < 0 for n in shape) or order not in ("C", "F") or not isinstance(value, _numbers):
+    size = 1
+    for n in shape:
+        if type(n) is not int or n < 0:
+            return None
+        size *= n
+    if order not in ("C", "F") or not isinstance(value, _numbers):
         return None
     dtype = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
-    if not shape or not _worth(math.prod(shape), dtype):
+    if not shape or not _worth(size, dtype):
         return None
     one = np.empty((), dtype)
     np.copyto(one, value, casting="unsafe")
-    chain = _Chain(shape, order == "F" and len(shape) > 1)
-    chain.step(named(chain.given.device, "value", _value, (dtype,), dtype), one[()])
+    chain = _Chain(shape, order == "F" and len(shape) > 1, size)
+    chain.step(named(chain.device, "value", _value, (dtype,), dtype), one[()])
     return chain.array()
 
 
@@ -184,3 +234,6 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None)
 SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
     np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones,
 }
+
+#: NumPy's function -> what records its plainest calls, of positional arguments, and gives None for others.
+QUICK: dict[Callable[..., Any], Callable[..., Any]] = {np.arange: counted}

@@ -10,7 +10,10 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, many, memory, plain, programs, timing
+from benchmarks import calls, chains, many, memory, plain, programs, table1, timing
+from lazyarray import numpy as namespace
+from lazyarray import placement
+from lazyarray.fusion import graph
 
 ROOT = Path(__file__).parent.parent
 SMALL = programs.Sizes(side=64, picture=64, points=500, steps=3, rounds=1)
@@ -95,6 +98,18 @@ def test_a_chain_takes_as_much_memory_however_long_it_is():
     x = lazyarray.asarray(np.ones(5000, np.float32))
     peaks = [memory.peak_bytes(lambda n=n: memory.chain(x, n)) for n in (4, 12, 36)]
     assert x.nbytes <= peaks[0] == peaks[1] == peaks[2] <= 2 * x.nbytes + 1024     # a step's operand and its result
+
+
+def test_what_is_looked_at_is_computed_where_the_model_says(monkeypatch):
+    made, compute = [], graph.Node.on_host
+    monkeypatch.setattr(graph.Node, "on_host", lambda node: made.append(compute(node)) or made[-1])
+    for constants, state in (({"launch": 1.0}, "pending"), ({"launch": 1e-12, "copy_call": 1e-12}, "device")):
+        monkeypatch.setattr(placement, "_costs", placement.Costs(**constants))
+        result = table1.work(namespace, 2000)
+        with lazyarray.no_transfers():
+            assert timing.looked_at(result) is result
+        assert result._self_storage.state == state and (made.pop() is None) == (state == "device")
+        np.testing.assert_array_equal(result, table1.work(np, 2000))
 
 
 def test_many():

@@ -86,6 +86,31 @@ def test_they_are_recorded():
         assert not pending(lnp.arange(5))
 
 
+def test_a_range_that_was_made_before():
+    for _ in range(2):
+        x = lnp.arange(37)
+        assert pending(x) and same(x, np.arange(37))
+        x[0] = 5
+    with lazyarray.options(lazy=False):
+        assert type(lnp.arange(37)) is np.ndarray
+    with lazyarray.options(defer_from=None):
+        assert not pending(lnp.arange(37))
+    assert type(lnp.arange(37, like=np.empty(0))) is not np.ndarray
+    for arguments in ((37.0,), (True,), (np.int32(37),), (0, 37), (37, 0, -1), (37, None), (0,), (-37,)):
+        assert same(lnp.arange(*arguments), np.arange(*arguments))
+    assert same(lnp.arange(37, dtype="f4"), np.arange(37, dtype="f4"))
+    with pytest.raises(TypeError):
+        lnp.arange()
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="needs another number of devices")
+def test_with_several_devices_ranges_are_made_at_once():
+    assert pending(lnp.arange(37))
+    with lazyarray.device().with_count(2):
+        x = lnp.arange(37)
+        assert not pending(x) and same(x, np.arange(37))
+
+
 def test_the_table_of_the_paper_is_one_kernel_with_one_output():
     n = 12_000
     with kernels() as found:

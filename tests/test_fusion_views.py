@@ -113,6 +113,45 @@ def test_the_whole_of_what_waits_goes_on_waiting(view):
     assert [(len(p.steps), len(p.outputs), p.ndim) for p in found] == [(3, 1, 0)]
 
 
+CALLS = {
+    "a number behind": lambda x: x * 2, "a number before": lambda x: 7 - x, "one operand": lambda x: -x,
+    "a comparison": lambda x: x > 3, "another dtype": lambda x: x / 2, "a cast": lambda x: x * 0.5,
+    "a square": lambda x: x ** 2, "a power": lambda x: x ** 3, "itself": lambda x: x + x,
+    "of the same form": lambda x: x - x * 2, "of another form": lambda x: x + x[:1],
+    "a scalar": lambda x: x * np.int8(3),
+    "three": lambda x: np.where(x > 2, x, 1), "a bool": lambda x: x + True,
+}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "c16"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_calls_on_the_whole_of_what_waits(call, dtype):
+    plain = base((2, 3, 4), dtype) + 1
+    for view in (lambda x: x.T, lambda x: x.reshape(6, 4), lambda x: x.reshape(-1),
+                 lambda x: x.reshape(4, 6).T, lambda x: x.transpose(1, 0, 2), lambda x: x.reshape(24, 1)):
+        with np.errstate(all="ignore"):
+            try:
+                expected = call(view(plain))
+            except TypeError:
+                continue
+        waits = lazies(base((2, 3, 4), dtype))[0] + 1
+        seen = view(waits)
+        found = call(seen)
+        waits.fill(0)       # what was recorded read it before
+        assert same(found, expected)
+        assert same(seen, view(np.zeros_like(plain)))
+
+
+def test_a_number_beyond_the_dtype_is_refused_as_by_numpy():
+    x = (lazies(base(SHAPE, "u1"))[0] * 1).T
+    with pytest.raises(OverflowError):
+        x + 300
+    with pytest.raises(OverflowError):
+        base(SHAPE, "u1").T + 300
+    assert np.array_equal(x < 300, base(SHAPE, "u1").T < 300)
+
+
 def test_what_was_written_in_place_is_not_assigned_to_itself(monkeypatch):
     device, written = lazyarray.device(), []
     assign = device.assign

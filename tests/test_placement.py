@@ -111,6 +111,40 @@ def test_a_value_on_the_device_is_not_fetched_to_be_computed_on():
     assert y.tolist() == [0, 4, 8, 12, 16]
 
 
+HOST = {
+    "the first places again": lambda xp: xp.arange(7), "more than are kept": lambda xp: xp.arange(40_000),
+    "of another dtype": lambda xp: xp.arange(9, dtype="u1"), "one number": lambda xp: xp.full((3, 4), 7, "i2"),
+    "one place another": lambda xp: xp.linspace(0, 1, 50).reshape(5, 10).T * 3,
+    "a row": lambda xp: xp.arange(12).reshape(3, 4) * xp.arange(4),
+    "a row in Fortran order": lambda xp: xp.ones((4, 3), order="F") * xp.arange(3),
+    "twice the same": lambda xp: (lambda y: (y * y.T).T + y.T)(xp.arange(16).reshape(4, 4) + 1),
+    "a view of a view": lambda xp: (xp.arange(24).reshape(2, 3, 4).transpose(2, 0, 1) - 5) // 2,
+}
+
+
+@pytest.mark.parametrize("make", HOST.values(), ids=HOST)
+def test_who_looks_gets_an_array_of_his_own(make):
+    expected = make(np)
+    for _ in range(2):
+        found = np.asarray(make(lazy))
+        assert found.dtype == expected.dtype and found.strides == expected.strides
+        np.testing.assert_array_equal(found, expected)
+        found[...] = 77     # of what others see, nothing changes
+
+
+@pytest.mark.parametrize("make", [
+    lambda xp: xp.arange(5) / 0, lambda xp: xp.arange(5) // 0, lambda xp: xp.arange(5) % 0,
+    lambda xp: (xp.arange(3.0) / 0 > 1) & (xp.arange(3) > 1), lambda xp: xp.full(4, 1e300) * 1e300,
+    lambda xp: xp.full(4, 1e300).astype("f4"), lambda xp: xp.full(4, 2**62) * 4,
+    lambda xp: (xp.arange(5) * 2**62).reshape(5, 1) + 2**62,
+], ids=str)
+def test_the_host_warns_no_more_than_the_device(make):
+    with np.errstate(all="ignore"):
+        expected = make(np)
+    with np.errstate(all="raise"), lazyarray.no_transfers():
+        np.testing.assert_array_equal(np.asarray(make(lazy)), expected)
+
+
 def test_no_value_depends_on_who_asked_first():
     x = np.sin(lazy.linspace(0, 1, SMALL))
     with assert_copies(uploads=0, materialisations=1):      # NumPy's sine is not the device's
@@ -187,6 +221,7 @@ class TestModel:
             most = model.largest_on_host(steps)
             assert most > 0
             assert model.host_seconds(most, steps) == pytest.approx(model.device_seconds(most), rel=1e-3)
+            assert placement.on_host(most - 64, steps) and not placement.on_host(most + 64, steps)
         assert placement.Costs(launch=1e-9, copy_call=1e-9).largest_on_host() == 0
 
     def test_they_are_measured(self):

@@ -19,7 +19,7 @@ from lazyarray.host import on_host
 from lazyarray.making_functions import MAKING
 from lazyarray.making_series import SERIES, check_device
 from lazyarray.options import current as current_options
-from lazyarray.recording_sources import SOURCES
+from lazyarray.recording_sources import QUICK, SOURCES
 
 _HANDLERS = {**SERIES, **MAKING}
 
@@ -238,11 +238,15 @@ def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
+    quick = QUICK.get(func)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("like") is not None:
-            return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
-        kwargs.pop("like", None)
+        if kwargs:
+            if kwargs.get("like") is not None:
+                return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
+            kwargs.pop("like", None)
+        elif quick is not None and (result := quick(*args)) is not None:
+            return result
         return create(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = func.__name__
