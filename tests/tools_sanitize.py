@@ -1,13 +1,15 @@
 """Runs kernels of every form under compute-sanitizer: `make sanitize`, on a machine with a GPU and CUDA's tools.
 
-    python tests/tools_sanitize.py [memcheck initcheck racecheck synccheck]
+    python tests/tools_sanitize.py [memcheck initcheck racecheck synccheck] [elementwise reductions]
 
 Each array is an allocation of its own here, so that an access beside it is seen: in CuPy's pool it would fall on a
-neighbour.
+neighbour. Everything runs once without a tool, which leaves what is compiled on disk. The exit code is 1 if a tool
+found something, 2 if it only failed itself.
 """
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,21 +19,47 @@ from pathlib import Path
 import numpy as np
 from walks import program_of, walks
 
+from lazyarray.devices.cuda_forms import Form
+
 TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
 LENGTHS = (1, 2, 3, 15, 16, 17, 127, 128, 129, 1023, 1024, 1025, 2047, 2049, 4097)
 
 
-def elementwise(cupy, kernels):
+#: What is run, and the name of its kernels. The tool for races keeps a record of each launch: of those alone.
+PARTS = {"elementwise": "fused", "reductions": "reduce"}
+#: Arguments of a tool beside those of all.
+ARGUMENTS = {"racecheck": ["--racecheck-report", "all", "--force-blocking-launches"]}
+#: How a tool says that something is wrong with itself.
+_INTERNAL = "Internal Sanitizer Error"
+
+
+class AtOnce:
+    """Kernels whose compiler never works while something runs, and is waited for.
+
+    `general`: no form is made but the general ones.
+    """
+
+    def __init__(self, cupy, kernels):
+        self.general, self._cupy, self._kernels, self._find = False, cupy, kernels, kernels.find
+        kernels.find = self.find
+
+    def find(self, key, make):
+        if self.general and isinstance(key[-1], Form):
+            return None
+        self._cupy.cuda.Device().synchronize()
+        if self._find(key, make) is None:
+            self._kernels.wait()
+        return self._find(key, make)
+
+
+def elementwise(cupy, lazyarray, at_once):
     """Walks and lengths, with the general form and the best one. Returns how many kernels ran."""
-    ran = 0
+    ran, kernels = 0, lazyarray.device()._kernels
 
     def check(program, operands, shape):
         nonlocal ran
-        for _ in range(2):
-            if kernels.get(program, 1) is None:
-                kernels.wait()
+        for at_once.general in (True, False):
             outputs = kernels.get(program, 1)(operands, shape, False)
-            kernels.wait()
             for found, expected in zip(outputs, program.run(operands)):
                 assert bool((found == expected).all()), shape
             ran += 1
@@ -48,7 +76,7 @@ def elementwise(cupy, kernels):
     return ran
 
 
-def reductions(lazyarray, kernels):
+def reductions(cupy, lazyarray, at_once):
     """Chains that end in a reduction, in the forms that kernels for them have. Returns how many there were."""
     ran = 0
     for shape in ((5000,), (3, 70000), (70, 300), (4000, 7), (6, 50, 40)):
@@ -56,47 +84,67 @@ def reductions(lazyarray, kernels):
         device = lazyarray.asarray(host)
         for name in ("sum", "max", "argmin", "var", "any"):
             for axis in (None, *range(host.ndim)):
-                for _ in range(2):
+                with lazyarray.options(defer_from=0):
                     found = np.asarray(getattr(np, name)(device * 2 + 1, axis=axis))
-                    kernels.wait()
                 np.testing.assert_allclose(found, getattr(np, name)(host * 2 + 1, axis=axis), rtol=1e-4)
                 ran += 1
     return ran
 
 
-def work():
+def work(parts):
     """What is run under the tool."""
     import cupy
 
     import lazyarray
 
     cupy.cuda.set_allocator(None)
-    kernels = lazyarray.device()._kernels
-    walked = elementwise(cupy, kernels)
-    with lazyarray.options(defer_from=0):
-        reduced = reductions(lazyarray, kernels)
-    print(f"{walked} element-wise kernels and {reduced} reductions ran")
+    at_once = AtOnce(cupy, lazyarray.device()._kernels)
+    for run in (elementwise, reductions):
+        if run.__name__ in parts:
+            print(f"{run.__name__}: {run(cupy, lazyarray, at_once)} kernels ran", flush=True)
 
 
-def main(tools):
+def verdict(code, text):
+    """What a tool found (None: nothing), and whether it is about the kernels rather than about the tool."""
+    if not code:
+        return None, False
+    summary = re.search(r"SUMMARY: (\d+) (?:error|hazard)", text)
+    internal = text.count(_INTERNAL)
+    if summary is None or int(summary[1]) > internal or not internal:
+        names = sorted(set(re.findall(r"(?:in|at) (?:void )?([\w:]+)(?:<[^+]*>)?(?:\([^+]*\))?\+0x", text)))
+        return f"found something in {', '.join(names) or 'no kernel that it names'} (exit code {code})", True
+    return f"failed itself {internal} times and found nothing else", False
+
+
+def main(tools, parts):
     command = shutil.which("compute-sanitizer")
     if command is None:
         sys.exit("compute-sanitizer is not on the PATH: CUDA's toolkit brings it, or nvidia-cuda-sanitizer-api")
     environment = {**os.environ, "LAZYARRAY_DEVICE": "cuda"}
-    failed = []
-    for tool in tools:
+    here = {"env": environment, "cwd": Path(__file__).parent.parent}
+    if subprocess.run([sys.executable, __file__, "--work", *parts], check=False, **here).returncode:
+        sys.exit("it fails without a tool")
+    worst = 0
+    # One part at a time where only its kernels are looked at.
+    runs = [(tool, some) for tool in tools for some in ([[part] for part in parts] if tool == "racecheck" else [parts])]
+    for tool, some in runs:
+        only = ["--kernel-name", f"kne={PARTS[some[0]]}"] if tool == "racecheck" else []
         start = time.perf_counter()
-        done = subprocess.run([command, "--tool", tool, "--error-exitcode", "9", "--print-limit", "20", sys.executable,
-                               __file__, "--work"], env=environment, cwd=Path(__file__).parent.parent, check=False)
-        print(f"{tool}: {'nothing found' if not done.returncode else f'exit code {done.returncode}'} "
-              f"({time.perf_counter() - start:.0f} s)", flush=True)
-        if done.returncode:
-            failed.append(tool)
-    sys.exit(f"found something: {', '.join(failed)}" if failed else 0)
+        done = subprocess.run([command, "--tool", tool, *ARGUMENTS.get(tool, []), *only, "--error-exitcode", "9",
+                               "--print-limit", "50", sys.executable, __file__, "--work", *some],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **here)
+        found, ours = verdict(done.returncode, done.stdout)
+        if found:
+            print(done.stdout)
+        print(f"{tool} of {' and '.join(some)}: {found or 'nothing found'} ({time.perf_counter() - start:.0f} s)",
+              flush=True)
+        worst = 1 if ours or worst == 1 else 2 if found else worst
+    sys.exit(worst)
 
 
 if __name__ == "__main__":
+    chosen = [name for name in sys.argv[1:] if name in PARTS] or list(PARTS)
     if "--work" in sys.argv:
-        work()
+        work(chosen)
     else:
-        main(sys.argv[1:] or TOOLS)
+        main([name for name in sys.argv[1:] if name in TOOLS] or TOOLS, chosen)

@@ -17,6 +17,7 @@ _COMPLEX = "#include <cupy/complex.cuh>\n#define LZ_COMPLEX\n"
 _HALF = """#if __has_include(<cupy/float16.cuh>)
 #include <cupy/float16.cuh>
 #endif
+#define LZ_HALF
 """
 _HEADERS = """#include <cupy/carray.cuh>
 #include <cupy/math_constants.h>
