@@ -23,7 +23,7 @@ static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_ty
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
 static PyObject *general, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
-    *text_stream;
+    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once;
 static Py_ssize_t long_size;
@@ -117,35 +117,111 @@ new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count, 
 
 /* -- operands ------------------------------------------------------------------------------------------- */
 
-/* What an operand of a plain call is: a new reference to a Node or a Leaf, or None for the general way. */
-static PyObject *
-operand_of(PyObject *x)
+/* An operand of a plain call: a Node or a Leaf, and the form in which it is seen. All are references of our own. */
+typedef struct { PyObject *item, *shape, *fortran, *size, *dtype, *template; } Operand;
+
+static void
+drop(Operand *o)
 {
-    PyObject *storage = got(x, X.storage);
-    if (Py_TYPE(storage) != storage_type)
-        Py_RETURN_NONE;
-    PyObject *node = got(storage, S.pending);
-    if (node != Py_None) {
-        if (Py_TYPE(node) != node_type || got(x, X.outline) != got(storage, S.root_view) || got(node, N.place) != Py_None)
-            Py_RETURN_NONE;
-        return Py_NewRef(node);
-    }
-    PyObject *leaf = got(x, X.leaf);
-    if (leaf != Py_None && AT(leaf, L.array) == got(x, X.array) && got(storage, S.quiet) == Py_True
-            && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(got(storage, S.loans))
-            && PyTuple_GET_SIZE(got(storage, S.loans)) == 0)
-        return Py_NewRef(leaf);
-    return PyObject_CallOneArg(ready, x);
+    Py_CLEAR(o->item);
+    Py_CLEAR(o->shape);
+    Py_CLEAR(o->fortran);
+    Py_CLEAR(o->size);
+    Py_CLEAR(o->dtype);
+    Py_CLEAR(o->template);
 }
 
-/* The same of a Node and of a Leaf. */
-#define OF(operand, name) got(operand, Py_TYPE(operand) == node_type ? N.name : L.name)
+#define SEEN(o, where) \
+    ((o)->shape = Py_NewRef(got((o)->item, where.shape)), (o)->fortran = Py_NewRef(got((o)->item, where.fortran)), \
+     (o)->size = Py_NewRef(got((o)->item, where.size)), (o)->dtype = Py_NewRef(got((o)->item, where.dtype)), \
+     (o)->template = Py_NewRef(got((o)->item, where.template)))
 
 static int
 same(PyObject *a, PyObject *b)
 {
     return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
 }
+
+/* A view of all that a node gives, in one order or the other. 1: it is one, 0: not, -1: an error. */
+static int
+seen_whole(PyObject *node, PyObject *outline, Operand *o)
+{
+    PyObject *dtype = PyObject_GetAttr(outline, text_dtype), *size = NULL, *flags = NULL, *c = NULL, *f = NULL;
+    int found = -1;
+    if (dtype == NULL || (size = PyObject_GetAttr(outline, text_size)) == NULL
+            || (flags = PyObject_GetAttr(outline, text_flags)) == NULL
+            || (c = PyObject_GetAttr(flags, text_c_contiguous)) == NULL)
+        goto end;
+    int alike = dtype == got(node, N.dtype) ? same(size, got(node, N.size)) : 0;
+    if (alike > 0 && c != Py_True) {
+        f = PyObject_GetAttr(flags, text_f_contiguous);
+        alike = f == NULL ? -1 : f == Py_True;
+    }
+    found = alike;
+    if (alike > 0) {
+        o->shape = PyObject_GetAttr(outline, text_shape);
+        if (o->shape == NULL) {
+            found = -1;
+            goto end;
+        }
+        if (PyTuple_GET_SIZE(o->shape) == 0)
+            found = 0;
+        o->item = Py_NewRef(node);
+        o->fortran = Py_NewRef(c == Py_True ? Py_False : Py_True);
+        o->size = Py_NewRef(size);
+        o->dtype = Py_NewRef(dtype);
+        o->template = Py_NewRef(Py_None);
+    }
+end:
+    Py_XDECREF(dtype);
+    Py_XDECREF(size);
+    Py_XDECREF(flags);
+    Py_XDECREF(c);
+    Py_XDECREF(f);
+    return found;
+}
+
+/* 1: `x` is an operand, 0: it is one for the general way, -1: an error. */
+static int
+operand_of(PyObject *x, Operand *o)
+{
+    PyObject *storage = got(x, X.storage);
+    if (Py_TYPE(storage) != storage_type)
+        return 0;
+    PyObject *node = got(storage, S.pending);
+    if (node != Py_None) {
+        if (Py_TYPE(node) != node_type || got(node, N.place) != Py_None)
+            return 0;
+        if (got(x, X.outline) == got(storage, S.root_view)) {
+            o->item = Py_NewRef(node);
+            SEEN(o, N);
+            return 1;
+        }
+        if (got(x, X.outline) == Py_None)
+            return 0;
+        Py_INCREF(node);
+        int found = seen_whole(node, got(x, X.outline), o);
+        Py_DECREF(node);
+        return found;
+    }
+    PyObject *leaf = got(x, X.leaf);
+    if (leaf != Py_None && AT(leaf, L.array) == got(x, X.array) && got(storage, S.quiet) == Py_True
+            && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(got(storage, S.loans))
+            && PyTuple_GET_SIZE(got(storage, S.loans)) == 0)
+        Py_INCREF(leaf);
+    else if ((leaf = PyObject_CallOneArg(ready, x)) == NULL)
+        return -1;
+    if (Py_TYPE(leaf) != leaf_type) {
+        Py_DECREF(leaf);
+        return 0;
+    }
+    o->item = leaf;
+    SEEN(o, L);
+    return 1;
+}
+
+/* Of a Node or a Leaf. */
+#define OF(item, name) got(item, Py_TYPE(item) == node_type ? N.name : L.name)
 
 static inline int
 is_real_number(PyObject *x)
@@ -248,7 +324,7 @@ note_young(PyObject *ref)
 }
 
 static PyObject *
-made_node(PyObject *device, PyObject *step, PyObject *operands, PyObject *form, long steps, PyObject *large)
+made_node(PyObject *device, PyObject *step, PyObject *operands, const Operand *form, long steps, PyObject *large)
 {
     PyObject *node = node_type->tp_alloc(node_type, 0);
     PyObject *count = node == NULL ? NULL : PyLong_FromLong(steps);
@@ -260,12 +336,12 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, PyObject *form, 
     put(node, N.device, device);
     put(node, N.step, step);
     put(node, N.operands, operands);
-    put(node, N.shape, OF(form, shape));
-    put(node, N.fortran, OF(form, fortran));
+    put(node, N.shape, form->shape);
+    put(node, N.fortran, form->fortran);
     AT(node, N.steps) = count;
     put(node, N.large, large);
     put(node, N.strided, Py_False);
-    put(node, N.size, OF(form, size));
+    put(node, N.size, form->size);
     put(node, N.dtype, dtype);
     put(node, N.storage, Py_None);
     put(node, N.readers, Py_None);
@@ -275,10 +351,10 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, PyObject *form, 
     put(node, N.passed, zero);
     put(node, N.rule, Py_None);
     PyObject *template;
-    if (dtype == OF(form, dtype) && OF(form, template) != Py_None)
-        template = Py_NewRef(OF(form, template));
+    if (dtype == form->dtype && form->template != Py_None)
+        template = Py_NewRef(form->template);
     else
-        template = PyObject_CallFunctionObjArgs(template_of, OF(form, shape), OF(form, fortran), dtype, NULL);
+        template = PyObject_CallFunctionObjArgs(template_of, form->shape, form->fortran, dtype, NULL);
     if (template == NULL) {
         Py_DECREF(node);
         return NULL;
@@ -419,7 +495,8 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (forked || array_type == NULL)
         Py_RETURN_NONE;
     PyObject *ufunc = args[0], *inputs = args[1];
-    PyObject *bytes = NULL, *a = NULL, *b = NULL, *operands = NULL, *large = NULL, *node = NULL, *result = NULL, *rule = NULL, *form;
+    PyObject *bytes = NULL, *operands = NULL, *large = NULL, *node = NULL, *result = NULL, *rule = NULL;
+    Operand given[2] = {{NULL}, {NULL}}, *a = NULL, *b = NULL, *form;
     Py_ssize_t least = least_bytes(&bytes), count = PyTuple_GET_SIZE(inputs);
     if (least < 0) {
         Py_XDECREF(bytes);
@@ -428,54 +505,45 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     PyObject *x = PyTuple_GET_ITEM(inputs, 0), *y = count == 2 ? PyTuple_GET_ITEM(inputs, 1) : NULL;
-    if (Py_TYPE(x) == array_type) {
-        a = operand_of(x);
-        if (a == NULL)
+    for (int i = 0; i < 2; i++) {
+        PyObject *z = i ? y : x;
+        if (z == NULL || Py_TYPE(z) != array_type)
+            continue;
+        int found = operand_of(z, &given[i]);
+        if (found < 0)
             goto end;
-        if (a == Py_None)
+        if (!found)
             goto generally;
+        *(i ? &b : &a) = &given[i];
     }
-    if (y != NULL && Py_TYPE(y) == array_type) {
-        b = operand_of(y);
-        if (b == NULL)
-            goto end;
-        if (b == Py_None)
-            goto generally;
-    }
-    long steps;
+    form = a != NULL ? a : b;
+    if (form == NULL || count > 2)
+        goto generally;
+    long steps = PyLong_AsLong(OF(form->item, steps)) + 1;
     if (a != NULL && b != NULL) {
-        int alike = OF(a, fortran) == OF(b, fortran) ? same(OF(a, shape), OF(b, shape)) : 0;
+        int alike = a->fortran == b->fortran ? same(a->shape, b->shape) : 0;
         if (alike < 0)
             goto end;
         if (!alike)
             goto generally;
-        rule = rule_for(ufunc, OF(a, dtype), OF(b, dtype));
-        steps = PyLong_AsLong(OF(a, steps)) + PyLong_AsLong(OF(b, steps)) + 1;
+        rule = rule_for(ufunc, a->dtype, b->dtype);
+        steps += PyLong_AsLong(OF(b->item, steps));
     }
-    else if (b != NULL && is_real_number(x)) {
-        rule = rule_for(ufunc, (PyObject *)Py_TYPE(x), OF(b, dtype));
-        steps = PyLong_AsLong(OF(b, steps)) + 1;
-    }
-    else if (a != NULL && y != NULL && is_real_number(y)) {
-        rule = rule_for(ufunc, OF(a, dtype), (PyObject *)Py_TYPE(y));
-        steps = PyLong_AsLong(OF(a, steps)) + 1;
-    }
-    else if (a != NULL && count == 1) {
-        rule = rule_for(ufunc, OF(a, dtype), NULL);
-        steps = PyLong_AsLong(OF(a, steps)) + 1;
-    }
-    else
+    else if (count == 1)
+        rule = rule_for(ufunc, a->dtype, NULL);
+    else if (!is_real_number(a == NULL ? x : y))
         goto generally;
+    else
+        rule = a == NULL ? rule_for(ufunc, (PyObject *)Py_TYPE(x), b->dtype)
+                         : rule_for(ufunc, a->dtype, (PyObject *)Py_TYPE(y));
     Py_XINCREF(rule);
     if (rule == NULL && PyErr_Occurred())
         goto end;
     if (rule == NULL || Py_TYPE(rule) != rule_type || got(rule, R.casts) != Py_None || got(rule, R.choose) != Py_None
             || steps > most_steps)
         goto generally;
-    form = a != NULL ? a : b;
-    int of_leaves = (a == NULL || Py_TYPE(a) == leaf_type) && (b == NULL || Py_TYPE(b) == leaf_type);
-    if (least > 0 && ((a != NULL && Py_TYPE(a) == leaf_type) || (b != NULL && Py_TYPE(b) == leaf_type))
-            && PyLong_AsSsize_t(OF(form, size)) * PyLong_AsSsize_t(got(rule, R.itemsize)) < least) {
+    int leaves = (a != NULL && Py_TYPE(a->item) == leaf_type) + (b != NULL && Py_TYPE(b->item) == leaf_type);
+    if (least > 0 && leaves && PyLong_AsSsize_t(form->size) * PyLong_AsSsize_t(got(rule, R.itemsize)) < least) {
         result = Py_NewRef(Py_None);    /* small, and not of what waits already */
         goto end;
     }
@@ -492,18 +560,19 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             }
             goto end;
         }
-        operands = a == NULL ? PyTuple_Pack(2, number, b) : PyTuple_Pack(2, a, number);
+        operands = a == NULL ? PyTuple_Pack(2, number, b->item) : PyTuple_Pack(2, a->item, number);
         Py_DECREF(number);
     }
     else
-        operands = count == 1 ? PyTuple_Pack(1, a) : PyTuple_Pack(2, a, b);
+        operands = count == 1 ? PyTuple_Pack(1, a->item) : PyTuple_Pack(2, a->item, b->item);
     if (operands == NULL)
         goto end;
-    PyObject *device = Py_TYPE(form) == node_type ? AT(form, N.device) : AT(AT(form, L.storage), S.device);
-    if (steps == 1 && of_leaves) {
+    PyObject *device = Py_TYPE(form->item) == node_type ? AT(form->item, N.device)
+                                                        : AT(AT(form->item, L.storage), S.device);
+    if (steps == 1 && leaves == (a != NULL) + (b != NULL)) {
         long alone = PyLong_AsLong(got(rule, R.alone));
         if (alone > most_alone) {
-            result = computed_now(rule, operands, form, device, alone);
+            result = computed_now(rule, operands, form->item, device, alone);
             if (result == Py_NotImplemented)        /* by the device's own function */
                 Py_SETREF(result, Py_NewRef(Py_None));
             else if (result == Py_None)
@@ -512,7 +581,7 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
                 goto end;
         }
     }
-    large = a != NULL && b != NULL ? union_of(OF(a, large), OF(b, large)) : Py_NewRef(OF(form, large));
+    large = a != NULL && b != NULL ? union_of(OF(a->item, large), OF(b->item, large)) : Py_NewRef(OF(form->item, large));
     if (large == NULL)
         goto end;
     node = made_node(device, step, operands, form, steps, large);
@@ -522,13 +591,34 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 generally:
     result = PyObject_CallFunctionObjArgs(general, ufunc, inputs, bytes, NULL);
 end:
+    drop(&given[0]);
+    drop(&given[1]);
     Py_XDECREF(bytes);
     Py_XDECREF(rule);
-    Py_XDECREF(a);
-    Py_XDECREF(b);
     Py_XDECREF(operands);
     Py_XDECREF(large);
     Py_XDECREF(node);
+    return result;
+}
+
+PyDoc_STRVAR(source_doc, "source(device, step, template, size, /)\n--\n\n"
+"The lazy array of a step without operands, in C order; see `recording.source`.");
+
+static PyObject *
+source(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4 || array_type == NULL || Py_TYPE(args[1]) != step_type) {
+        PyErr_SetString(PyExc_TypeError, "source takes a device, a step, a template and a size");
+        return NULL;
+    }
+    Operand form = {NULL, PyObject_GetAttr(args[2], text_shape), Py_False, args[3], got(args[1], P.output), args[2]};
+    if (form.shape == NULL)
+        return NULL;
+    PyObject *result = NULL, *node = made_node(args[0], args[1], no_arguments, &form, 1, no_arguments);
+    if (node != NULL)
+        result = array_of(node, Py_None, 1);
+    Py_XDECREF(node);
+    Py_DECREF(form.shape);
     return result;
 }
 
@@ -658,6 +748,7 @@ static PyMethodDef methods[] = {
     {"bind", bind, METH_O, bind_doc},
     {"new_array", (PyCFunction)(void (*)(void))new_array, METH_FASTCALL | METH_KEYWORDS, new_array_doc},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL, quick_doc},
+    {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
@@ -673,6 +764,8 @@ PyInit__recording(void)
     static const struct { PyObject **where; const char *text; } texts[] = {
         {&text_defer_from, "defer_from"}, {&text_default, "_default"}, {&text_view, "view"}, {&text_young, "young"},
         {&text_watcher, "watcher"}, {&text_limit, "limit"}, {&text_append, "append"}, {&text_stream, "stream"},
+        {&text_shape, "shape"}, {&text_size, "size"}, {&text_dtype, "dtype"}, {&text_flags, "flags"},
+        {&text_c_contiguous, "c_contiguous"}, {&text_f_contiguous, "f_contiguous"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

@@ -233,8 +233,15 @@ def recorded(given: Any, node: Node) -> Any:
     return array
 
 
+def source(device: Any, step: Step, template: np.ndarray, size: int) -> Any:
+    """The lazy array of a step without operands, in C order."""
+    node = Node(device, step, (), template.shape, False, 1, (), False, size)
+    node.template = template
+    return recorded(None, node)
+
+
 if speedups.recording is not None:
-    quick = speedups.recording.quick
+    quick, source = speedups.recording.quick, speedups.recording.source
 
 
 def bind(array_type: type) -> None:

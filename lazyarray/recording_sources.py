@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, wrap
+from . import devices, recording, wrap
 from .devices.base import HOLDABLE
 from .fusion.graph import Node
 from .fusion.program import Step
@@ -114,9 +114,7 @@ def counted(*args: Any) -> Any:
     if chosen.defer_from is None or not chosen.lazy or device.count != 1 or device.usable() is not None:
         return None
     step, template = found
-    node = Node(device, step, (), template.shape, False, 1, (), False, n)
-    node.template = template
-    return recorded(None, node)
+    return recording.source(device, step, template, n)
 
 
 def _keep_count(n: int, step: Step) -> None:

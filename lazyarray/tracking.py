@@ -113,15 +113,18 @@ class Kernel:
         """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""
         self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
 
-    def written(self, start: int, stop: int, rows: Rows) -> list[tuple[int, int]]:
-        """The (start, stop) of marked or never armed pages, which are armed again. `rows`: the caller's own."""
+    def written(self, start: int, stop: int, rows: Rows) -> list[np.ndarray]:
+        """The (start, stop) of marked or never armed pages, as rows of arrays; they are armed again.
+
+        `rows` : the caller's own.
+        """
         found = []
         while start < stop:
             request = bytearray(_SCAN.pack(96, _SCAN_WP_MATCHING | _SCAN_CHECK_WPASYNC, start, stop, 0, rows.address,
                                            rows.count, 0, 0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN))
             count = self._ioctl(self._pagemap, _PAGEMAP_SCAN, request)
             if count:
-                found += rows.array[:count].tolist()
+                found.append(rows.array[:count].copy())
             start = _SCAN.unpack(request)[4]
         return found
 
@@ -141,7 +144,8 @@ def self_test(kernel: Kernel) -> None:
     with open("/dev/zero", "rb", buffering=0) as zero:
         zero.readinto(memoryview(memory)[3 * PAGE:3 * PAGE + 9])
     for expected in ([1, 3, 6], []):
-        rows = [(low - start, high - start) for low, high in kernel.written(start, start + size, Rows(2))]
+        found = kernel.written(start, start + size, Rows(2))
+        rows = [(low - start, high - start) for part in found for low, high in part.tolist()]
         if rows != [(page * PAGE, (page + 1) * PAGE) for page in expected]:
             raise OSError(f"page tracking found {rows} in its self-test")
     kernel.protect(start, start + size, False)
@@ -312,12 +316,15 @@ class Pages:
             self._kernel.protect(self._base + start, self._base + stop, on)
 
     def _scan(self, pages: Ranges) -> Ranges:
-        rows = []
+        found = []
         for start, stop in pages:
-            rows += self._kernel.written(self._base + start, self._base + stop, self._rows)
-        if len(rows) < 2:
-            return Ranges.span(rows[0][0] - self._base, rows[0][1] - self._base) if rows else EMPTY
-        return Ranges.of_pairs(np.array(rows) - self._base)
+            found += self._kernel.written(self._base + start, self._base + stop, self._rows)
+        if not found:
+            return EMPTY
+        if len(found) == 1 and len(found[0]) == 1:
+            [[start, stop]] = found[0].tolist()
+            return Ranges(start - self._base, stop - self._base)
+        return Ranges.of_pairs((np.concatenate(found) if len(found) > 1 else found[0]) - self._base)
 
     def watch(self, ranges: Ranges) -> None:
         pages = _coarse(ranges.rounded(PAGE))

@@ -5,6 +5,8 @@ import ctypes
 import mmap
 import sys
 import threading
+import time
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 
 import lazyarray
 from lazyarray import sending, wrap
-from lazyarray.devices import cuda_copies, cuda_strided
+from lazyarray.devices import cuda_copies, cuda_pieces, cuda_staging, cuda_strided
 from lazyarray.devices.cuda_beside import download_begin
 from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
 from lazyarray.devices.cuda_strided import download_rows
@@ -57,13 +59,13 @@ class Pointer:
 class Stream:
     """Work is done when it is waited for, so that a missing wait shows."""
 
-    ptr = 0
+    at = weakref.WeakValueDictionary()      # pointer -> stream
 
     def __init__(self, runtime=None):
         self.queue, self.staged = [], []
         self.runtime = runtime
-        if runtime is not None:
-            runtime.stream = self
+        self.ptr = id(self)
+        self.at[self.ptr] = self
 
     def check(self, address, nbytes):
         """Whether a copy lies in locked memory; it lies in one piece of it, or in none."""
@@ -98,6 +100,7 @@ class Event:
 
 class Runtime:
     CUDARuntimeError = Refused
+    streamPerThread = 2
 
     def __init__(self):
         self.locked, self.refuse = {}, False
@@ -115,14 +118,16 @@ class Runtime:
         self.locked[start] = size
 
     def memcpyAsync(self, target, source, nbytes, kind, stream):
-        assert self.stream.check(target if kind == 2 else source, nbytes) or kind == 2
-        self.stream.queue.append((target, source, nbytes))
+        stream = Stream.at[stream]
+        assert stream.runtime is None or stream.check(target if kind == 2 else source, nbytes) or kind == 2
+        stream.queue.append((target, source, nbytes))
 
     def memcpy2DAsync(self, target, pitch, source, source_pitch, width, height, kind, stream):
+        stream = Stream.at[stream]
         assert kind == 2 and width <= pitch == source_pitch
-        assert self.stream.check(target, pitch * height), "a driver may look at the gap after the last row too"
+        assert stream.check(target, pitch * height), "a driver may look at the gap after the last row too"
         for row in range(height):
-            self.stream.queue.append((target + row * pitch, source + row * pitch, width))
+            stream.queue.append((target + row * pitch, source + row * pitch, width))
 
     def hostUnregister(self, start):
         del self.locked[start]
@@ -257,6 +262,7 @@ class TestRegions:
         assert np.array_equal(array, source) and not region.locked
         target = np.zeros_like(source)
         cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+        stream.synchronize()
         assert np.array_equal(target, source)
         region.release()
 
@@ -322,7 +328,7 @@ def test_other_rows_are_gathered(cuda, why):
 
 @pytest.mark.parametrize("nbytes", [STAGED_FROM, STAGED_FROM + 12345, 2 * STAGED_FROM + 1, 100 * MB + 77])
 def test_many_threads_stage_an_upload(cuda, monkeypatch, nbytes):
-    monkeypatch.setattr(cuda_copies, "cores", lambda: 6)
+    monkeypatch.setattr(cuda_staging, "cores", lambda: 6)
     array, target, stream = fresh(nbytes), np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
     for seed in range(2):
         array[:] = expected = values(nbytes, seed)
@@ -333,7 +339,7 @@ def test_many_threads_stage_an_upload(cuda, monkeypatch, nbytes):
 
 
 def test_an_upload_that_fails_in_one_thread_leaves_no_buffer_in_use(cuda, monkeypatch):
-    monkeypatch.setattr(cuda_copies, "cores", lambda: 6)
+    monkeypatch.setattr(cuda_staging, "cores", lambda: 6)
     nbytes = 100 * MB
     array, target, stream = fresh(nbytes), np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
     array[:] = 1
@@ -345,13 +351,193 @@ def test_an_upload_that_fails_in_one_thread_leaves_no_buffer_in_use(cuda, monkey
             raise Refused("enough")
         return move(*args)
 
-    monkeypatch.setattr(cuda_copies.ctypes, "memmove", fails)
+    monkeypatch.setattr(cuda_staging.ctypes, "memmove", fails)
     with pytest.raises(Refused):
         cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
     monkeypatch.undo()
     assert not stream.queue
     cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+    stream.synchronize()
     assert target.all()
+
+
+class TestStaging:
+    @pytest.mark.parametrize("threads", [1, 3, 8, 16])
+    @pytest.mark.parametrize("nbytes", [1, STAGED_FROM, 64 * MB, 64 * MB + 4097, 1 << 32])
+    def test_the_parts_make_up_all_of_it(self, nbytes, threads):
+        found = cuda_staging.parts(nbytes, threads)
+        assert found[0][0] == 0 and found[-1][1] == nbytes
+        assert all(stop == start for (_, stop), (start, _) in zip(found, found[1:]))
+        assert all(0 < stop - start <= cuda_staging.SLOT for start, stop in found)
+
+    def test_the_last_copies_are_under_way_on_return(self, cuda, monkeypatch):
+        """And the next upload, on another stream, waits for those whose buffers it needs."""
+        monkeypatch.setattr(cuda_staging, "cores", lambda: 2)
+        nbytes = 20 * MB
+        array, streams = fresh(nbytes), [Stream(cuda.runtime), Stream(cuda.runtime)]
+        targets = [np.zeros(nbytes, np.uint8) for _ in streams]
+        for seed, (target, stream) in enumerate(zip(targets, streams)):
+            array[:] = values(nbytes, seed)
+            cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+            assert 0 < len(stream.queue) <= 2 * cuda_staging.BUFFERS
+        for seed, (target, stream) in enumerate(zip(targets, streams)):
+            stream.synchronize()
+            assert np.array_equal(target, values(nbytes, seed))
+
+    def test_on_the_default_stream_of_a_thread_none_is(self, cuda, monkeypatch):
+        """What another thread issues there is in another stream."""
+        stream, target, array = Stream(cuda.runtime), np.zeros(20 * MB, np.uint8), fresh(20 * MB)
+        array[:] = 1
+        monkeypatch.setattr(cuda.runtime, "streamPerThread", stream.ptr)
+        cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, target.nbytes, stream)
+        assert not stream.queue and target.all()
+
+    def test_an_event_is_made_anew_for_another_device(self, cuda):
+        made, device = [], [3]
+        cuda.runtime.getDevice = lambda: device[0]
+        cuda.runtime.setDevice = lambda number: None
+        event = cuda.copies.event
+        cuda.copies.event = lambda stream: (made.append(device[0]), event(stream))[1]
+        stream, array = Stream(cuda.runtime), fresh(STAGED_FROM)
+        for seed, device[0] in enumerate([3, 3, 5]):
+            array[:] = values(STAGED_FROM, seed)
+            target = np.zeros(STAGED_FROM, np.uint8)
+            cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, STAGED_FROM, stream)
+            stream.synchronize()
+            assert np.array_equal(target, values(STAGED_FROM, seed))
+        assert 3 in made and 5 in made
+
+    def test_a_forked_child_begins_anew(self, cuda):
+        before = cuda.copies._staging_up
+        cuda.copies.forget()
+        assert cuda.copies._staging_up is not before and cuda_copies._left_behind.pop()[0] is before
+
+
+class TestReaders:
+    """Of small pieces: what is compiled when, and what is launched."""
+
+    @pytest.fixture
+    def cupy(self, monkeypatch):
+        errors = {name: type(name, (Exception,), {}) for name in (
+            "CompileException", "CUDARuntimeError", "CUDADriverError")}
+        used = []
+        cuda = SimpleNamespace(
+            Device=lambda number: SimpleNamespace(use=lambda: used.append(number)),
+            runtime=SimpleNamespace(deviceGetAttribute=lambda which, device: which == 91 and device < 2, **errors),
+            compiler=SimpleNamespace(**errors), driver=SimpleNamespace(launchKernel=None, **errors),
+            get_current_stream=None)
+        monkeypatch.setattr(cuda_pieces, "functions", lambda cupy, source, names: cupy.compile(names))
+        return SimpleNamespace(cuda=cuda, used=used, compile=lambda names: [SimpleNamespace(ptr=1)])
+
+    def settled(self, readers, device):
+        readers.get(device)
+        for thread in threading.enumerate():
+            if thread.name == "lazyarray-pieces":
+                thread.join(20)
+        return readers.get(device)
+
+    def test_it_is_compiled_beside_the_work_once_for_each_device(self, cupy):
+        go, plain = threading.Event(), cupy.compile
+        cupy.compile = lambda names: go.wait(20) and plain(names)
+        readers = cuda_pieces.Readers(cupy)
+        assert readers.get(0) is None and readers.get(0) is None
+        go.set()
+        assert isinstance(self.settled(readers, 0), cuda_pieces.Reader)
+        assert self.settled(readers, 0) is not self.settled(readers, 1) and cupy.used == [0, 1]
+
+    def test_a_device_that_cannot_read_there_has_none(self, cupy):
+        assert self.settled(cuda_pieces.Readers(cupy), 2) is None
+
+    def test_nor_one_that_it_is_not_compiled_for(self, cupy, caplog):
+        def fails(names):
+            raise cupy.cuda.compiler.CompileException("line 1: no\nline 2")
+
+        cupy.compile = fails
+        assert self.settled(cuda_pieces.Readers(cupy), 0) is None
+        assert "line 1: no" in caplog.text and "line 2" not in caplog.text
+
+    def test_what_is_launched(self, cupy):
+        reader = self.settled(cuda_pieces.Readers(cupy), 0)
+        launched = []
+        reader._launch = lambda *args: launched.append(args)
+        bounds = [16 * i for i in range(2 * cuda_pieces.MOST + 4)]
+        reader(1000, 2000, bounds)
+        got = []
+        for blocks, _, (source, target, table) in launched:
+            assert (source, target) == (1000, 2000) and len(table) == 8 * blocks
+            got += np.frombuffer(table, np.uint32).tolist()
+        assert [16 * unit for unit in got] == bounds and [blocks for blocks, *_ in launched] == [cuda_pieces.MOST, 2]
+
+
+def test_the_kernel_that_reads_pieces_compiles():
+    nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
+    program = nvrtc.createProgram(cuda_pieces.SOURCE, "pieces.cu", [], [])
+    try:
+        nvrtc.compileProgram(program, ["--std=c++17", "-arch=sm_90"])
+    finally:
+        log = nvrtc.getProgramLog(program)
+        nvrtc.destroyProgram(program)
+    assert not log.strip("\0 \n")
+
+
+class TestCrew:
+    def test_all_arguments_are_worked_at_together(self):
+        together, seen = threading.Barrier(5), []
+
+        def work(argument):
+            together.wait(20)
+            seen.append(argument)
+
+        crew = cuda_staging.Crew()
+        for _ in range(3):
+            crew.run(work, list(range(5)))
+        assert sorted(seen) == sorted([*range(5)] * 3)
+
+    @pytest.mark.parametrize("where", [0, 3])
+    def test_an_error_is_raised_when_all_are_over(self, where):
+        crew, over = cuda_staging.Crew(), []
+
+        def work(argument):
+            if argument == where:
+                raise Refused("enough")
+            time.sleep(0.05)
+            over.append(argument)
+
+        with pytest.raises(Refused):
+            crew.run(work, [0, 1, 2, 3])
+        assert len(over) == 3
+
+    def test_an_interrupt_waits_for_all(self, monkeypatch):
+        crew, over = cuda_staging.Crew(), []
+
+        def work(argument):
+            if argument == 0:
+                raise KeyboardInterrupt
+            time.sleep(0.05)
+            over.append(argument)
+
+        with pytest.raises(KeyboardInterrupt):
+            crew.run(work, [0, 1])
+        assert over == [1]
+
+    def test_where_no_thread_starts_the_caller_does_it_alone(self, monkeypatch):
+        def no(thread):
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", no)
+        seen = []
+        cuda_staging.Crew().run(seen.append, [1, 2, 3])
+        assert seen == [1]
+
+    def test_its_threads_end_with_it(self):
+        crew = cuda_staging.Crew()
+        crew.run(lambda argument: None, [0, 1, 2])
+        threads = [t for t in threading.enumerate() if t.name == "lazyarray-uploads"]
+        del crew
+        deadline = time.monotonic() + 20
+        while sum(t.is_alive() for t in threads) > len(threads) - 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sum(t.is_alive() for t in threads) <= len(threads) - 2
 
 
 class TestRangesOfAMirror:
@@ -390,6 +576,61 @@ class TestRangesOfAMirror:
 
         cuda.copies.upload_ranges(Pointer(target.ctypes.data), start, ranges(), stream)
         assert issued == [0, 1, 2, 3] and target.all()
+
+    def pages(self, cuda, nbytes, count):
+        """Locked memory, a target, some pages of both, and what the target is to hold then."""
+        array, target, wanted = fresh(nbytes), np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+        array[:] = values(nbytes)
+        start = array.ctypes.data
+        region = cuda.copies.region(start, nbytes)
+        for low in range(start, start + nbytes, PIECE):
+            assert cuda.copies._lock_piece(region, low, min(low + PIECE, start + nbytes))
+        ranges = [(low, low + 4096) for low in range(PIECE - 2048, nbytes - 4096, 12288)][:count]
+        for low, high in ranges:
+            wanted[low:high] = array[low:high]
+        return array, target, ranges, wanted
+
+    @pytest.mark.parametrize("count", [1, cuda_pieces.FEW - 1, cuda_pieces.FEW, cuda_pieces.MOST * 2 + 1])
+    def test_many_pages_are_read_by_a_kernel_once_there_is_one(self, cuda, count):
+        read = []
+
+        def reader(source, target, bounds):
+            for low, high in zip(bounds[::2], bounds[1::2]):
+                read.append(low)
+                stream.queue.append((target + low, source + low, high - low))
+
+        known = []
+        cuda.copies._readers = SimpleNamespace(get=lambda device: known[0] if known else None)
+        array, target, ranges, wanted = self.pages(cuda, 2 * PIECE, count)
+        ranges += [(5, 7), (8 * KB, MB)]
+        for low, high in ranges[-2:]:
+            wanted[low:high] = array[low:high]
+        for _ in range(2):
+            stream = Stream(cuda.runtime)
+            target[:] = 0
+            cuda.copies.upload_ranges(Pointer(target.ctypes.data), array.ctypes.data, iter(ranges), stream)
+            assert not stream.queue and np.array_equal(target, wanted)
+            known.append(reader)
+        many = len(ranges) - 2 >= cuda_pieces.FEW
+        assert read == ([low for low, _ in ranges[:-2]] if many else [])
+
+    @pytest.mark.parametrize("why", ["not all is locked", "not aligned", "the target is not aligned"])
+    def test_otherwise_they_are_copied_one_by_one(self, cuda, why):
+        cuda.copies._readers = None
+        array, target, ranges, wanted = self.pages(cuda, 2 * PIECE, 40)
+        shift = 3 if why == "the target is not aligned" else 0
+        if why == "not all is locked":
+            [region] = cuda.copies._regions
+            region.locked.remove(region.start)
+            del cuda.runtime.locked[region.start]
+        elif why == "not aligned":
+            ranges = [(low + 1, high) for low, high in ranges]
+            wanted[[low - 1 for low, _ in ranges]] = 0
+        if shift:
+            target = np.zeros(target.nbytes + 16, np.uint8)
+        stream = Stream(cuda.runtime)
+        cuda.copies.upload_ranges(Pointer(target.ctypes.data + shift), array.ctypes.data, iter(ranges), stream)
+        assert not stream.queue and np.array_equal(target[shift:shift + wanted.nbytes], wanted)
 
     def test_one_that_fails_leaves_nothing_being_read(self, cuda):
         array, stream = fresh(PIECE), Stream(cuda.runtime)

@@ -106,7 +106,7 @@ def test_a_kernel_without_the_scan(no_kernel, monkeypatch):
 
 
 @needs_pages
-@pytest.mark.parametrize("lie", [[], [(0, 1)]])
+@pytest.mark.parametrize("lie", [[], [np.array([[0, 1]])]])
 def test_a_kernel_that_fails_its_self_test(no_kernel, monkeypatch, lie):
     monkeypatch.setattr(tracking.Kernel, "written", lambda self, start, stop, rows: lie)
     assert "self-test" in falls_back()

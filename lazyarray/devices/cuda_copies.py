@@ -7,7 +7,8 @@ small                  through a page-locked buffer of the thread, which beats t
                        `BOUNCED` bytes
 a `Region` (a mirror)  locked piece by piece while it is filled the first time: the kernel clears a
                        piece's pages in several threads, the driver locks it, the copy starts
-anything else, large   in turns through page-locked buffers, which threads empty or fill
+anything else, large   in turns through page-locked buffers, which threads empty or fill (see `cuda_staging`)
+many small pieces      of a region: a kernel reads them (see `cuda_pieces`)
 anything else          the driver stages it
 =====================  ===============================================================================
 
@@ -21,12 +22,14 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from .cuda_host import cores, madvise, over
+from .cuda_pieces import FEW, SMALL, UNIT, Readers
+from .cuda_staging import Staging
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
@@ -40,8 +43,6 @@ _STAGE = 16 << 20
 _STAGES = 3
 _POPULATED = 4 << 20
 _THREADS = 8
-#: Threads that fill buffers for uploads, and the bytes of a buffer (of 1 to 12 threads, and 2 to 4 MiB, the quickest).
-_SENDERS, _SLOT = 8, 2 << 20
 #: More threads than this only wait for each other when memory is moved.
 _MOVERS = 4
 _MADV_POPULATE_WRITE = 23
@@ -49,6 +50,7 @@ _TO_DEVICE = 1      # cudaMemcpyHostToDevice
 _PORTABLE = 1       # cudaHostRegisterPortable: locked for every GPU
 
 _u1 = np.dtype(np.uint8)
+_left_behind: list[Any] = []
 
 
 class Region:
@@ -87,6 +89,8 @@ class Copies:
         self._lock = threading.Lock()       # of the two lists, and of what is locked
         self._staging = threading.Lock()
         self._stages: list[Any] = []
+        self._staging_up = Staging(self)
+        self._readers = Readers(cupy)
         self._workers: ThreadPoolExecutor | None = None
         self._mine = threading.local()
         self._madvise = madvise()
@@ -114,6 +118,7 @@ class Copies:
         """In a forked child: what is locked is the parent's, and the threads are not here."""
         for region in self._regions:
             region.locked = set()
+        _left_behind.append((self._staging_up, self._readers))      # CUDA's events and modules can't be given back here
         self.__init__(self._cupy)  # type: ignore[misc]
 
     def _find(self, start: int, stop: int) -> Region | None:
@@ -204,24 +209,40 @@ class Copies:
     def upload_ranges(self, pointer: Any, start: int, ranges: Iterable[tuple[int, int]], stream: Any) -> None:
         """Copy parts of the memory at the host address `start` to the same parts of that at the device pointer.
 
-        The next is asked for while the copies run; the host's memory may change on return.
+        The next is asked for while the copies run, less those of small pieces; the host's memory may change on return.
         """
         read = False
-        copy, target, queue = self.runtime.memcpyAsync, pointer.ptr, stream.ptr
         region = self._find(start, start + 1)
-        origin, end, locked = (region.start, region.stop, region.locked) if region is not None else (0, 0, set())
+        # Where all of it is locked, small pieces are gathered, for a kernel that reads many at once.
+        last = 0
+        if region is not None and len(region.locked) * PIECE >= region.stop - region.start:
+            last = 0 if (start | pointer.ptr) % UNIT else region.stop - start
+        small: list[int] = []
         try:
             for low, high in ranges:
-                begin, stop = start + low, start + high
-                piece = begin - (begin - origin) % PIECE
-                if piece in locked and stop <= piece + PIECE and stop <= end:
-                    copy(target + low, begin, high - low, _TO_DEVICE, queue)    # one of many pages, perhaps
-                    read = True
+                if high <= last and high - low <= SMALL and not (low | high) % UNIT:
+                    small += low, high
                 else:
-                    read |= self._send(pointer + low, begin, high - low, stream)
+                    read |= self._send_range(region, pointer, start, low, high, stream)
+            if len(small) >= 2 * FEW and (reader := self._readers.get(self.runtime.getDevice())) is not None:
+                read = True
+                reader(start, pointer.ptr, small)
+            else:
+                for low, high in zip(small[::2], small[1::2]):
+                    read |= self._send_range(region, pointer, start, low, high, stream)
         finally:
             if read:
                 stream.synchronize()
+
+    def _send_range(self, region: Region | None, pointer: Any, start: int, low: int, high: int, stream: Any) -> bool:
+        """`_send` of one of many ranges, in less time if it lies in one locked piece."""
+        begin, stop = start + low, start + high
+        if region is not None:
+            piece = begin - (begin - region.start) % PIECE
+            if piece in region.locked and stop <= piece + PIECE and stop <= region.stop:
+                self.runtime.memcpyAsync(pointer.ptr + low, begin, high - low, _TO_DEVICE, stream.ptr)
+                return True
+        return self._send(pointer + low, begin, high - low, stream)
 
     def _send(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
         """Begin a copy to the device; whether the host's memory may still be read on return."""
@@ -230,7 +251,7 @@ class Copies:
             if nbytes < STAGED_FROM:
                 return self._driven_up(pointer, start, nbytes, stream)
             if not self._is_locked(start, nbytes):
-                self._stage_up(pointer, start, nbytes, stream)
+                self._staging_up.upload(pointer.ptr, start, nbytes, stream)
                 return False
             pointer.copy_from_host_async(start, nbytes, stream)
             return True
@@ -244,7 +265,7 @@ class Copies:
             elif high - low < STAGED_FROM:
                 read |= self._driven_up(part, low, high - low, stream)
             else:
-                self._stage_up(part, low, high - low, stream)
+                self._staging_up.upload(part.ptr, low, high - low, stream)
         return read
 
     def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
@@ -307,40 +328,6 @@ class Copies:
                 if 0 <= done < len(offsets):
                     arrived[done % _STAGES].synchronize()
                     self._move(start + offsets[done], stages[done % _STAGES], min(_STAGE, nbytes - offsets[done]))
-
-    def _stage_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
-        """Several threads, each with buffers of its own, so that none waits for the slowest of them all the time."""
-        device = self.runtime.getDevice()
-        offsets = iter(range(0, nbytes, _SLOT))     # whoever is free takes the next
-
-        def work(buffers: list[int]) -> None:
-            self.runtime.setDevice(device)
-            left: list[Any] = [None] * len(buffers)
-            turn = 0
-            try:
-                for offset in offsets:
-                    size = min(_SLOT, nbytes - offset)
-                    if left[turn] is not None:
-                        left[turn].synchronize()
-                    ctypes.memmove(buffers[turn], start + offset, size)
-                    (pointer + offset).copy_from_host_async(buffers[turn], size, stream)
-                    left[turn] = self.event(stream)
-                    turn = (turn + 1) % len(buffers)
-            finally:
-                for event in left:      # the next user of the buffers, perhaps in another stream, finds them empty
-                    if event is not None:
-                        event.synchronize()
-
-        with self._staged() as stages:
-            slots = [stage + low for stage in stages for low in range(0, _STAGE, _SLOT)]
-            threads = max(min(cores(), _SENDERS, nbytes // _SLOT), 1)
-            others = [self._submit(work, slots[i::threads]) for i in range(1, threads)]
-            try:
-                work(slots[::threads])
-            finally:
-                wait(others)        # all of them, whichever failed: they use the buffers, and the caller's memory
-            for other in others:
-                other.result()
 
     def _move(self, target: int, source: int, nbytes: int) -> None:
         """memmove by several threads: one alone reaches a fraction of the memory's rate."""

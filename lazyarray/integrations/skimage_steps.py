@@ -28,6 +28,11 @@ After = Callable[[Any, dict[str, Any]], Any]
 SMALL = frozenset("?bBhH")
 """Dtypes that cuCIM computes with in single precision."""
 
+_NO_ARRAYS = frozenset({bool, int, float, str, type(None)})
+
+_of_small: set[Before | None] = set()
+"""Steps that change nothing where no argument has such a dtype."""
+
 
 @dataclass(frozen=True)
 class Prepared(Twin):
@@ -40,9 +45,12 @@ class Prepared(Twin):
     def function(self) -> Callable[..., Any]:
         plain = self.plain_function
         signature = inspect.signature(plain)
+        often_plain = self.after is None and self.before in _of_small
 
         @wraps(plain)
         def prepared(*args: Any, **kwargs: Any) -> Any:
+            if often_plain and not any(map(is_small, (*args, *kwargs.values()))):
+                return plain(*args, **kwargs)       # to bind the arguments takes as long as all else
             bound = signature.bind(*args, **kwargs)
             if self.before is not None:
                 self.before(bound.arguments)
@@ -60,8 +68,16 @@ class Prepared(Twin):
 
 # -- before ------------------------------------------------------------------------------------
 
+def of_small(step: Before) -> Before:
+    """Note that a step changes nothing where no argument has a small dtype."""
+    _of_small.add(step)
+    return step
+
+
 def is_small(value: Any) -> bool:
     """Whether a device array has a dtype that cuCIM would compute with in single precision."""
+    if type(value) in _NO_ARRAYS:
+        return False
     dtype: Any = getattr(value, "dtype", None)
     return isinstance(value, devices.current().array_type) and dtype.char in SMALL
 
@@ -78,7 +94,7 @@ def scaled(*names: str) -> Before:
             if is_small(given.get(name)):
                 given[name] = to_unit(given[name])
 
-    return step
+    return of_small(step)
 
 
 def kept(*names: str) -> Before:
@@ -88,7 +104,7 @@ def kept(*names: str) -> Before:
             if is_small(given.get(name)):
                 given[name] = given[name].astype(np.float64)
 
-    return step
+    return of_small(step)
 
 
 def doubled(*names: str) -> Before:
@@ -101,11 +117,13 @@ def doubled(*names: str) -> Before:
     return step
 
 
+@of_small
 def ranged(given: dict[str, Any]) -> None:
     """An image that is scaled unless ``preserve_range`` is true."""
     (kept if given.get("preserve_range") else scaled)("image")(given)
 
 
+@of_small
 def interpolated(given: dict[str, Any]) -> None:
     """As `ranged`; but nearest neighbours are taken of the image as it is, by default of a boolean one."""
     options = {**given, **(given.get("kwargs") or {})}
@@ -122,6 +140,7 @@ def warped(given: dict[str, Any]) -> None:
         given["inverse_map"] = make(matrix=device.xp.asarray(given["inverse_map"].params.tolist()))     # nine numbers
 
 
+@of_small
 def thresholds_of_canny(given: dict[str, Any]) -> None:
     """Thresholds are in units of the image's dtype."""
     image = given["image"]
@@ -133,6 +152,7 @@ def thresholds_of_canny(given: dict[str, Any]) -> None:
         scaled("image")(given)
 
 
+@of_small
 def range_of_sauvola(given: dict[str, Any]) -> None:
     """The dynamic range is that of the image's dtype."""
     image = given["image"]
@@ -143,6 +163,7 @@ def range_of_sauvola(given: dict[str, Any]) -> None:
         kept("image")(given)
 
 
+@of_small
 def range_of_similarity(given: dict[str, Any]) -> None:
     """The data range is that of the images' dtype."""
     image = given["im1"]

@@ -1,0 +1,176 @@
+"""Uploads of pageable memory: threads move it to page-locked buffers, and from there it goes to the device.
+
+A thread that has moved a part has it copied by the device, and takes the next part with its next buffer. On return all
+parts have been moved, so that the memory may change; the last copies may be under way. Whoever needs a buffer again
+waits for its copy.
+"""
+from __future__ import annotations
+
+import ctypes
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .cuda_host import cores
+
+if TYPE_CHECKING:
+    from .cuda_copies import Copies
+
+#: Threads that move at most, the buffers of each, and their bytes.
+SENDERS, BUFFERS, SLOT = 8, 3, 2 << 20
+#: The first parts are small, so that the link is soon busy, and the last ones, so that the threads end together.
+FIRST, LEAST = 512 << 10, 256 << 10
+_TO_DEVICE = 1      # cudaMemcpyHostToDevice
+_SECONDS = 1.0
+
+
+def parts(nbytes: int, threads: int) -> list[tuple[int, int]]:
+    """The (start, stop) of the parts, in the order in which threads take them."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < nbytes:
+        size = min(FIRST << min(len(found) // threads, 8), SLOT, max((nbytes - start) // (2 * threads), LEAST)) & -4096
+        stop = min(start + size, nbytes)
+        found.append((start, stop))
+        start = stop
+    return found
+
+
+class Buffer:
+    """Page-locked memory, and what says when the device has read it."""
+
+    __slots__ = ("_memory", "address", "_device", "_event", "_read")
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self.address: int = memory.ptr
+        self._device: int | None = None     # an event belongs to a device
+        self._event: Any = None
+        self._read = True
+
+    def wait(self) -> None:
+        """Wait until the device has read it."""
+        if not self._read:
+            self._event.synchronize()
+            self._read = True
+
+    def reads(self, stream: Any, device: int, event: Callable[[Any], Any]) -> None:
+        """A copy was issued on a stream of a device."""
+        if self._device == device:
+            self._event.record(stream)
+        else:
+            self._event, self._device = event(stream), device
+        self._read = False
+
+
+class Staging:
+    """The buffers and threads of one process."""
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+        self._lock = threading.Lock()       # held by who uploads
+        self._crew = Crew()
+        self._buffers: list[list[Buffer]] = []      # of each thread
+
+    def upload(self, target: int, start: int, nbytes: int, stream: Any) -> None:
+        """Copy `nbytes` at the host address `start` to the device address; the host's may change on return."""
+        copies = self._copies
+        copy, handle, event = copies.runtime.memcpyAsync, stream.ptr, copies.event
+        device = copies.runtime.getDevice()
+        threads = 1 if sys.is_finalizing() else max(min(cores(), SENDERS, nbytes // LEAST), 1)
+        left = iter(parts(nbytes, threads))     # whoever is free takes the next
+
+        def work(buffers: list[Buffer]) -> None:
+            copies.runtime.setDevice(device)
+            turn = 0
+            for low, high in left:
+                buffer = buffers[turn]
+                buffer.wait()
+                ctypes.memmove(buffer.address, start + low, high - low)
+                copy(target + low, buffer.address, high - low, _TO_DEVICE, handle)
+                buffer.reads(stream, device, event)
+                turn = turn + 1 if turn + 1 < len(buffers) else 0
+
+        with self._lock:
+            while len(self._buffers) < threads:
+                memory = [copies.alloc(SLOT) for _ in range(BUFFERS)]
+                self._buffers.append([Buffer(part) for part in memory])
+            try:
+                self._crew.run(work, self._buffers[:threads])
+            except BaseException:
+                for _ in left:      # the others take no more
+                    pass
+                stream.synchronize()        # what was issued and not noted reads a buffer
+                raise
+            if handle == copies.runtime.streamPerThread:    # another one in each thread
+                for buffers in self._buffers[:threads]:
+                    for buffer in buffers:
+                        buffer.wait()
+
+
+class Crew:
+    """Threads that wait for work: it starts sooner than an executor's, which makes a lock and more for each call."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._count = 0
+
+    def __del__(self) -> None:
+        for _ in range(self._count):
+            self._jobs.put(None)
+
+    def run(self, work: Callable[[Any], None], arguments: list[Any]) -> None:
+        """Call `work` with each argument at the same time, the first one here; raise what one of the calls raised.
+
+        All are over then, whichever failed. Where no more threads start, the last arguments are left out.
+        """
+        others = arguments[1:]
+        while self._count < len(others):
+            try:
+                threading.Thread(target=_stay, args=(self._jobs,), name="lazyarray-uploads", daemon=True).start()
+            except RuntimeError:        # the interpreter is ending
+                others = others[:self._count]
+                break
+            self._count += 1
+        asked = 0
+        results: list[BaseException | None] = []
+        over: queue.SimpleQueue[None] = queue.SimpleQueue()
+        try:
+            for argument in others:
+                self._jobs.put((work, argument, results, over))
+                asked += 1
+            work(arguments[0])
+        finally:
+            _wait(over, results, asked)
+        for error in results:
+            if error is not None:
+                raise error
+
+
+def _wait(over: queue.SimpleQueue[None], results: list[BaseException | None], count: int) -> None:
+    """Wait for so many results, an interrupt notwithstanding: until then threads use the caller's memory."""
+    interrupt = None
+    while len(results) < count:
+        try:
+            over.get(timeout=_SECONDS)
+        except queue.Empty:
+            pass
+        except BaseException as error:  # noqa: BLE001 - raised below, whatever it is
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _stay(jobs: queue.SimpleQueue[Any]) -> None:
+    while (job := jobs.get()) is not None:
+        work, argument, results, over = job
+        try:
+            work(argument)
+        except BaseException as error:  # noqa: BLE001 - raised by who waits, whatever it is
+            results.append(error)
+        else:
+            results.append(None)
+        over.put(None)
+        del job, work, argument, results, over      # nothing is kept alive while it waits
