@@ -772,5 +772,8 @@ PyInit__recording(void)
             return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
-    return no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
+    PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 1) < 0)
+        Py_CLEAR(module);
+    return module;
 }

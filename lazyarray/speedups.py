@@ -8,21 +8,28 @@ import importlib
 import os
 from types import ModuleType
 
-__all__ = ["launch", "recording"]
+__all__ = ["launch", "recording", "staging"]
 
 PURE = os.environ.get("LAZYARRAY_PURE", "") not in ("", "0")
+
+
+#: What the Python modules expect: raised with each change of what a module in C takes or gives.
+INTERFACE = 1
 
 
 def _found(name: str) -> ModuleType | None:
     if PURE:
         return None
     try:
-        return importlib.import_module(name, __package__)
+        module = importlib.import_module(name, __package__)
     except ImportError:     # there was no compiler, or it was for another Python
         return None
+    return module if getattr(module, "INTERFACE", 0) == INTERFACE else None     # else it was compiled from other text
 
 
 #: `_recording.c`, for `recording.py` and `wrap.py`.
 recording = _found("._recording")
 #: `devices/_launch.c`, for `devices/cuda_kernels.py`.
 launch = _found(".devices._launch")
+#: `devices/_staging.c`, for `devices/cuda_staging.py`.
+staging = _found(".devices._staging")

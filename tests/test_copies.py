@@ -364,11 +364,12 @@ def test_an_upload_that_fails_in_one_thread_leaves_no_buffer_in_use(cuda, monkey
 class TestStaging:
     @pytest.mark.parametrize("threads", [1, 3, 8, 16])
     @pytest.mark.parametrize("nbytes", [1, STAGED_FROM, 64 * MB, 64 * MB + 4097, 1 << 32])
-    def test_the_parts_make_up_all_of_it(self, nbytes, threads):
-        found = cuda_staging.parts(nbytes, threads)
-        assert found[0][0] == 0 and found[-1][1] == nbytes
-        assert all(stop == start for (_, stop), (start, _) in zip(found, found[1:]))
-        assert all(0 < stop - start <= cuda_staging.SLOT for start, stop in found)
+    @pytest.mark.parametrize("sizes", [cuda_staging.IN_C, cuda_staging.IN_PYTHON])
+    def test_the_parts_make_up_all_of_it(self, nbytes, threads, sizes):
+        found = cuda_staging.parts(nbytes, threads, sizes)
+        starts, stops = found.T
+        assert starts[0] == 0 and stops[-1] == nbytes and (stops[:-1] == starts[1:]).all()
+        assert (starts < stops).all() and (stops - starts <= sizes.slot).all()
 
     def test_the_last_copies_are_under_way_on_return(self, cuda, monkeypatch):
         """And the next upload, on another stream, waits for those whose buffers it needs."""
@@ -379,7 +380,7 @@ class TestStaging:
         for seed, (target, stream) in enumerate(zip(targets, streams)):
             array[:] = values(nbytes, seed)
             cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
-            assert 0 < len(stream.queue) <= 2 * cuda_staging.BUFFERS
+            assert 0 < len(stream.queue) <= 2 * cuda_staging.IN_PYTHON.buffers
         for seed, (target, stream) in enumerate(zip(targets, streams)):
             stream.synchronize()
             assert np.array_equal(target, values(nbytes, seed))

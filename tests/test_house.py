@@ -156,17 +156,23 @@ def test_import_brings_no_heavy_library():
 
 
 def test_import_costs_little_more_than_numpy(tmp_path):
-    code = "import time; t = time.thread_time; import numpy; a = t(); import lazyarray; print(t() - a)"
+    """60 ms where NumPy takes as long, more on a slower machine: most of it is what wrapt imports, asyncio above all."""
+    code = ("import time; t = time.thread_time; a = t(); import numpy; b = t(); import lazyarray; "
+            "print(b - a, t() - b)")
     # Compiled files are kept, as in any installation, whatever the environment of the tests says.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPYCACHEPREFIX": str(tmp_path)}
-    costs: list[float] = []
-    while len(costs) < 30 and min(costs, default=1) >= 0.060:  # neighbours on the same core slow single runs
+    costs: list[tuple[float, float]] = []
+    for _ in range(30):     # neighbours on the same core slow single runs
         found = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
-        costs.append(float(found.stdout))
-    assert min(costs) < 0.060, f"{min(costs) * 1e3:.0f} ms"
+        numpy, ours = map(float, found.stdout.split())
+        costs.append((ours, numpy))
+        if ours < max(0.060, 1.25 * min(numpy for _, numpy in costs)):
+            return
+    ours, numpy = min(costs)
+    raise AssertionError(f"{ours * 1e3:.0f} ms, beside {numpy * 1e3:.0f} of NumPy's")
 
 
 class TestPublicFace:

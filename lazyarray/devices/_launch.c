@@ -258,7 +258,8 @@ PyInit__launch(void)
             || (text_c = PyUnicode_InternFromString("C")) == NULL || (text_f = PyUnicode_InternFromString("F")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
-    if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0)
+    if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
+            || PyModule_AddIntConstant(module, "INTERFACE", 1) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

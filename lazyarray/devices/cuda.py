@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import LazyArrayError, NotOnDevice
-from . import cuda_torch
+from . import cuda_driver, cuda_torch
 from .base import HOLDABLE, Device, Diagnosis
 from .cuda_beside import download_begin
 from .cuda_copies import Copies, Region
@@ -95,9 +95,10 @@ class CudaDevice(Device):
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
         self._holdable = dict.fromkeys(HOLDABLE, True)
-        self._copies = copies = Copies(cupy)
+        driver = cuda_driver.found()
+        self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
-        self._kernels = Kernels(cupy, count)
+        self._kernels = Kernels(cupy, count, driver)
         self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 

@@ -23,13 +23,16 @@ import ctypes
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .cuda_host import cores, madvise, over
 from .cuda_pieces import FEW, SMALL, UNIT, Readers
 from .cuda_staging import Staging
+
+if TYPE_CHECKING:
+    from .cuda_driver import Driver
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
@@ -79,8 +82,8 @@ class Region:
 class Copies:
     """The copies of one process; `cupy` is the module."""
 
-    def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
+    def __init__(self, cupy: Any, driver: Driver | None = None) -> None:
+        self._cupy, self.driver = cupy, driver
         self._cuda = cupy.cuda
         self.runtime = cupy.cuda.runtime
         self._errors = (cupy.cuda.runtime.CUDARuntimeError,)
@@ -119,7 +122,7 @@ class Copies:
         for region in self._regions:
             region.locked = set()
         _left_behind.append((self._staging_up, self._readers))      # CUDA's events and modules can't be given back here
-        self.__init__(self._cupy)  # type: ignore[misc]
+        self.__init__(self._cupy, self.driver)  # type: ignore[misc]
 
     def _find(self, start: int, stop: int) -> Region | None:
         place = bisect.bisect(self._starts, start) - 1
@@ -363,6 +366,10 @@ class Copies:
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event
+
+    def error(self, code: int) -> Exception:
+        """What an error of the driver's is raised as."""
+        return self._cuda.driver.CUDADriverError(code)
 
     def alloc(self, nbytes: int) -> Any:
         """Page-locked memory of the driver's, at its `ptr`."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import functools
 import logging
 import queue
 import struct
@@ -20,6 +19,7 @@ from .cuda_source import lengths_in, source, strides_in
 
 if TYPE_CHECKING:
     from ..fusion.program import Program
+    from .cuda_driver import Driver
 
 __all__ = ["Inputs", "Kernel", "Kernels", "Launcher", "functions"]
 
@@ -96,17 +96,6 @@ class Launcher:
         return memory, addresses, ctypes.addressof(addresses)
 
 
-@functools.cache
-def _launch_kernel() -> int | None:
-    """The address of ``cuLaunchKernel``, if the part in C is there to call it."""
-    if speedups.launch is None:
-        return None
-    try:
-        return ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value
-    except (OSError, AttributeError):
-        return None
-
-
 class Inputs:
     """How the arguments of a program become parameters of a launch."""
 
@@ -155,12 +144,12 @@ class Kernel:
 
     def _compiled_launch(self, function: Any) -> Callable[..., list[Any] | None] | None:
         """What makes outputs and launches the first form, in C; None where that is not there."""
-        address = _launch_kernel()
-        if address is None:
+        driver = self._kernels.driver
+        if driver is None or speedups.launch is None:
             return None
         cuda, form = self._kernels.cupy.cuda, self._form
-        return speedups.launch.Launch(      # type: ignore[union-attr]
-            function.ptr, address, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
+        return speedups.launch.Launch(
+            function.ptr, driver.launch, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
             tuple(self._dtypes), form.elements, form.threads, form.told)
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
@@ -241,8 +230,8 @@ def _function(cupy: Any, program: Program, form: Form) -> Any:
 class Kernels:
     """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks."""
 
-    def __init__(self, cupy: Any, count: int) -> None:
-        self.cupy = cupy
+    def __init__(self, cupy: Any, count: int, driver: Driver | None = None) -> None:
+        self.cupy, self.driver = cupy, driver
         self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
                           cupy.cuda.driver.CUDADriverError, OSError)
         self._several = count > 1

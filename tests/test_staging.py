@@ -1,0 +1,160 @@
+"""Uploads of pageable memory in C, on a driver made of memory: a copy happens when somebody waits for it, no sooner."""
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lazyarray import speedups
+from lazyarray.devices import cuda_staging
+from lazyarray.devices.cuda_driver import Driver, found
+
+if speedups.staging is None:
+    pytest.skip("the part in C was not compiled", allow_module_level=True)
+
+MB = 1 << 20
+POINTER, HANDLE = ctypes.c_uint64, ctypes.c_void_p
+
+
+class Late:
+    """A driver whose copies are under way until an event behind them is waited for."""
+
+    def __init__(self):
+        self.lock, self.issued, self.done, self.recorded = threading.RLock(), [], 0, {}
+        self.refused = None     # the number of the copy that fails
+        self._kept = [ctypes.CFUNCTYPE(ctypes.c_int, *types)(function) for function, types in (
+            (self.copy, (POINTER, POINTER, ctypes.c_size_t, HANDLE)), (self.record, (HANDLE, HANDLE)),
+            (self.wait, (HANDLE,)))]
+        self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept])
+
+    def copy(self, target, source, nbytes, stream):
+        with self.lock:
+            if len(self.issued) == self.refused:
+                return 700
+            self.issued.append((target, source, nbytes))
+            return 0
+
+    def record(self, event, stream):
+        with self.lock:
+            self.recorded[event] = len(self.issued)
+            return 0
+
+    def wait(self, event):
+        with self.lock:
+            self.arrive(self.recorded.get(event, 0))
+            return 0
+
+    def arrive(self, count):
+        for target, source, nbytes in self.issued[self.done:count]:
+            ctypes.memmove(target, source, nbytes)
+        self.done = max(self.done, count)
+
+
+class Event:
+    numbers = itertools.count(1)
+
+    def __init__(self, late):
+        self.late, self.ptr = late, next(Event.numbers)
+        late.record(self.ptr, None)
+
+    def synchronize(self):
+        self.late.wait(self.ptr)
+
+
+@pytest.fixture
+def late():
+    return Late()
+
+
+@pytest.fixture
+def staging(late, monkeypatch):
+    monkeypatch.setattr(cuda_staging, "cores", lambda: 4)
+
+    def alloc(nbytes):
+        memory = np.empty(nbytes, np.uint8)
+        return SimpleNamespace(ptr=memory.ctypes.data, memory=memory)
+
+    runtime = SimpleNamespace(memcpyAsync=None, getDevice=lambda: 0, setDevice=lambda number: None, streamPerThread=2)
+    copies = SimpleNamespace(driver=late.driver, runtime=runtime, alloc=alloc, event=lambda stream: Event(late),
+                             error=lambda code: RuntimeError(f"error {code}"))
+    return cuda_staging.Staging(copies)
+
+
+def stream_of(late, pointer=7):
+    return SimpleNamespace(ptr=pointer, synchronize=lambda: late.arrive(len(late.issued)))
+
+
+@pytest.mark.parametrize("nbytes", [1, 4 * MB, 5 * MB + 13, 60 * MB + 4097])
+def test_all_arrives_although_the_memory_changes(staging, late, nbytes):
+    source, target = np.empty(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    for seed in range(3):
+        source[:] = expected = np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
+        staging.upload(target.ctypes.data, source.ctypes.data, nbytes, stream_of(late))
+        source[:] = 0
+        late.arrive(len(late.issued))
+        assert np.array_equal(target, expected)
+
+
+def test_the_last_copies_are_under_way_on_return(staging, late):
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    assert 0 < late.done < len(late.issued)
+
+
+def test_on_the_default_stream_of_a_thread_none_is(staging, late):
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late, 2))
+    assert late.done == len(late.issued) and target.all()
+
+
+@pytest.mark.parametrize("number", [0, 5, 11])
+def test_an_error_of_the_driver_s(staging, late, number):
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    late.refused = number
+    with pytest.raises(RuntimeError, match="error 700"):
+        staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    assert late.done == len(late.issued) == number
+    late.refused = None
+    staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    late.arrive(len(late.issued))
+    assert target.all()
+
+
+def test_the_other_threads_go_on_meanwhile(staging, late):
+    """Nobody has the interpreter while bytes are moved: a thread that does nothing else gets on."""
+    went_on, over = [0], threading.Event()
+
+    def count():
+        while not over.is_set():
+            went_on[0] += 1
+
+    thread = threading.Thread(target=count)
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    thread.start()
+    before = went_on[0]
+    for _ in range(5):
+        staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    over.set()
+    thread.join()
+    assert went_on[0] > before
+
+
+@pytest.mark.parametrize("given", [
+    ((0, 1, 1), bytearray(8), b"\0" * 16, b"\0" * 16, 0, 0, 0), ((1, 1, 1), bytearray(4), b"", b"\0" * 16, 0, 0, 0),
+    ((1, 1, 1), bytearray(8), b"\0" * 15, b"\0" * 16, 0, 0, 0), ((1, 1, 1), bytearray(8), b"\0" * 16, b"", 0, 0, 0),
+    ((1, 1, 1), bytearray(8), b"\0" * 16, b"\0" * 9, 0, 0, 0),
+])
+def test_arguments_that_do_not_fit(given):
+    with pytest.raises(ValueError, match="needed"):
+        speedups.staging.send(*given)
+
+
+def test_a_driver_that_is_not_there(monkeypatch):
+    monkeypatch.setattr("lazyarray.devices.cuda_driver.LIBRARY", "libno-such-driver.so.9")
+    assert found() is None
+    monkeypatch.setattr("lazyarray.devices.cuda_driver.LIBRARY", None)      # the program itself, which has other names
+    assert found() is None
