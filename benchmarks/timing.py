@@ -69,8 +69,8 @@ def looked_at(result: Any) -> Any:
     return result
 
 
-def warm(call: Callable[[], Any], times: int = 4) -> None:
-    """Call a few times: the first ones run unfused while a kernel is compiled beside them, and fill the pools."""
+def warm(call: Callable[[], Any], times: int = 8) -> None:
+    """Call a few times: the first ones run unfused until a kernel is there, and fill the pools."""
     device = lazyarray.device()
     for _ in range(times):
         compute(call())

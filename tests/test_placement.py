@@ -137,7 +137,7 @@ def test_who_looks_gets_an_array_of_his_own(make):
     lambda xp: (xp.arange(3.0) / 0 > 1) & (xp.arange(3) > 1), lambda xp: xp.full(4, 1e300) * 1e300,
     lambda xp: xp.full(4, 1e300).astype("f4"), lambda xp: xp.full(4, 2**62) * 4,
     lambda xp: (xp.arange(5) * 2**62).reshape(5, 1) + 2**62,
-], ids=str)
+])
 def test_the_host_warns_no_more_than_the_device(make):
     with np.errstate(all="ignore"):
         expected = make(np)
