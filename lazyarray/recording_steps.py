@@ -59,6 +59,8 @@ def rule_of(kinds: Any) -> Rule | None:
     """The rule of a call: `kinds` are the ufunc, and for each operand its dtype or the type of a Python number."""
     rule = rules.get(kinds, kinds)
     if rule is kinds:
+        if kinds[0] not in functions.UFUNCS:
+            return None     # a program makes ufuncs of its own: none of them is kept
         rule = rules[kinds] = learn(devices.current(), *kinds)
     return rule     # type: ignore[return-value]
 

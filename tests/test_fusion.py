@@ -379,6 +379,19 @@ def test_computed_work_is_no_garbage():
         gc.enable()
 
 
+def test_ufuncs_of_a_program_s_own_are_not_kept():
+    class Owner:
+        def double(self, value):
+            return 2 * value
+
+    owner = Owner()
+    double, gone = np.frompyfunc(owner.double, 1, 1), weakref.ref(owner)
+    assert list(double(lazies(base())[0])[:3]) == list(2 * base()[:3])
+    del owner, double
+    gc.collect()
+    assert gone() is None
+
+
 class TestWhatIsNeededByItself:
     """A small result that is needed at once, time after time, is not recorded any more."""
 
