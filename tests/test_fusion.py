@@ -366,7 +366,6 @@ def test_any_program_gives_what_numpy_gives(data):
 
 def test_computed_work_is_no_garbage():
     """Arrays go when their last user goes, not when a collector comes by."""
-    import weakref
 
     x = lazyarray.asarray(base())
     gc.disable()
