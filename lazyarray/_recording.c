@@ -16,12 +16,12 @@ static struct {
     Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
         place, passed, template, rule;
 } N;
-static struct { Py_ssize_t step, casts, choose, itemsize, alone, kernel; } R;
+static struct { Py_ssize_t step, casts, choose, itemsize, alone, kernel, launch; } R;
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
 
 static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
-static PyObject *general, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
+static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous;
 static PyObject *no_arguments, *zero;
@@ -452,7 +452,18 @@ computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *devic
         goto end;
     put(rule, R.alone, number);
     Py_DECREF(number);
-    results = PyObject_CallFunctionObjArgs(kernel, arguments, OF(form, shape), OF(form, fortran), NULL);
+    PyObject *launch = got(rule, R.launch);
+    if (launch != Py_None) {
+        Py_INCREF(launch);
+        results = PyObject_CallFunctionObjArgs(launch, arguments, OF(form, shape), OF(form, fortran), NULL);
+        Py_DECREF(launch);
+        if (results == Py_None)
+            Py_CLEAR(results);
+        else if (results == NULL)
+            goto end;
+    }
+    if (results == NULL)
+        results = PyObject_CallFunctionObjArgs(kernel, arguments, OF(form, shape), OF(form, fortran), NULL);
     if (results == NULL)
         goto end;
     if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
@@ -601,6 +612,19 @@ end:
     return result;
 }
 
+PyDoc_STRVAR(plain_doc, "plain(ufunc, inputs, /)\n--\n\n"
+"The result of a plain call, recorded or by a plan, or None; see `ufuncs.quick`.");
+
+static PyObject *
+plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *result = quick(module, args, nargs);
+    if (result != Py_None || planned == NULL)
+        return result;
+    Py_DECREF(result);
+    return PyObject_CallFunctionObjArgs(planned, args[0], args[1], NULL);
+}
+
 PyDoc_STRVAR(source_doc, "source(device, step, template, size, /)\n--\n\n"
 "The lazy array of a step without operands, in C order; see `recording.source`.");
 
@@ -670,6 +694,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(waiting_names, "waiting");
     NAME(partners, "partners");
     NAME(general, "general");
+    NAME(planned, "planned");
     NAME(ready, "ready");
     NAME(at_once, "at_once");
     NAME(template_of, "template_of");
@@ -728,6 +753,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(R, rule_type, itemsize, "itemsize");
     SLOT(R, rule_type, alone, "alone");
     SLOT(R, rule_type, kernel, "kernel");
+    SLOT(R, rule_type, launch, "launch");
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
     Py_RETURN_NONE;
@@ -748,6 +774,7 @@ static PyMethodDef methods[] = {
     {"bind", bind, METH_O, bind_doc},
     {"new_array", (PyCFunction)(void (*)(void))new_array, METH_FASTCALL | METH_KEYWORDS, new_array_doc},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL, quick_doc},
+    {"plain", (PyCFunction)(void (*)(void))plain, METH_FASTCALL, plain_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
@@ -773,7 +800,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 1) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 2) < 0)
         Py_CLEAR(module);
     return module;
 }

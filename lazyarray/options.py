@@ -5,7 +5,6 @@ has changed comes from the process-wide defaults.
 """
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
@@ -18,9 +17,6 @@ __all__ = ["Options", "current", "options"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Tracking = Literal["auto", "pages", "none"]
-
-#: The smallest `defer_from` that there was in this process: smaller arrays need not ask for the option.
-least_deferred = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -81,9 +77,6 @@ class Options:
                 raise TypeError(f"{name} must be an int, not {value!r}")
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value}")
-        if self.defer_from is not None:
-            global least_deferred
-            least_deferred = min(least_deferred, self.defer_from)
         if self.write_tracking not in get_args(Tracking):
             raise ValueError(f"write_tracking must be one of {get_args(Tracking)}, not {self.write_tracking!r}")
 

@@ -148,6 +148,7 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
             places = tuple(range(len(inputs)))
             rule.program = Program(inputs, ((rule.step, places),), (len(inputs),), 0)
         kernel = rule.kernel = device.kernel(rule.program, form.size)
+        rule.launch = getattr(kernel, "launch", None)
     if partners or form.size > _LONG:
         rule.alone = 0      # not asked again so soon
         return None
@@ -244,15 +245,16 @@ if speedups.recording is not None:
     quick, source = speedups.recording.quick, speedups.recording.source
 
 
-def bind(array_type: type) -> None:
+def bind(array_type: type, planned: Any) -> None:
     """Tell the part in C the names that it does the same with (called once, by `array.py`)."""
     if speedups.recording is not None:
         speedups.recording.bind({
-            "LazyNdarray": array_type, "Storage": Storage, "Leaf": Leaf, "Node": Node, "Rule": Rule, "Step": Step,
-            "rules": rules, "scopes": options._scopes, "options": vars(options), "waiting": vars(waiting),
-            "partners": partners, "general": _general, "ready": _ready, "at_once": at_once, "template_of": template_of,
-            "note_large": note_large, "prune": prune, "look_after": waiting.look_after, "MOST_STEPS": MOST_STEPS,
-            "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE, "LONG": _LONG,
+            "LazyNdarray": array_type, "planned": planned, "Storage": Storage, "Leaf": Leaf, "Node": Node,
+            "Rule": Rule, "Step": Step, "rules": rules, "scopes": options._scopes, "options": vars(options),
+            "waiting": vars(waiting), "partners": partners, "general": _general, "ready": _ready, "at_once": at_once,
+            "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
+            "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
+            "LONG": _LONG,
         })
 
 

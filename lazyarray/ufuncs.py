@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, dispatch, host, options, recording, recording_in_place, ufunc_methods, wrap
+from . import devices, dispatch, host, recording, recording_in_place, speedups, ufunc_methods, wrap
 from .errors import NotOnDevice
 from .storage import Storage
 from .ufunc_call import IN_PLACE, PLANS, elementwise
@@ -88,20 +88,13 @@ def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
 # These lines run for every small operation, so they ask for each thing once, and for an identity before
 # an equality. What they can't do, errors included, they leave to the general way.
 
-def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call whose plan is known and whose operands are ready, or a recorded one; else None."""
+def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """The result of a plain call whose plan is known and whose operands are ready; else None."""
     array_type = wrap._array_type
     x = inputs[0]
     if type(x) is not array_type:
-        return recording.quick(ufunc, inputs)
+        return None
     a = x._self_array
-    least = options.least_deferred
-    if a is None or not least or a.nbytes >= least or (     # the other one may be large, and this one broadcast to it
-            len(inputs) == 2 and type(y := inputs[1]) is array_type and (
-                (b := y._self_array) is None or b.nbytes >= least)):
-        result = recording.quick(ufunc, inputs)
-        if result is not None:
-            return result
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
@@ -157,6 +150,16 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     elif not result.ndim:
         return new_scalar(Storage(device, result, stream), None, result)
     return new_array(Storage(device, result, stream), None, result)
+
+
+def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """The result of a plain call, recorded or by a plan; else None."""
+    result = recording.quick(ufunc, inputs)
+    return planned(ufunc, inputs) if result is None else result
+
+
+if speedups.recording is not None:
+    quick = speedups.recording.plain
 
 
 def _quick_in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:

@@ -138,7 +138,7 @@ class Kernel:
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
         self._told = form.told
-        self._quick = None if self._strided else self._compiled_launch(function)
+        self.launch = None if self._strided else self._compiled_launch(function)
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
 
@@ -153,7 +153,7 @@ class Kernel:
             tuple(self._dtypes), form.elements, form.threads, form.told)
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
-        if self._quick is not None and (found := self._quick(arguments, shape, fortran)) is not None:
+        if self.launch is not None and (found := self.launch(arguments, shape, fortran)) is not None:
             return found
         order = "F" if fortran else "C"
         outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
