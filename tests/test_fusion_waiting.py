@@ -77,6 +77,18 @@ class TestRounds:
         waiting._round(), waiting._round()
         assert not waiting._round() and not waiting._old and not waiting.young
 
+    def test_it_rests_after_each_stretch_and_large_inputs_come_first(self, monkeypatch):
+        rests, seen, compute = [], [], waiting._compute
+        monkeypatch.setattr(waiting.time, "sleep", rests.append)
+        monkeypatch.setattr(waiting, "_STRETCH", -1)
+        monkeypatch.setattr(waiting, "_compute", lambda ref, node: (seen.append(bool(node.large)), compute(ref, node)))
+        x, y = lazies(base(), base())
+        small, large = [x * n for n in range(5)], y * 7
+        large._self_storage.pending.large = frozenset({(1, 2)})
+        waiting._round(), waiting._round()
+        assert seen == [True] + [False] * 5 and len(rests) == 5 and min(rests) >= 0
+        assert not any(map(pending, [*small, large]))
+
     def test_what_can_not_be_computed_is_told_to_who_asks(self, monkeypatch):
         x, = lazies(base())
         y = x * 2

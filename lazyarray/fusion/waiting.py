@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ SECONDS = 1.0
 #: Rounds without work after which the thread ends.
 _IDLE = 3
 _FEW = 1024
+#: Seconds of work at a stretch, and how many times as long it rests then, so that the program's own threads get on.
+_STRETCH, _REST = 0.005, 9
 
 #: One for all graphs: held by whoever computes.
 lock = threading.RLock()
@@ -89,17 +92,28 @@ def _round() -> bool:
     global young, _old, limit
     old, _old, young = _old, young, deque()
     limit = _FEW
-    for ref in old:
-        node = ref()
-        if node is None:
-            continue
-        for last in list(lasting([ref] if node.array is None else node.readers, set())):
-            try:
-                last.compute()
-            except Exception as error:  # noqa: BLE001  whatever it is, who asks for the value is told
-                logging.getLogger("lazyarray").debug("work that waited was not computed: %s", error)
+    for large in (True, False):     # what keeps much memory alive comes first
+        begun = time.perf_counter()
+        for ref in old:
+            node = ref()
+            if node is None or bool(node.large) is not large:
+                continue
+            spent = time.perf_counter() - begun
+            if spent > _STRETCH and not large:
+                time.sleep(_REST * spent)
+                begun = time.perf_counter()
+            _compute(ref, node)
     _sift(_old)
     return bool(_old or young)
+
+
+def _compute(ref: weakref.ref[Node], node: Node) -> None:
+    """Have what rests on a node computed, and with it the node."""
+    for last in list(lasting([ref] if node.array is None else node.readers, set())):
+        try:
+            last.compute()
+        except Exception as error:  # noqa: BLE001  whatever it is, who asks for the value is told
+            logging.getLogger("lazyarray").debug("work that waited was not computed: %s", error)
 
 
 def _after_fork() -> None:
