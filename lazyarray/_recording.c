@@ -16,7 +16,7 @@ static struct {
     Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
         place, passed, template, rule;
 } N;
-static struct { Py_ssize_t step, casts, choose, itemsize, alone, kernel, launch; } R;
+static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel, launch; } R;
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
 
 static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
@@ -28,6 +28,8 @@ static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once;
 static Py_ssize_t long_size;
 static int forked = 0;
+
+#define ASKED 8     /* calls after which it is asked again whether there is a kernel */
 
 #define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -426,6 +428,15 @@ computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *devic
     if (with_partners < 0)
         return NULL;
     Py_ssize_t size = PyLong_AsSsize_t(OF(form, size));
+    if (kernel == Py_None && got(rule, R.program) != Py_None && alone % ASKED && alone < most_at_once && !with_partners
+            && size <= long_size) {
+        PyObject *number = PyLong_FromLong(alone + 1);      /* no kernel yet, and it was asked for lately */
+        if (number == NULL)
+            return NULL;
+        put(rule, R.alone, number);
+        Py_DECREF(number);
+        return Py_NewRef(Py_NotImplemented);
+    }
     if (kernel == Py_None || with_partners || size > long_size)
         return PyObject_CallFunctionObjArgs(at_once, rule, operands, form, device, NULL);
     Py_INCREF(kernel);
@@ -752,6 +763,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(R, rule_type, choose, "choose");
     SLOT(R, rule_type, itemsize, "itemsize");
     SLOT(R, rule_type, alone, "alone");
+    SLOT(R, rule_type, program, "program");
     SLOT(R, rule_type, kernel, "kernel");
     SLOT(R, rule_type, launch, "launch");
     SLOT(P, step_type, scalar, "scalar");
@@ -800,7 +812,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 2) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 3) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -14,7 +14,7 @@ PURE = os.environ.get("LAZYARRAY_PURE", "") not in ("", "0")
 
 
 #: What the Python modules expect: raised with each change of what a module in C takes or gives.
-INTERFACE = 2
+INTERFACE = 3
 
 
 def _found(name: str) -> ModuleType | None:
