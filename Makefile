@@ -1,6 +1,6 @@
 # make demo | test | lint | gpu-test | sanitize | bench | report | nightly | clean
 #
-# Each Python version gets its own virtual environment, made at the first call and made again when setup.cfg changes.
+# Each Python version gets its own virtual environment, made at the first call, and again when setup.cfg or the C changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
 # EXTRAS=libraries,notebook,docs,torch,nvrtc installs what the tests of other libraries, the notebooks, the documents and
 # CUDA's kernels need.
@@ -62,7 +62,9 @@ clean:
 	rm -rf .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(VENV)/%.stamp: setup.cfg pyproject.toml
+SOURCES := setup.py $(wildcard lazyarray/*.c lazyarray/*.h lazyarray/devices/*.c)
+
+$(VENV)/%.stamp: setup.cfg pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$(subst +,$(comma),$*)$(GPU_EXTRA)]'
 	touch $@

@@ -1,0 +1,187 @@
+/* Lazy arrays, storages and nodes, made as `wrap.new_array`, `Storage`, `Node` and `recording._array` make them. */
+
+static PyObject *
+made_array(PyObject *storage, PyObject *outline, PyObject *array, PyObject *base)
+{
+    if (array_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "lazyarray is not imported yet");
+        return NULL;
+    }
+    PyObject *x = array_type->tp_new(array_type, no_arguments, NULL);
+    if (x != NULL) {
+        put(x, X.storage, storage);
+        put(x, X.outline, outline);
+        put(x, X.array, array);
+        put(x, X.base, base);
+        put(x, X.leaf, Py_None);
+    }
+    return x;
+}
+
+static PyObject *
+made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pending, PyObject *root_view)
+{
+    PyObject *storage = storage_type->tp_new(storage_type, no_arguments, NULL);
+    if (storage != NULL) {
+        put(storage, S.device, device);
+        put(storage, S.root, root);
+        put(storage, S.stream, stream);
+        put(storage, S.loans, no_arguments);
+        put(storage, S.foreign, Py_False);
+        put(storage, S.quiet, pending == Py_None ? Py_True : Py_False);
+        put(storage, S.pending, pending);
+        put(storage, S.readers, Py_None);
+        put(storage, S.root_view, root_view);
+    }
+    return storage;
+}
+
+static int
+note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
+{
+    PyObject *readers = got(read, offset);
+    if (readers == Py_None) {
+        readers = PyList_New(1);
+        if (readers == NULL)
+            return -1;
+        PyList_SET_ITEM(readers, 0, Py_NewRef(ref));
+        put(read, offset, readers);
+        Py_DECREF(readers);
+        return 0;
+    }
+    if (!PyList_CheckExact(readers)) {
+        PyErr_SetString(PyExc_TypeError, "readers are a list");
+        return -1;
+    }
+    Py_INCREF(readers);
+    int failed = PyList_Append(readers, ref);
+    if (!failed && PyList_GET_SIZE(readers) > most_readers) {
+        PyObject *done = PyObject_CallOneArg(prune, readers);
+        failed = done == NULL ? -1 : 0;
+        Py_XDECREF(done);
+    }
+    Py_DECREF(readers);
+    return failed;
+}
+
+/* Let it be looked after, as `waiting.note` does. */
+static int
+note_young(PyObject *ref)
+{
+    PyObject *young = PyDict_GetItemWithError(waiting_names, text_young);
+    PyObject *watcher = PyDict_GetItemWithError(waiting_names, text_watcher);
+    PyObject *limit = PyDict_GetItemWithError(waiting_names, text_limit);
+    if (young == NULL || watcher == NULL || limit == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "fusion.waiting has lost a name");
+        return -1;
+    }
+    Py_INCREF(young);
+    PyObject *done = PyObject_CallMethodOneArg(young, text_append, ref);
+    Py_ssize_t length = PyObject_Size(young);
+    Py_DECREF(young);
+    if (done == NULL)
+        return -1;
+    Py_DECREF(done);
+    if (watcher == Py_None || length > PyLong_AsSsize_t(limit)) {
+        done = PyObject_CallNoArgs(look_after);
+        if (done == NULL)
+            return -1;
+        Py_DECREF(done);
+    }
+    return 0;
+}
+
+static PyObject *
+made_node(PyObject *device, PyObject *step, PyObject *operands, const Operand *form, long steps, PyObject *large)
+{
+    PyObject *node = node_type->tp_alloc(node_type, 0);
+    PyObject *count = node == NULL ? NULL : PyLong_FromLong(steps);
+    if (count == NULL) {
+        Py_XDECREF(node);
+        return NULL;
+    }
+    PyObject *dtype = got(step, P.output);
+    put(node, N.device, device);
+    put(node, N.step, step);
+    put(node, N.operands, operands);
+    put(node, N.shape, form->shape);
+    put(node, N.fortran, form->fortran);
+    AT(node, N.steps) = count;
+    put(node, N.large, large);
+    put(node, N.strided, Py_False);
+    put(node, N.size, form->size);
+    put(node, N.dtype, dtype);
+    put(node, N.storage, Py_None);
+    put(node, N.readers, Py_None);
+    put(node, N.array, Py_None);
+    put(node, N.stream, Py_None);
+    put(node, N.place, Py_None);
+    put(node, N.passed, zero);
+    put(node, N.rule, Py_None);
+    PyObject *template;
+    if (dtype == form->dtype && form->template != Py_None)
+        template = Py_NewRef(form->template);
+    else
+        template = PyObject_CallFunctionObjArgs(template_of, form->shape, form->fortran, dtype, NULL);
+    if (template == NULL) {
+        Py_DECREF(node);
+        return NULL;
+    }
+    AT(node, N.template) = template;
+    return node;
+}
+
+/* The lazy array of a new node, which its operands know from here on. */
+static PyObject *
+array_of(PyObject *node, PyObject *rule, long steps)
+{
+    PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *outline = NULL, *home = NULL, *result = NULL;
+    if (ref == NULL)
+        return NULL;
+    PyObject *operands = AT(node, N.operands);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        int failed = 0;
+        if (Py_TYPE(operand) == leaf_type)
+            failed = Py_TYPE(AT(operand, L.storage)) == storage_type
+                ? note_reader(AT(operand, L.storage), S.readers, ref) : 0;
+        else if (Py_TYPE(operand) == node_type) {
+            failed = note_reader(operand, N.readers, ref);
+            if (steps == 2 && got(operand, N.rule) != Py_None)
+                put(AT(operand, N.rule), R.alone, zero);
+        }
+        if (failed)
+            goto end;
+    }
+    if (steps == 1) {
+        put(node, N.rule, rule);
+        if (note_young(ref) < 0)
+            goto end;
+    }
+    outline = PyObject_CallMethodNoArgs(AT(node, N.template), text_view);
+    if (outline == NULL)
+        goto end;
+    storage = made_storage(AT(node, N.device), Py_None, Py_None, node, outline);
+    if (storage == NULL)
+        goto end;
+    home = PyWeakref_NewRef(storage, NULL);
+    if (home == NULL)
+        goto end;
+    put(node, N.storage, home);
+    int counted = PyObject_IsTrue(AT(node, N.large));
+    if (counted > 0) {
+        PyObject *done = PyObject_CallOneArg(note_large, node);
+        counted = done == NULL ? -1 : 0;
+        Py_XDECREF(done);
+    }
+    if (counted < 0)
+        goto end;
+    result = made_array(storage, outline, Py_None, Py_None);
+end:
+    Py_XDECREF(home);
+    Py_XDECREF(storage);
+    Py_XDECREF(outline);
+    Py_DECREF(ref);
+    return result;
+}

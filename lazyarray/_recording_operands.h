@@ -1,0 +1,149 @@
+/* The operands of a plain call, its rule, and from which size on it is recorded. */
+
+/* An operand of a plain call: a Node or a Leaf, and the form in which it is seen. All are references of our own. */
+typedef struct { PyObject *item, *shape, *fortran, *size, *dtype, *template; } Operand;
+
+static void
+drop(Operand *o)
+{
+    Py_CLEAR(o->item);
+    Py_CLEAR(o->shape);
+    Py_CLEAR(o->fortran);
+    Py_CLEAR(o->size);
+    Py_CLEAR(o->dtype);
+    Py_CLEAR(o->template);
+}
+
+#define SEEN(o, where) \
+    ((o)->shape = Py_NewRef(got((o)->item, where.shape)), (o)->fortran = Py_NewRef(got((o)->item, where.fortran)), \
+     (o)->size = Py_NewRef(got((o)->item, where.size)), (o)->dtype = Py_NewRef(got((o)->item, where.dtype)), \
+     (o)->template = Py_NewRef(got((o)->item, where.template)))
+
+static int
+same(PyObject *a, PyObject *b)
+{
+    return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
+/* A view of all that a node gives, in one order or the other. 1: it is one, 0: not, -1: an error. */
+static int
+seen_whole(PyObject *node, PyObject *outline, Operand *o)
+{
+    PyObject *dtype = PyObject_GetAttr(outline, text_dtype), *size = NULL, *flags = NULL, *c = NULL, *f = NULL;
+    int found = -1;
+    if (dtype == NULL || (size = PyObject_GetAttr(outline, text_size)) == NULL
+            || (flags = PyObject_GetAttr(outline, text_flags)) == NULL
+            || (c = PyObject_GetAttr(flags, text_c_contiguous)) == NULL)
+        goto end;
+    int alike = dtype == got(node, N.dtype) ? same(size, got(node, N.size)) : 0;
+    if (alike > 0 && c != Py_True) {
+        f = PyObject_GetAttr(flags, text_f_contiguous);
+        alike = f == NULL ? -1 : f == Py_True;
+    }
+    found = alike;
+    if (alike > 0) {
+        o->shape = PyObject_GetAttr(outline, text_shape);
+        if (o->shape == NULL) {
+            found = -1;
+            goto end;
+        }
+        if (PyTuple_GET_SIZE(o->shape) == 0)
+            found = 0;
+        o->item = Py_NewRef(node);
+        o->fortran = Py_NewRef(c == Py_True ? Py_False : Py_True);
+        o->size = Py_NewRef(size);
+        o->dtype = Py_NewRef(dtype);
+        o->template = Py_NewRef(Py_None);
+    }
+end:
+    Py_XDECREF(dtype);
+    Py_XDECREF(size);
+    Py_XDECREF(flags);
+    Py_XDECREF(c);
+    Py_XDECREF(f);
+    return found;
+}
+
+/* 1: `x` is an operand, 0: it is one for the general way, -1: an error. */
+static int
+operand_of(PyObject *x, Operand *o)
+{
+    PyObject *storage = got(x, X.storage);
+    if (Py_TYPE(storage) != storage_type)
+        return 0;
+    PyObject *node = got(storage, S.pending);
+    if (node != Py_None) {
+        if (Py_TYPE(node) != node_type || got(node, N.place) != Py_None)
+            return 0;
+        if (got(x, X.outline) == got(storage, S.root_view)) {
+            o->item = Py_NewRef(node);
+            SEEN(o, N);
+            return 1;
+        }
+        if (got(x, X.outline) == Py_None)
+            return 0;
+        Py_INCREF(node);
+        int found = seen_whole(node, got(x, X.outline), o);
+        Py_DECREF(node);
+        return found;
+    }
+    PyObject *leaf = got(x, X.leaf);
+    if (leaf != Py_None && AT(leaf, L.array) == got(x, X.array) && got(storage, S.quiet) == Py_True
+            && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(got(storage, S.loans))
+            && PyTuple_GET_SIZE(got(storage, S.loans)) == 0)
+        Py_INCREF(leaf);
+    else if ((leaf = PyObject_CallOneArg(ready, x)) == NULL)
+        return -1;
+    if (Py_TYPE(leaf) != leaf_type) {
+        Py_DECREF(leaf);
+        return 0;
+    }
+    o->item = leaf;
+    SEEN(o, L);
+    return 1;
+}
+
+/* Of a Node or a Leaf. */
+#define OF(item, name) got(item, Py_TYPE(item) == node_type ? N.name : L.name)
+
+static inline int
+is_real_number(PyObject *x)
+{
+    return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x);
+}
+
+/* A borrowed rule; NULL without an error if there is none. */
+static PyObject *
+rule_for(PyObject *ufunc, PyObject *one, PyObject *other)
+{
+    PyObject *key = other == NULL ? PyTuple_Pack(2, ufunc, one) : PyTuple_Pack(3, ufunc, one, other);
+    if (key == NULL)
+        return NULL;
+    PyObject *rule = PyDict_GetItemWithError(rules, key);
+    Py_DECREF(key);
+    return rule;
+}
+
+/* The bytes from which on work is recorded; -1: never, -2: an error. */
+static Py_ssize_t
+least_bytes(PyObject **kept)
+{
+    PyObject *stack, *options, *value;
+    if (PyContextVar_Get(scopes, NULL, &stack) < 0)
+        return -2;
+    if (PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
+        options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
+    else
+        options = PyDict_GetItemWithError(options_names, text_default);
+    value = options == NULL ? NULL : PyObject_GetAttr(options, text_defer_from);
+    Py_DECREF(stack);
+    if (value == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "there are no options");
+        return -2;
+    }
+    *kept = value;
+    if (value == Py_None)
+        return -1;
+    return PyLong_AsSsize_t(value);
+}

@@ -1,0 +1,158 @@
+/* What `_recording.c` is told: the classes, where their slots are, and the names of the Python modules. */
+
+/* Where the slots are: of LazyNdarray, Storage, Leaf, Node and Rule. */
+static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
+static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, pending, readers, root_view; } S;
+static struct { Py_ssize_t array, storage, shape, fortran, size, dtype, steps, large, template; } L;
+static struct {
+    Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
+        place, passed, template, rule;
+} N;
+static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel, launch; } R;
+static struct { Py_ssize_t scalar, output; } P;    /* of Step */
+
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
+static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
+static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
+static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
+    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous;
+static PyObject *no_arguments, *zero;
+static long most_steps, most_readers, most_alone, most_at_once;
+static Py_ssize_t long_size;
+static int forked = 0;
+
+#define ASKED 8     /* calls after which it is asked again whether there is a kernel */
+
+#define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* A slot that never was filled counts as None. */
+static inline PyObject *
+got(PyObject *object, Py_ssize_t offset)
+{
+    PyObject *value = AT(object, offset);
+    return value == NULL ? Py_None : value;
+}
+
+static inline void
+put(PyObject *object, Py_ssize_t offset, PyObject *value)
+{
+    PyObject *before = AT(object, offset);
+    AT(object, offset) = Py_NewRef(value);
+    Py_XDECREF(before);
+}
+
+/* The offset of a slot, -1 with an error if there is no such slot. */
+static Py_ssize_t
+offset_of(PyObject *type, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(type, name);
+    if (found == NULL)
+        return -1;
+    Py_ssize_t offset = -1;
+    if (Py_TYPE(found) == &PyMemberDescr_Type)
+        offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
+    Py_DECREF(found);
+    return offset;
+}
+
+#define SLOT(where, type, name, text) \
+    if ((where.name = offset_of((PyObject *)type, text)) < 0) return NULL
+#define TYPE(variable, name) \
+    if ((variable = (PyTypeObject *)PyDict_GetItemString(names, name)) == NULL || !PyType_Check(variable)) goto lacking; \
+    else Py_INCREF(variable)
+#define NAME(variable, name) \
+    if ((variable = PyDict_GetItemString(names, name)) == NULL) goto lacking; else Py_INCREF(variable)
+#define NUMBER(variable, name) \
+    if ((value = PyDict_GetItemString(names, name)) == NULL) goto lacking; \
+    else if ((variable = PyLong_AsLong(value)) < 0) goto lacking
+
+PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
+"Tell the module the classes, functions and limits of the Python modules (called once, when all are there).");
+
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *names)
+{
+    PyObject *value;
+    TYPE(array_type, "LazyNdarray");
+    TYPE(storage_type, "Storage");
+    TYPE(leaf_type, "Leaf");
+    TYPE(node_type, "Node");
+    TYPE(rule_type, "Rule");
+    TYPE(step_type, "Step");
+    NAME(rules, "rules");
+    NAME(scopes, "scopes");
+    NAME(options_names, "options");
+    NAME(waiting_names, "waiting");
+    NAME(partners, "partners");
+    NAME(general, "general");
+    NAME(planned, "planned");
+    NAME(ready, "ready");
+    NAME(at_once, "at_once");
+    NAME(template_of, "template_of");
+    NAME(note_large, "note_large");
+    NAME(prune, "prune");
+    NAME(look_after, "look_after");
+    NUMBER(most_steps, "MOST_STEPS");
+    NUMBER(most_readers, "MOST_READERS");
+    NUMBER(most_alone, "ALONE");
+    NUMBER(most_at_once, "AT_ONCE");
+    NUMBER(long_size, "LONG");
+    SLOT(X, array_type, storage, "_self_storage");
+    SLOT(X, array_type, outline, "_self_outline");
+    SLOT(X, array_type, array, "_self_array");
+    SLOT(X, array_type, base, "_self_base");
+    SLOT(X, array_type, leaf, "_self_leaf");
+    SLOT(S, storage_type, device, "device");
+    SLOT(S, storage_type, root, "root");
+    SLOT(S, storage_type, stream, "stream");
+    SLOT(S, storage_type, loans, "loans");
+    SLOT(S, storage_type, foreign, "foreign");
+    SLOT(S, storage_type, quiet, "quiet");
+    SLOT(S, storage_type, pending, "pending");
+    SLOT(S, storage_type, readers, "readers");
+    SLOT(S, storage_type, root_view, "_root_view");
+    SLOT(L, leaf_type, array, "array");
+    SLOT(L, leaf_type, storage, "storage");
+    SLOT(L, leaf_type, shape, "shape");
+    SLOT(L, leaf_type, fortran, "fortran");
+    SLOT(L, leaf_type, size, "size");
+    SLOT(L, leaf_type, dtype, "dtype");
+    SLOT(L, leaf_type, steps, "steps");
+    SLOT(L, leaf_type, large, "large");
+    SLOT(L, leaf_type, template, "template");
+    SLOT(N, node_type, device, "device");
+    SLOT(N, node_type, step, "step");
+    SLOT(N, node_type, operands, "operands");
+    SLOT(N, node_type, shape, "shape");
+    SLOT(N, node_type, fortran, "fortran");
+    SLOT(N, node_type, steps, "steps");
+    SLOT(N, node_type, large, "large");
+    SLOT(N, node_type, strided, "strided");
+    SLOT(N, node_type, size, "size");
+    SLOT(N, node_type, dtype, "dtype");
+    SLOT(N, node_type, storage, "storage");
+    SLOT(N, node_type, readers, "readers");
+    SLOT(N, node_type, array, "array");
+    SLOT(N, node_type, stream, "stream");
+    SLOT(N, node_type, place, "place");
+    SLOT(N, node_type, passed, "passed");
+    SLOT(N, node_type, template, "template");
+    SLOT(N, node_type, rule, "rule");
+    SLOT(R, rule_type, step, "step");
+    SLOT(R, rule_type, casts, "casts");
+    SLOT(R, rule_type, choose, "choose");
+    SLOT(R, rule_type, itemsize, "itemsize");
+    SLOT(R, rule_type, alone, "alone");
+    SLOT(R, rule_type, program, "program");
+    SLOT(R, rule_type, kernel, "kernel");
+    SLOT(R, rule_type, launch, "launch");
+    SLOT(P, step_type, scalar, "scalar");
+    SLOT(P, step_type, output, "output");
+    Py_RETURN_NONE;
+lacking:
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "bind was not told all names");
+    return NULL;
+}
