@@ -59,7 +59,7 @@ nightly: export LAZYARRAY_NIGHTLY := 1
 nightly: test
 
 clean:
-	rm -rf .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv-* build dist *.egg-info lazyarray/*.so lazyarray/devices/*.so .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 SOURCES := setup.py $(wildcard lazyarray/*.c lazyarray/*.h lazyarray/devices/*.c)
