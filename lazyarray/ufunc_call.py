@@ -271,4 +271,6 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
         raise NotOnDevice("a Python integer beyond the dtype")
     device = devices.current()
     shape = np.broadcast_shapes(*map(shape_of, operands))
-    return wrap.wrap(device, device.xp.full(shape, bool(answer[0])), fresh=True)
+    result = device.xp.full(shape, bool(answer[0]))
+    order = layouts.order_of([wrap.outline_of(x) for x in operands if wrap.is_array(x)])
+    return wrap.wrap(device, result if order is None else layouts.laid_out(device, result, order), fresh=True)

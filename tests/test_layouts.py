@@ -93,6 +93,16 @@ def test_ufuncs_compute_along_the_order_of_their_operands_and_copy_nothing(monke
         assert ours.strides == numpys.strides and ours.dtype == numpys.dtype and np.allclose(ours, numpys)
 
 
+@pytest.mark.parametrize("defer_from", [0, None])
+@pytest.mark.parametrize("view", [lambda a: a.T, lambda a: a.transpose(1, 2, 0), lambda a: a, lambda a: a[::-1, 1:]])
+@pytest.mark.parametrize("compare", [np.less, np.equal, lambda a, n: np.greater(n, a)])
+def test_what_is_compared_by_value_lies_as_numpys(compare, view, defer_from):
+    plain = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    with lazyarray.options(defer_from=defer_from):
+        ours, numpys = compare(view(lazyarray.asarray(plain)), 300), compare(view(plain), 300)
+    assert ours.strides == numpys.strides and np.array_equal(ours, numpys)
+
+
 def test_every_rule_is_of_a_function_that_runs_on_the_device():
     from lazyarray import functions
 
