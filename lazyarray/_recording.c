@@ -151,6 +151,13 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             Py_RETURN_NONE;
         return NULL;
     }
+    int told = told_of_errors();
+    if (told) {
+        Py_DECREF(bytes);
+        if (told < 0)
+            return NULL;
+        Py_RETURN_NONE;
+    }
     PyObject *x = PyTuple_GET_ITEM(inputs, 0), *y = count == 2 ? PyTuple_GET_ITEM(inputs, 1) : NULL;
     for (int i = 0; i < 2; i++) {
         PyObject *z = i ? y : x;
@@ -319,7 +326,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 3) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -147,3 +147,19 @@ least_bytes(PyObject **kept)
         return -1;
     return PyLong_AsSsize_t(value);
 }
+
+/* Whether NumPy raises or calls a function at errors of floating-point numbers; -1: an error. As `recording.quick`. */
+static int
+told_of_errors(void)
+{
+    PyObject *what, *answer;
+    if (PyContextVar_Get(errors, NULL, &what) < 0)
+        return -1;
+    Py_XDECREF(what);
+    if (what == usual_errors)
+        return 0;
+    answer = PyObject_CallNoArgs(tells_of_errors);
+    int told = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    return told;
+}

@@ -12,6 +12,7 @@ static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
 
 static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
+static PyObject *errors, *usual_errors, *tells_of_errors;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
 static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
@@ -81,6 +82,9 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(node_type, "Node");
     TYPE(rule_type, "Rule");
     TYPE(step_type, "Step");
+    NAME(errors, "errors");
+    NAME(usual_errors, "usual_errors");
+    NAME(tells_of_errors, "tells_of_errors");
     NAME(rules, "rules");
     NAME(scopes, "scopes");
     NAME(options_names, "options");

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 import numpy as np
+from numpy._core import umath
 
 from . import options, speedups, wrap
 from .fusion import waiting
@@ -32,6 +33,16 @@ _new_storage = Storage.__new__
 _ref = weakref.ref
 
 
+#: What NumPy is told to do about errors of floating-point numbers, and what it does where it was told nothing.
+_errors = umath._extobj_contextvar
+_usual_errors = _errors.get()
+
+
+def tells_of_errors() -> bool:
+    """Whether NumPy raises or calls a function at such errors: such calls are not put off (``np.errstate``)."""
+    return not {"raise", "call"}.isdisjoint(np.geterr().values())
+
+
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """The result of a plain call, recorded, or None if it can't be.
 
@@ -40,7 +51,7 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """
     scopes = options._scopes.get()
     least = (scopes[-1][1] if scopes else options._default).defer_from
-    if least is None:
+    if least is None or _errors.get() is not _usual_errors and tells_of_errors():
         return None
     count = len(inputs)
     x = inputs[0]
@@ -254,7 +265,7 @@ def bind(array_type: type, planned: Any) -> None:
             "waiting": vars(waiting), "partners": partners, "general": _general, "ready": _ready, "at_once": at_once,
             "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
-            "LONG": _LONG,
+            "LONG": _LONG, "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
         })
 
 

@@ -12,7 +12,6 @@ _C_ARRAY = "__array__ of the test's class returns the lazy array; in C it must r
 _C_ARGUMENT = "a function of NumPy in C, without a protocol, takes nothing but ndarrays"
 _ITERATOR = "np.broadcast keeps what NumPy made of its operand, and the test asks whether that is the operand"
 
-_SILENT = "arithmetic on the device sets no flags: np.errstate has nothing to raise for"
 _ELLIPSIS = "NumPy does not tell __array_ufunc__ of out=..., which asks for an array where a scalar would be returned"
 
 
@@ -38,7 +37,6 @@ KNOWN = (
     Known(_NUMERIC, _ITERATOR, (
         "TestBroadcast::test_broadcast_error_kwargs", "TestBroadcast::test_broadcast_in_args",
         "TestBroadcast::test_broadcast_single_arg"), results=True),
-    Known(_NUMERIC, _SILENT, ("TestSeterr::test_divide_err",), results=True),
     Known("numpy.linalg.tests.test_linalg", _C_ARGUMENT, ("test_blas64_geqrf_lwork_smoketest",)),
 )
 

@@ -378,6 +378,27 @@ def test_computed_work_is_no_garbage():
         gc.enable()
 
 
+@pytest.mark.skipif(lazyarray.device().name == "cuda", reason="a GPU's arithmetic tells of no errors")
+@pytest.mark.parametrize("setting", [{"divide": "raise"}, {"all": "raise"}, {"divide": "call", "call": None}])
+def test_what_numpy_is_to_raise_is_not_put_off(setting):
+    called = []
+    if "call" in setting:
+        setting = {**setting, "call": lambda *what: called.append(what)}
+    x, zero = lazyarray.asarray(base()), lazyarray.asarray(base() * 0)
+    with np.errstate(**setting):
+        for divide in (lambda: x / zero, lambda: np.divide(x, zero), lambda: x / 0):
+            if "call" in setting:
+                divide()
+            else:
+                with pytest.raises(FloatingPointError):
+                    divide()
+    assert len(called) == (3 if "call" in setting else 0)
+    for quiet in ({"divide": "ignore"}, {"all": "warn"}):
+        with np.errstate(**quiet):
+            assert pending(x / zero)
+    assert pending(x / zero)
+
+
 def test_ufuncs_of_a_program_s_own_are_not_kept():
     class Owner:
         def double(self, value):

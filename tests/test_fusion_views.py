@@ -139,7 +139,7 @@ def test_calls_on_the_whole_of_what_waits(call, dtype):
         seen = view(waits)
         found = call(seen)
         waits.fill(0)       # what was recorded read it before
-        if call is CALLS["a power"] and dtype == "c16":     # through a logarithm, on either side
+        if call is CALLS["a power"] and dtype == "c16" and lazyarray.device().name == "cuda":     # CUDA's, and libm's
             np.testing.assert_allclose(found, expected, rtol=1e-14)
             expected = np.asarray(found)
         assert same(found, expected)

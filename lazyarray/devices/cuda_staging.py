@@ -138,7 +138,7 @@ class Staging:
                 self._buffers.append([Buffer(part) for part in memory])
             try:
                 self._crew.run(work if self._sizes is IN_PYTHON else work_in_c, self._buffers[:threads])
-            except BaseException:
+            except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
                 taken[0] = len(bounds)
                 for _ in left:      # the others take no more
                     pass
