@@ -141,8 +141,19 @@ def test_who_looks_gets_an_array_of_his_own(make):
 def test_the_host_warns_no_more_than_the_device(make):
     with np.errstate(all="ignore"):
         expected = make(np)
-    with np.errstate(all="raise"), lazyarray.no_transfers():
+    with warnings.catch_warnings(), np.errstate(all="warn"), lazyarray.no_transfers():
+        warnings.simplefilter("error")
         np.testing.assert_array_equal(np.asarray(make(lazy)), expected)
+
+
+@pytest.mark.skipif(lazyarray.device().name == "cuda", reason="a GPU's arithmetic tells of no errors")
+@pytest.mark.parametrize("make", [lambda xp: xp.arange(5) / 0, lambda xp: xp.full(4, 1e300) * 1e300])
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_numpy_is_told_to_raise_is_raised_of_sources_too(make):
+    with np.errstate(all="raise"):
+        for xp in (np, lazy):
+            with pytest.raises(FloatingPointError):
+                make(xp)
 
 
 def test_no_value_depends_on_who_asked_first():
