@@ -1,6 +1,6 @@
-/* The quick way of `recording.py`, in C: what a small operation costs is the price of asking for names.
+/* The quick way of `recording.py`, and the computing of what was recorded, in C: what a small operation costs is the price of asking for names.
 
-It does what `recording.quick` and `wrap.new_array` do, on the same objects, and leaves to them whatever is not plain:
+It does what `recording.quick`, `wrap.new_array` and `fusion.graph._compute` do, on the same objects, and leaves to them whatever is not plain:
 another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
 themselves stay where they are written, in Python. Without this module everything works, and takes longer.
 */
@@ -11,6 +11,7 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_slots.h"
 #include "_recording_operands.h"
 #include "_recording_nodes.h"
+#include "_recording_computing.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
 "A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -301,6 +302,8 @@ static PyMethodDef methods[] = {
     {"new_array", (PyCFunction)(void (*)(void))new_array, METH_FASTCALL | METH_KEYWORDS, new_array_doc},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL, quick_doc},
     {"plain", (PyCFunction)(void (*)(void))plain, METH_FASTCALL, plain_doc},
+    {"compute", compute, METH_O, compute_doc},
+    {"needed", needed, METH_O, needed_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
@@ -319,6 +322,8 @@ PyInit__recording(void)
         {&text_watcher, "watcher"}, {&text_limit, "limit"}, {&text_append, "append"}, {&text_stream, "stream"},
         {&text_shape, "shape"}, {&text_size, "size"}, {&text_dtype, "dtype"}, {&text_flags, "flags"},
         {&text_c_contiguous, "c_contiguous"}, {&text_f_contiguous, "f_contiguous"},
+        {&text_compute, "compute"}, {&text_join, "join"}, {&text_kernel, "kernel"}, {&text_learns, "learns"},
+        {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
@@ -326,7 +331,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
         Py_CLEAR(module);
     return module;
 }

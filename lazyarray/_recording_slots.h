@@ -1,22 +1,26 @@
 /* What `_recording.c` is told: the classes, where their slots are, and the names of the Python modules. */
 
-/* Where the slots are: of LazyNdarray, Storage, Leaf, Node and Rule. */
+/* Where the slots are: of LazyNdarray, Storage, Leaf, Node, Rule, Step and Order. */
 static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
 static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, pending, readers, root_view; } S;
-static struct { Py_ssize_t array, storage, shape, fortran, size, dtype, steps, large, template; } L;
+static struct { Py_ssize_t array, storage, mode, shape, fortran, size, dtype, steps, large, template; } L;
 static struct {
     Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
         place, passed, template, rule;
 } N;
 static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel, launch; } R;
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
+static struct { Py_ssize_t codes, numbers, modes, arguments, sources, form; } O;
+static const Py_ssize_t *const order_slots[] = {&O.codes, &O.numbers, &O.modes, &O.arguments, &O.sources, &O.form};
 
-static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type;
 static PyObject *errors, *usual_errors, *tells_of_errors;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
 static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
+static PyObject *programs, *new_program, *unfused, *reformed;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
-    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous;
+    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous,
+    *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat, *text_strided;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once;
 static Py_ssize_t long_size;
@@ -82,6 +86,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(node_type, "Node");
     TYPE(rule_type, "Rule");
     TYPE(step_type, "Step");
+    TYPE(order_type, "Order");
     NAME(errors, "errors");
     NAME(usual_errors, "usual_errors");
     NAME(tells_of_errors, "tells_of_errors");
@@ -98,6 +103,10 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(note_large, "note_large");
     NAME(prune, "prune");
     NAME(look_after, "look_after");
+    NAME(programs, "programs");
+    NAME(new_program, "new_program");
+    NAME(unfused, "unfused");
+    NAME(reformed, "reformed");
     NUMBER(most_steps, "MOST_STEPS");
     NUMBER(most_readers, "MOST_READERS");
     NUMBER(most_alone, "ALONE");
@@ -119,6 +128,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(S, storage_type, root_view, "_root_view");
     SLOT(L, leaf_type, array, "array");
     SLOT(L, leaf_type, storage, "storage");
+    SLOT(L, leaf_type, mode, "mode");
     SLOT(L, leaf_type, shape, "shape");
     SLOT(L, leaf_type, fortran, "fortran");
     SLOT(L, leaf_type, size, "size");
@@ -154,6 +164,12 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(R, rule_type, launch, "launch");
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
+    SLOT(O, order_type, codes, "codes");
+    SLOT(O, order_type, numbers, "numbers");
+    SLOT(O, order_type, modes, "modes");
+    SLOT(O, order_type, arguments, "arguments");
+    SLOT(O, order_type, sources, "sources");
+    SLOT(O, order_type, form, "form");
     Py_RETURN_NONE;
 lacking:
     if (!PyErr_Occurred())

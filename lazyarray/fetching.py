@@ -42,7 +42,8 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
     if storage.mirror is not None or root is None or not storage.quiet:
         return None
     nbytes, device, stream = root.nbytes, storage.device, storage.stream
-    if (not 0 < nbytes < PAGES_FROM or not root._c_contiguous or storage.loans or storage.foreign or device.count > 1
+    if (not 0 < nbytes < PAGES_FROM or not root._c_contiguous or storage.foreign or device.count > 1
+            or storage.loans and not loans.all_ended(storage)
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
     current = device.stream()
@@ -88,6 +89,8 @@ def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> 
         storage.incoming.land(storage)
     mirror = storage.mirror
     if mirror is None:
+        if storage.loans:
+            loans.all_ended(storage)    # of one whose holder is gone nothing is left to be looked at, byte by byte
         mirror = storage.mirror = Mirror.reserve(max(storage.block.nbytes, 1), current_options().write_tracking)
     elif mirror.full and not (storage.loans or storage.foreign or storage.compacts):
         return      # whatever aliases wrote, they wrote it here

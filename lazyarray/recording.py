@@ -13,8 +13,20 @@ from numpy._core import umath
 
 from . import options, speedups, wrap
 from .fusion import waiting
-from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
-from .fusion.program import Operand, Program, Step
+from .fusion.graph import (
+    MOST_READERS,
+    MOST_STEPS,
+    Leaf,
+    Node,
+    Order,
+    new_program,
+    note_large,
+    note_readers,
+    programs,
+    prune,
+    unfused,
+)
+from .fusion.program import Operand, Program, Step, reformed
 from .recording_layouts import template_of
 from .recording_operands import Operands, of_views, whole
 from .recording_steps import Rule, rule_of, rules
@@ -266,6 +278,8 @@ def bind(array_type: type, planned: Any) -> None:
             "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
+            "Order": Order, "programs": programs, "new_program": new_program, "unfused": unfused,
+            "reformed": reformed,
         })
 
 

@@ -6,7 +6,6 @@ import contextlib
 import numpy as np
 
 import lazyarray
-from lazyarray.fusion import graph
 
 
 def pending(x):
@@ -20,18 +19,23 @@ def base(shape=(24,), dtype=float):
 @contextlib.contextmanager
 def kernels():
     """The programs that are computed within: a list that fills."""
-    found, make = [], graph._program
+    device, found = lazyarray.device(), []
+    kernel, reduction = device.kernel, device.reduction
 
-    def noted(order, outputs):
-        made = make(order, outputs)
-        found.append(made[0])
-        return made
+    def noted(program, size):
+        found.append(program)
+        return kernel(program, size)
 
-    graph._program = noted
+    def noted_reduction(program, *args):
+        found.append(program)
+        return reduction(program, *args)
+
+    device.kernel, device.reduction = noted, noted_reduction
     try:
         yield found
     finally:
-        graph._program = make
+        del device.kernel
+        device.reduction = reduction
 
 
 def same(lazy, plain):

@@ -540,6 +540,19 @@ def test_a_device_array_made_elsewhere_is_shared_and_not_trusted(n, precise):
     assert made[2].get() == 8
 
 
+@pytest.mark.parametrize("size", [100, 1 << 16])
+def test_what_nobody_else_holds_any_more_is_not_compared_byte_by_byte(size):
+    arange = lazyarray.device().xp.arange
+    kept = arange(float(size))
+    held, ours = lazyarray.asarray(kept), lazyarray.asarray(arange(float(size)))
+    alias = np.asarray(ours)
+    assert np.asarray(held)[1] == alias[1] == 1
+    assert held._self_storage.loans and not ours._self_storage.loans
+    assert held._self_storage.mirror._exact and not ours._self_storage.mirror._exact
+    alias[1] = 5
+    assert float((ours + 1)[1]) == 6
+
+
 @pytest.mark.parametrize("keep", [lambda d: d, lambda d: d[1:], lambda d: d.T.reshape(-1)[::2], lambda d: [d.view()],
                                   lambda d: lazyarray.asdevice(lazyarray.asarray(d)), lambda d: {"d": d}.values],
                          ids=["itself", "view", "view of views", "list", "loan", "method"])

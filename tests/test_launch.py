@@ -53,9 +53,11 @@ class Driver:
         return ctypes.cast(self.function, ctypes.c_void_p).value
 
 
-def launch_of(driver, sizes, dtypes=("f4",), elements=1024, threads=256, told=True, stream=None, owner=None):
+def launch_of(driver, sizes, dtypes=("f4",), elements=1024, threads=256, told=True, stream=None, owner=None,
+              function=99, **more):
     stream = stream or (lambda: SimpleNamespace(ptr=5))
-    return speedups.launch.Launch(99, driver.address, owner, Array, stream, sizes, dtypes, elements, threads, told)
+    given = function, driver.address, owner, Array, stream, sizes, dtypes, elements, threads, told
+    return speedups.launch.Launch(*given, **more)
 
 
 POINTER, LONG, INT = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int
@@ -88,6 +90,84 @@ def test_several_outputs():
     driver = Driver([POINTER, POINTER, POINTER, LONG, INT])
     outputs = launch_of(driver, (0,), ("f4", "?"))([at(16)], (7,), False)
     assert [o.given[1] for o in outputs] == ["f4", "?"]
+
+
+WALK = 0x123456789
+BYTES = WALK.to_bytes(8, sys.byteorder)
+
+
+class TestStrides:
+    """Inputs that are walked: another launch for each kind of shape, strides and addresses."""
+
+    def strided(self, address=0x100, shape=(3, 4), strides=(4, 12)):
+        array = at(address)
+        array.shape, array.strides = shape, strides
+        return array
+
+    def planned(self, walk=BYTES, told=False, **settings):
+        driver = Driver([POINTER, POINTER, LONG, LONG if walk else INT])
+        launch = launch_of(driver, (0,), told=False, strided=(0,))
+        first = self.strided(**settings)
+        more = {"walk": walk} if walk else {}
+        launch.plans[launch.key([first], (3, 4), False)] = launch_of(
+            driver, (0,), told=told, function=77, blocks=6, threads=32, **more)
+        return driver, launch
+
+    def test_what_the_kernel_is_given(self):
+        driver, launch = self.planned()
+        outputs = launch([self.strided()], (3, 4), False)
+        assert [o.given for o in outputs] == [((3, 4), "f4", None, None, "C")]
+        assert driver.calls == [(77, (6, 1, 1), (32, 1, 1), 0, 5, [0x100, 0x7000, 12, WALK], None)]
+
+    def test_packs_that_the_plan_chose_are_said_to_be_there(self):
+        driver, launch = self.planned(walk=None, told=True)
+        assert launch([self.strided()], (3, 4), False) and driver.calls[0][5] == [0x100, 0x7000, 12, 1]
+
+    def test_another_address_as_far_from_a_pack(self):
+        driver, launch = self.planned()
+        assert launch([self.strided(0x340)], (3, 4), False) and driver.calls[0][5][0] == 0x340
+
+    @pytest.mark.parametrize("array, shape, fortran", [
+        ({"address": 0x104}, (3, 4), False), ({"strides": (16, 4)}, (3, 4), False), ({"shape": (1, 4)}, (3, 4), False),
+        ({}, (12,), False), ({}, (3, 4), True),
+    ])
+    def test_without_a_plan_it_is_left_to_the_caller(self, array, shape, fortran):
+        driver, launch = self.planned()
+        assert launch([self.strided(**array)], shape, fortran) is None and not driver.calls
+
+    def test_what_is_no_plan_is_left_to_the_caller(self):
+        driver, launch = self.planned()
+        for wrong in (None, launch_of(driver, (0,)), launch_of(driver, (), blocks=6)):
+            launch.plans[launch.key([self.strided()], (3, 4), False)] = wrong
+            assert launch([self.strided()], (3, 4), False) is None and not driver.calls
+
+    def test_errors(self):
+        driver = Driver([])
+        with pytest.raises(AttributeError):
+            launch_of(driver, (0,), strided=(0,))([at(16)], (3,), False)
+        with pytest.raises(ValueError, match="no such input"):
+            launch_of(driver, (0,), strided=(1,))
+        with pytest.raises(ValueError, match="blocks"):
+            launch_of(driver, (0,), blocks=-1)
+        with pytest.raises(TypeError):
+            launch_of(driver, (0,), walk=3)
+        launch = launch_of(driver, (0, 4), strided=(0,))
+        with pytest.raises(TypeError, match="another kind"):
+            launch.key([self.strided(), "text"], (3,), False)
+        with pytest.raises(TypeError, match="2 arguments"):
+            launch.key([self.strided()], (3,), False)
+
+    def test_a_cycle_through_the_plans_is_found(self):
+        class Owner:
+            pass
+
+        owner = Owner()
+        launch = launch_of(Driver([]), (), owner=owner)
+        launch.plans["itself"] = launch
+        gone = weakref.ref(owner)
+        del owner, launch
+        gc.collect()
+        assert gone() is None
 
 
 class TestLeftToTheCaller:

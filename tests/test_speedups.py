@@ -48,10 +48,38 @@ def arrays():
     return lazyarray.asarray(np.arange(6.0).reshape(2, 3)), lazyarray.asarray(np.ones((2, 3)))
 
 
+def held(one, other):
+    """An operand that is held comes from the same kernel; one of a strided step in another order does not."""
+    last = one * other
+    wrap.device_of(last)
+    assert one._self_storage.state == "device"
+    wrap.device_of((last.T + 1).T + one)
+
+
+def failed(x):
+    """Work that can't be computed."""
+    device = lazyarray.device()
+
+    def kernel(*args):
+        raise MemoryError("no more")
+
+    device.kernel, usual = kernel, device.__dict__.get("kernel")
+    try:
+        with pytest.raises(MemoryError, match="no more"):
+            wrap.device_of(x)
+    finally:
+        del device.kernel
+        if usual is not None:
+            device.kernel = usual
+
+
 @needs_c
 @pytest.mark.parametrize("call", [
     lambda x, y: x + y, lambda x, y: x * 2, lambda x, y: 2 - x, lambda x, y: -x, lambda x, y: x < y,
     lambda x, y: abs(-x), lambda x, y: (x + y) * (x + y), lambda x, y: np.sqrt(x * x + y), lambda x, y: x ** 2,
+    lambda x, y: wrap.device_of((x + y) * x - 1), lambda x, y: wrap.device_of((x.T * 2 + y[0, 0]).T - y),
+    lambda x, y: wrap.device_of((x - y[0]) * 2), lambda x, y: (x * y - 1).sum(), lambda x, y: held(x + y, x * 2),
+    lambda x, y: failed(x * y + 1),
 ])
 def test_calls_keep_nothing(call):
     x, y = arrays()

@@ -1,30 +1,17 @@
-/* The launch of a kernel on dense arrays and numbers, in C: `cuda_kernels.Kernel` says what it does.
+/* The launch of a kernel on arrays and numbers, in C: `cuda_kernels.Kernel` says what it does.
 
 CUDA is not needed to compile this: `cuLaunchKernel` is called through its address, which who makes a `Launch` brings.
 */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
+#include <structmember.h>
 
-#define MOST 64         /* parameters */
-#define ROOM 16         /* bytes of one: complex128 */
-#define PACK 16         /* bytes that addresses are multiples of where packs are loaded */
+#include "_launch_parameters.h"
 
-typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-
-typedef struct {
-    PyObject_HEAD
-    void *function;
-    launcher launch;
-    PyObject *ndarray, *stream, *dtypes;    /* the class of arrays, what gives the current stream, of the outputs */
-    PyObject *owner;                        /* what keeps the function loaded */
-    int inputs, told;
-    Py_ssize_t elements, threads;
-    unsigned char sizes[MOST];              /* of each input: 0 of an array, else the bytes of a number */
-} Launch;
-
-static PyObject *text_data, *text_ptr, *text_c, *text_f;
+#ifndef Py_T_OBJECT_EX      /* before Python 3.12 */
+#define Py_T_OBJECT_EX T_OBJECT_EX
+#define Py_READONLY READONLY
+#endif
 
 static int
 visit(Launch *self, visitproc visit, void *arg)
@@ -34,6 +21,7 @@ visit(Launch *self, visitproc visit, void *arg)
     Py_VISIT(self->stream);
     Py_VISIT(self->dtypes);
     Py_VISIT(self->owner);
+    Py_VISIT(self->plans);
     return 0;
 }
 
@@ -44,6 +32,9 @@ clear(Launch *self)
     Py_CLEAR(self->stream);
     Py_CLEAR(self->dtypes);
     Py_CLEAR(self->owner);
+    Py_CLEAR(self->strided);
+    Py_CLEAR(self->plans);
+    Py_CLEAR(self->walk);
     return 0;
 }
 
@@ -61,23 +52,41 @@ static int
 init(Launch *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"function", "launch", "owner", "ndarray", "stream", "sizes", "dtypes", "elements", "threads",
-                            "told", NULL};
+                            "told", "strided", "walk", "blocks", NULL};
     unsigned long long function, launch;
-    PyObject *owner, *ndarray, *stream, *sizes, *dtypes;
-    Py_ssize_t elements, threads;
+    PyObject *owner, *ndarray, *stream, *sizes, *dtypes, *strided = NULL, *walk = NULL;
+    Py_ssize_t elements, threads, blocks = 0;
     int told;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp", names, &function, &launch, &owner, &ndarray, &stream,
-                                     &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads, &told))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp|O!Sn", names, &function, &launch, &owner, &ndarray,
+                                     &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads, &told,
+                                     &PyTuple_Type, &strided, &walk, &blocks))
         return -1;
     Py_ssize_t inputs = PyTuple_GET_SIZE(sizes);
     if (inputs + PyTuple_GET_SIZE(dtypes) + 2 > MOST || PyTuple_GET_SIZE(dtypes) < 1) {
         PyErr_Format(PyExc_ValueError, "a launch has at least one output, and at most %d parameters", MOST);
         return -1;
     }
-    if (elements < 1 || threads < 1 || function == 0 || launch == 0) {
-        PyErr_SetString(PyExc_ValueError, "elements, threads and addresses are greater than 0");
+    if (elements < 1 || threads < 1 || function == 0 || launch == 0 || blocks < 0 || blocks > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "elements, threads and addresses are greater than 0, and blocks are not less");
         return -1;
     }
+    for (Py_ssize_t i = 0; strided != NULL && i < PyTuple_GET_SIZE(strided); i++) {
+        Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(strided, i));
+        if (number < 0 || number >= inputs) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "there is no such input");
+            return -1;
+        }
+    }
+    PyObject *plans = PyDict_New(), *numbers = strided == NULL ? PyTuple_New(0) : Py_NewRef(strided);
+    if (plans == NULL || numbers == NULL) {
+        Py_XDECREF(plans);
+        Py_XDECREF(numbers);
+        return -1;
+    }
+    Py_XSETREF(self->plans, plans);
+    Py_XSETREF(self->strided, numbers);
+    Py_XSETREF(self->walk, walk == NULL ? Py_NewRef(Py_None) : Py_NewRef(walk));
     for (Py_ssize_t i = 0; i < inputs; i++) {
         long size = PyLong_AsLong(PyTuple_GET_ITEM(sizes, i));
         if (size < 0 || size > ROOM) {
@@ -92,6 +101,7 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     self->inputs = (int)inputs;
     self->elements = elements;
     self->threads = threads;
+    self->blocks = blocks;
     self->told = told;
     Py_XSETREF(self->owner, Py_NewRef(owner));
     Py_XSETREF(self->ndarray, Py_NewRef(ndarray));
@@ -100,90 +110,13 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
-/* An integer attribute of an attribute or, with no `inner`, of the object itself. */
-static int
-address_of(PyObject *object, PyObject *name, PyObject *inner, uint64_t *found)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value != NULL && inner != NULL)
-        Py_SETREF(value, PyObject_GetAttr(value, inner));
-    if (value == NULL)
-        return -1;
-    *found = PyLong_AsUnsignedLongLong(value);
-    Py_DECREF(value);
-    return *found == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
-}
-
-/* The bytes of a NumPy scalar; 1 if there are as many as expected, 0 if not. */
-static int
-number_of(PyObject *object, size_t size, char *room)
-{
-    Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0) {
-        PyErr_Clear();
-        return 0;
-    }
-    int fits = (size_t)view.len == size;
-    if (fits)
-        memcpy(room, view.buf, size);
-    PyBuffer_Release(&view);
-    return fits;
-}
-
-/* The outputs, or None for whoever asks to do it: an address that packs can't be loaded from, another kind of number, an
-   error of CUDA's (a thread that has no context yet, for one), which comes again there. */
+/* Makes outputs and launches, with the parameters of the inputs. */
 static PyObject *
-call(Launch *self, PyObject *args, PyObject *kwargs)
+launched(const Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blocks, Room *rooms, void **parameters)
 {
-    PyObject *arguments, *shape, *outputs = NULL;
-    int fortran;
-    union { char bytes[ROOM]; uint64_t address; int64_t number; int flag; } rooms[MOST];
-    void *parameters[MOST];
-    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
-        return NULL;
-    if (PyList_GET_SIZE(arguments) != self->inputs) {
-        PyErr_Format(PyExc_TypeError, "%d arguments, not %zd", self->inputs, PyList_GET_SIZE(arguments));
-        return NULL;
-    }
-    int64_t size = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
-        int64_t length = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
-        if (length < 0) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "a length is less than 0");
-            return NULL;
-        }
-        size *= length;
-    }
-    int64_t blocks = size / self->elements + (size % self->elements != 0);
-    if (size == 0 || blocks > INT32_MAX)
-        Py_RETURN_NONE;
-    uint64_t places = 0;
-    int count = 0;
-    for (; count < self->inputs; count++) {
-        PyObject *argument = Py_NewRef(PyList_GET_ITEM(arguments, count));
-        int failed = 0, fits = 1;
-        if (self->sizes[count] == 0) {
-            failed = address_of(argument, text_data, text_ptr, &rooms[count].address);
-            places |= rooms[count].address;
-        }
-        else
-            fits = number_of(argument, self->sizes[count], rooms[count].bytes);
-        Py_DECREF(argument);
-        if (failed)
-            return NULL;
-        if (!fits)
-            Py_RETURN_NONE;
-        parameters[count] = &rooms[count];
-    }
-    if (self->told && places % PACK)
-        Py_RETURN_NONE;
     Py_ssize_t made = PyTuple_GET_SIZE(self->dtypes);
-    outputs = PyList_New(made);
+    int count = self->inputs;
+    PyObject *outputs = PyList_New(made);
     if (outputs == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < made; i++, count++) {
@@ -198,8 +131,10 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     }
     rooms[count].number = size;
     parameters[count] = &rooms[count];
-    if (self->told) {
-        count++;
+    count++;
+    if (self->walk != Py_None)
+        parameters[count] = PyBytes_AS_STRING(self->walk);
+    else if (self->told) {
         rooms[count].flag = 1;
         parameters[count] = &rooms[count];
     }
@@ -225,8 +160,75 @@ failed:
     return NULL;
 }
 
+/* The outputs, or None for whoever asks to do it: an address that packs can't be loaded from, strides without a plan,
+   another kind of number, an error of CUDA's (a thread that has no context yet, for one), which comes again there. */
+static PyObject *
+call(Launch *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *arguments, *shape;
+    int fortran;
+    Room rooms[MOST];
+    void *parameters[MOST];
+    uint64_t places = 0, aligned = 0;
+    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
+        return NULL;
+    int64_t size = size_of(shape);
+    if (size < 0)
+        return NULL;
+    int fits = inputs_of(self, arguments, rooms, parameters, &places, &aligned);
+    if (fits < 0)
+        return NULL;
+    if (!fits || size == 0)
+        Py_RETURN_NONE;
+    if (PyTuple_GET_SIZE(self->strided) == 0) {
+        int64_t blocks = self->blocks ? self->blocks : size / self->elements + (size % self->elements != 0);
+        if (blocks > INT32_MAX || (self->told && places % PACK))
+            Py_RETURN_NONE;
+        return launched(self, shape, fortran, size, blocks, rooms, parameters);
+    }
+    PyObject *key = key_of(self, arguments, shape, fortran, aligned);
+    PyObject *plan = key == NULL ? NULL : PyDict_GetItemWithError(self->plans, key);
+    Py_XDECREF(key);
+    if (plan == NULL || Py_TYPE(plan) != Py_TYPE(self) || ((Launch *)plan)->inputs != self->inputs
+            || ((Launch *)plan)->blocks == 0) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    Py_INCREF(plan);
+    PyObject *outputs = launched((Launch *)plan, shape, fortran, size, ((Launch *)plan)->blocks, rooms, parameters);
+    Py_DECREF(plan);
+    return outputs;
+}
+
+PyDoc_STRVAR(key_doc, "key(arguments, shape, fortran, /)\n--\n\nWhere in `plans` these arguments look for what launches.");
+
+static PyObject *
+key(Launch *self, PyObject *args)
+{
+    PyObject *arguments, *shape;
+    int fortran;
+    Room rooms[MOST];
+    void *parameters[MOST];
+    uint64_t places = 0, aligned = 0;
+    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
+        return NULL;
+    int fits = inputs_of(self, arguments, rooms, parameters, &places, &aligned);
+    if (fits <= 0) {
+        if (fits == 0)
+            PyErr_SetString(PyExc_TypeError, "a number is of another kind");
+        return NULL;
+    }
+    return key_of(self, arguments, shape, fortran, aligned);
+}
+
 PyDoc_STRVAR(launch_doc,
-"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, told)\n--\n\n"
+"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, told, strided=(), walk=None,\n"
+"       blocks=0)\n--\n\n"
 "Makes the outputs of a kernel and launches it.\n\n"
 "Parameters\n----------\n"
 "function, launch : int\n    Addresses of the CUfunction and of cuLaunchKernel.\n"
@@ -235,11 +237,25 @@ PyDoc_STRVAR(launch_doc,
 "sizes : tuple of int\n    Of each input: 0 of an array, else the bytes of a number.\n"
 "dtypes : tuple of numpy.dtype\n    Of the outputs.\n"
 "elements, threads : int\n    Of a block.\n"
-"told : bool\n    The kernel's last parameter says that packs can be loaded; other addresses are left to the caller.");
+"told : bool\n    The kernel's last parameter says that packs can be loaded; other addresses are left to the caller.\n"
+"strided : tuple of int\n    Inputs that are walked by their strides: `plans` has a Launch for each kind of them, by `key`.\n"
+"walk : bytes\n    The kernel's last parameter: how strided inputs are walked.\n"
+"blocks : int\n    How many, if that does not go by the elements.");
+
+static PyMethodDef methods[] = {
+    {"key", (PyCFunction)key, METH_VARARGS, key_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"plans", Py_T_OBJECT_EX, offsetof(Launch, plans), Py_READONLY, PyDoc_STR("What launches, by `key`: a dict.")},
+    {NULL, 0, 0, 0, NULL},
+};
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)launch_doc}, {Py_tp_init, init}, {Py_tp_call, call}, {Py_tp_dealloc, dealloc},
-    {Py_tp_traverse, visit}, {Py_tp_clear, clear}, {Py_tp_new, PyType_GenericNew}, {0, NULL},
+    {Py_tp_traverse, visit}, {Py_tp_clear, clear}, {Py_tp_new, PyType_GenericNew},
+    {Py_tp_methods, methods}, {Py_tp_members, members}, {0, NULL},
 };
 
 static PyType_Spec spec = {
@@ -255,11 +271,13 @@ PyMODINIT_FUNC
 PyInit__launch(void)
 {
     if ((text_data = PyUnicode_InternFromString("data")) == NULL || (text_ptr = PyUnicode_InternFromString("ptr")) == NULL
-            || (text_c = PyUnicode_InternFromString("C")) == NULL || (text_f = PyUnicode_InternFromString("F")) == NULL)
+            || (text_c = PyUnicode_InternFromString("C")) == NULL || (text_f = PyUnicode_InternFromString("F")) == NULL
+            || (text_shape = PyUnicode_InternFromString("shape")) == NULL
+            || (text_strides = PyUnicode_InternFromString("strides")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

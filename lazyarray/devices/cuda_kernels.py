@@ -129,7 +129,7 @@ class Kernel:
     """
 
     def __init__(self, kernels: Kernels, program: Program, form: Form, function: Any) -> None:
-        self._kernels, self._program, self._form = kernels, program, form
+        self._kernels, self._program, self._form, self._function = kernels, program, form, function
         self._ndarray = kernels.cupy.ndarray
         self._inputs = inputs = Inputs(program)
         self._flat = [place for place, operand in zip(inputs.places, program.inputs) if operand.mode == "flat"]
@@ -138,19 +138,18 @@ class Kernel:
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
         self._told = form.told
-        self.launch = None if self._strided else self._compiled_launch(function)
+        self.launch = self._in_c(function, form, strided=tuple(self._strided))
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
 
-    def _compiled_launch(self, function: Any) -> Callable[..., list[Any] | None] | None:
-        """What makes outputs and launches the first form, in C; None where that is not there."""
+    def _in_c(self, function: Any, form: Form, **more: Any) -> Any:
+        """What makes outputs and launches a form, in C; None where that is not there."""
         driver = self._kernels.driver
         if driver is None or speedups.launch is None:
             return None
-        cuda, form = self._kernels.cupy.cuda, self._form
         return speedups.launch.Launch(
-            function.ptr, driver.launch, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
-            tuple(self._dtypes), form.elements, form.threads, form.told)
+            function.ptr, driver.launch, function, self._ndarray, self._kernels.cupy.cuda.get_current_stream,
+            self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.told, **more)
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         if self.launch is not None and (found := self.launch(arguments, shape, fortran)) is not None:
@@ -208,17 +207,20 @@ class Kernel:
             lengths = lengths_in(shape, fortran)
             strides = [strides_in(array, shape, fortran) for array in strided]
             form, walk, blocks = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
-            if form == self._form:
-                launcher = self._first
-            else:
-                function = self._kernels.find((self._program, form), _function)
-                if function is None:    # being compiled
-                    walk = walk_bytes(lengths, strides, form.wide)
-                    return self._first, walk, -(-size // self._elements), self._threads
-                launcher = self._launcher(form, function)
+            function = self._function if form == self._form else self._kernels.find((self._program, form), _function)
+            if function is None:    # being compiled
+                walk = walk_bytes(lengths, strides, form.wide)
+                return self._first, walk, -(-size // self._elements), self._threads
+            launcher = self._first if form == self._form else self._launcher(form, function)
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             found = self._plans[key] = launcher, walk or (True if form.told else None), blocks, form.threads
+            if self.launch is not None:
+                plans = self.launch.plans
+                if len(plans) >= _PLANS:
+                    plans.clear()
+                plans[self.launch.key(arguments, shape, fortran)] = self._in_c(
+                    function, form, blocks=blocks, **({"walk": walk} if walk else {}))
         return found
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import speedups
 from ..sharing import partners
 from . import on_host, waiting
 from .program import Operand, Program, Step, reformed
@@ -160,7 +161,12 @@ def note_large(node: Node) -> None:
 
 # -- computing ---------------------------------------------------------------------------------
 
+_in_c = speedups.recording
+
+
 def _compute(node: Node) -> None:
+    if _in_c is not None and _in_c.compute(node):
+        return
     order = _needed(node)
     device = node.device
     if node.place is not None:
@@ -175,7 +181,7 @@ def _run(node: Node, order: Order, device: Device) -> None:
     program, arguments, sources = _program(order, outputs)
     if node.rule is not None and device.learns:
         node.rule.alone += 1
-    shape, fortran = form = _form(order)
+    shape, fortran = _form(order)
     stream = device.stream()
     crossed = []
     for source in sources:
@@ -190,8 +196,7 @@ def _run(node: Node, order: Order, device: Device) -> None:
     if kernel is not None:
         results = kernel(arguments, shape, fortran)
     else:
-        results = [_laid_out(device, array, shape, fortran, n.dtype)
-                   for array, n in zip(program.run(arguments, form, device.xp), outputs)]
+        results = unfused(device, program, arguments, shape, fortran, outputs)
     for other in crossed:
         device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     for n, array in zip(outputs, results):
@@ -204,6 +209,13 @@ def _run(node: Node, order: Order, device: Device) -> None:
         if n.readers is not None and any((r := ref()) is not None and r.array is None for ref in n.readers):
             waiting.note(weakref.ref(n))
         n.operands = n.large = ()
+
+
+def unfused(device: Device, program: Program, arguments: list[Any], shape: tuple[int, ...], fortran: bool,
+            outputs: list[Node]) -> list[Any]:
+    """The arrays of these nodes, by the device's own functions one after the other."""
+    return [_laid_out(device, array, shape, fortran, n.dtype)
+            for array, n in zip(program.run(arguments, (shape, fortran), device.xp), outputs)]
 
 
 def _laid_out(device: Device, array: Any, shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> Any:
@@ -247,6 +259,8 @@ class Order(list[Node]):
 
 def _needed(node: Node) -> Order:
     """The nodes of one kernel that gives `node`. What can't be of that kernel is computed before."""
+    if _in_c is not None and (found := _in_c.needed(node)) is not None:
+        return found    # type: ignore[no-any-return]
     while True:
         order = Order()
         other = _walk(node, order, order.codes, order.numbers, order.modes, order.arguments, order.sources)
@@ -314,35 +328,39 @@ def _form(order: Order) -> tuple[tuple[int, ...], bool]:
 
 
 #: The programs of chains that were computed, by their form.
-_programs: dict[Any, Program] = {}
+programs: dict[Any, Program] = {}
 _MOST_PROGRAMS = 4096
 
 
 def _program(order: Order, outputs: list[Node]) -> tuple[Program, list[Any], list[Leaf | Node]]:
     """The program of these nodes, its arguments, and where the arrays among them come from."""
-    numbers, ndim = order.numbers, 0 if order.form is None else len(order.form[0])
-    kept = [numbers[n] for n in outputs]
-    key = (*order.codes, *order.modes, *kept, ndim)
-    program = _programs.get(key)
+    codes, modes, numbers = order.codes, order.modes, order.numbers
+    key = (*codes, *modes, *[numbers[n] for n in outputs], 0 if order.form is None else len(order.form[0]))
+    program = programs.get(key)
     if program is None:
-        if len(_programs) >= _MOST_PROGRAMS:
-            _programs.clear()
-        program = _programs[key] = _spelt(order, kept, ndim)
+        program = new_program(key, len(codes), len(modes))
     return program, order.arguments, order.sources
 
 
-def _spelt(order: Order, outputs: list[int], ndim: int) -> Program:
-    """The program of a form."""
-    count = len(order.modes)
-    dtypes: list[Any] = [None] * count
+def new_program(key: tuple[Any, ...], codes: int, inputs: int) -> Program:
+    """The program of a form that was not known.
+
+    `key` has so many codes, the modes of so many inputs, the numbers of outputs, and how many axes are walked.
+    """
+    if len(programs) >= _MOST_PROGRAMS:
+        programs.clear()
+    dtypes: list[Any] = [None] * inputs
     steps: list[tuple[Step, list[int]]] = []
-    for code in order.codes:
+    for code in key[:codes]:
         if type(code) is Step:
             steps.append((code, []))
             continue
         step, operands = steps[-1]
         if code >= 0:
             dtypes[code] = step.inputs[len(operands)]
-        operands.append(code if code >= 0 else count - 1 - code)
-    return Program(tuple(map(Operand, dtypes, order.modes)), tuple((step, tuple(operands)) for step, operands in steps),
-                   tuple(code if code >= 0 else count - 1 - code for code in outputs), ndim)
+        operands.append(code if code >= 0 else inputs - 1 - code)
+    outputs = tuple(code if code >= 0 else inputs - 1 - code for code in key[codes + inputs:-1])
+    program = programs[key] = Program(
+        tuple(map(Operand, dtypes, key[codes:codes + inputs])),
+        tuple((step, tuple(operands)) for step, operands in steps), outputs, key[-1])
+    return program
