@@ -26,9 +26,10 @@ class Late:
     def __init__(self):
         self.lock, self.issued, self.done, self.recorded = threading.RLock(), [], 0, {}
         self.refused = None     # the number of the copy that fails
+        self.current, self.used, self.lost, self.unusable = 0x77, [], 0, 0
         self._kept = [ctypes.CFUNCTYPE(ctypes.c_int, *types)(function) for function, types in (
             (self.copy, (POINTER, POINTER, ctypes.c_size_t, HANDLE)), (self.record, (HANDLE, HANDLE)),
-            (self.wait, (HANDLE,)))]
+            (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)))]
         self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept])
 
     def copy(self, target, source, nbytes, stream):
@@ -47,6 +48,14 @@ class Late:
         with self.lock:
             self.arrive(self.recorded.get(event, 0))
             return 0
+
+    def context(self, found):
+        found[0] = self.current
+        return self.lost
+
+    def use(self, context):
+        self.used.append(context)
+        return self.unusable
 
     def arrive(self, count):
         for target, source, nbytes in self.issued[self.done:count]:
@@ -143,14 +152,58 @@ def test_the_other_threads_go_on_meanwhile(staging, late):
     assert went_on[0] > before
 
 
-@pytest.mark.parametrize("given", [
-    ((0, 1, 1), bytearray(8), b"\0" * 16, b"\0" * 16, 0, 0, 0), ((1, 1, 1), bytearray(4), b"", b"\0" * 16, 0, 0, 0),
-    ((1, 1, 1), bytearray(8), b"\0" * 15, b"\0" * 16, 0, 0, 0), ((1, 1, 1), bytearray(8), b"\0" * 16, b"", 0, 0, 0),
-    ((1, 1, 1), bytearray(8), b"\0" * 16, b"\0" * 9, 0, 0, 0),
+def test_each_thread_has_the_context_of_who_uploads(staging, late):
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    for late.current in (0x77, 0x77, 0x88):
+        staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    late.arrive(len(late.issued))
+    assert target.all() and set(late.used) <= {0x77, 0x88} and len(late.used) <= 6
+
+
+def test_threads_without_a_context_leave_it_to_the_others(staging, late):
+    source, target = np.ones(40 * MB, np.uint8), np.zeros(40 * MB, np.uint8)
+    late.unusable = 201
+    staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+    late.arrive(len(late.issued))
+    assert target.all()
+    late.lost = 3
+    with pytest.raises(RuntimeError, match="error 3"):
+        staging.upload(target.ctypes.data, source.ctypes.data, source.nbytes, stream_of(late))
+
+
+def test_uploads_of_several_threads_follow_one_another(staging, late):
+    sources = [np.full(20 * MB, i + 1, np.uint8) for i in range(4)]
+    targets = [np.zeros(20 * MB, np.uint8) for _ in sources]
+    threads = [threading.Thread(target=staging.upload, args=(t.ctypes.data, s.ctypes.data, s.nbytes, stream_of(late)))
+               for s, t in zip(sources, targets)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    late.arrive(len(late.issued))
+    assert all(np.array_equal(s, t) for s, t in zip(sources, targets))
+
+
+def test_its_threads_end_with_it(late):
+    crew = cuda_staging.CrewInC()
+    threads = set(threading.enumerate())
+    assert crew.send(3, late.driver, b"", np.zeros(6, np.uint64), 1, 0, 0, 0) == 0
+    made = set(threading.enumerate()) - threads
+    assert len(made) == 2
+    del crew
+    for thread in made:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("functions, parts, buffers, turns", [
+    ((0, 1, 1, 1, 1), b"\0" * 16, b"\0" * 16, 1), ((1, 1, 1, 1, 0), b"\0" * 16, b"\0" * 16, 1),
+    ((1,) * 5, b"\0" * 15, b"\0" * 16, 1), ((1,) * 5, b"\0" * 16, b"", 1), ((1,) * 5, b"\0" * 16, b"\0" * 9, 1),
+    ((1,) * 5, b"\0" * 16, b"\0" * 16, 0), ((1,) * 5, b"\0" * 16, b"\0" * 16, 2),
 ])
-def test_arguments_that_do_not_fit(given):
+def test_arguments_that_do_not_fit(functions, parts, buffers, turns):
     with pytest.raises(ValueError, match="needed"):
-        speedups.staging.send(*given)
+        speedups.staging.Crew().send(functions, parts, buffers, turns, 0, 0, 0)
 
 
 def test_a_driver_that_is_not_there(monkeypatch):

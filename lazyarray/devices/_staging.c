@@ -1,83 +1,232 @@
-/* One thread's share of an upload of pageable memory, in C and without the interpreter: `cuda_staging` says what it does.
+/* Uploads of pageable memory by several threads, in C and without the interpreter: `cuda_staging` says what they do.
 
 CUDA is not needed to compile this: the driver's functions are called through their addresses.
 */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
 typedef int (*copier)(uint64_t, const void *, size_t, void *);
 typedef int (*recorder)(void *, void *);
 typedef int (*waiter)(void *);
+typedef int (*asker)(void **);
+typedef int (*chooser)(void *);
 
-PyDoc_STRVAR(send_doc,
-"send(functions, taken, parts, buffers, target, start, stream, /)\n--\n\n"
-"Move parts of memory to page-locked buffers, and have each copied to the device; the interpreter is free meanwhile.\n\n"
-"Parameters\n----------\n"
-"functions : tuple of int\n    Addresses of cuMemcpyHtoDAsync, cuEventRecord and cuEventSynchronize.\n"
-"taken : writable buffer of one int64\n    How many parts were taken, by all threads that have the same one.\n"
-"parts : buffer of int64\n    The start and the stop of each, from 0 on.\n"
-"buffers : buffer of uint64\n    The address of each buffer, and the event that says when the device has read it.\n"
-"target, start, stream : int\n    The device address, the host address, and the stream.\n\n"
-"Returns\n-------\nint\n    0, or the driver's error; then the others take no more parts.");
+/* An upload: what all threads share. */
+typedef struct {
+    copier copy;
+    recorder record;
+    waiter wait;
+    chooser use;
+    void *context, *stream;
+    const char *start;
+    uint64_t target;
+    const int64_t *ends;        /* of the parts: the start and the stop of each */
+    int64_t parts, taken;
+    const uint64_t *places;     /* of the buffers: the address and the event of each, `turns` for each thread */
+    int64_t turns;
+    int error;
+} Upload;
 
-static PyObject *
-send(PyObject *Py_UNUSED(module), PyObject *args)
+typedef struct {
+    PyObject_HEAD
+    pthread_mutex_t lock;
+    pthread_cond_t begun, over;
+    int closed, open, most, joined, active;
+    unsigned long number;
+    Upload upload;
+} Crew;
+
+/* One thread's share: it moves parts as long as there are any. */
+static void
+move(Upload *upload, int thread)
 {
-    unsigned long long copy, record, wait, target, start, stream;
-    Py_buffer taken, parts, buffers;
-    if (!PyArg_ParseTuple(args, "(KKK)w*y*y*KKK", &copy, &record, &wait, &taken, &parts, &buffers, &target, &start,
-                          &stream))
-        return NULL;
-    int64_t count = parts.len / 16, turns = buffers.len / 16, turn = 0;
+    const uint64_t *places = upload->places + 2 * upload->turns * thread;
+    int64_t turn = 0;
     int error = 0;
-    PyObject *result = NULL;
-    if (taken.len != 8 || parts.len % 16 || buffers.len % 16 || (turns == 0 && count) || !copy || !record || !wait) {
-        PyErr_SetString(PyExc_ValueError, "a counter, pairs of numbers and addresses are needed");
-        goto end;
-    }
-    const int64_t *ends = parts.buf;
-    const uint64_t *places = buffers.buf;
-    Py_BEGIN_ALLOW_THREADS
     while (!error) {
-        int64_t part = __atomic_fetch_add((int64_t *)taken.buf, 1, __ATOMIC_RELAXED);
-        if (part >= count)
-            break;
-        int64_t low = ends[2 * part], high = ends[2 * part + 1];
+        int64_t part = __atomic_fetch_add(&upload->taken, 1, __ATOMIC_RELAXED);
+        if (part >= upload->parts)
+            return;
+        int64_t low = upload->ends[2 * part], high = upload->ends[2 * part + 1];
         void *buffer = (void *)(uintptr_t)places[2 * turn], *event = (void *)(uintptr_t)places[2 * turn + 1];
-        error = ((waiter)(uintptr_t)wait)(event);
+        error = upload->wait(event);
         if (error)
             break;
-        memcpy(buffer, (const char *)(uintptr_t)start + low, (size_t)(high - low));
-        error = ((copier)(uintptr_t)copy)(target + (uint64_t)low, buffer, (size_t)(high - low), (void *)(uintptr_t)stream);
+        memcpy(buffer, upload->start + low, (size_t)(high - low));
+        error = upload->copy(upload->target + (uint64_t)low, buffer, (size_t)(high - low), upload->stream);
         if (!error)
-            error = ((recorder)(uintptr_t)record)(event, (void *)(uintptr_t)stream);
-        turn = turn + 1 < turns ? turn + 1 : 0;
+            error = upload->record(event, upload->stream);
+        turn = turn + 1 < upload->turns ? turn + 1 : 0;
     }
-    if (error)
-        __atomic_fetch_add((int64_t *)taken.buf, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&upload->error, error, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&upload->taken, upload->parts, __ATOMIC_RELAXED);    /* the others take no more */
+}
+
+PyDoc_STRVAR(serve_doc, "serve()\n--\n\nTake a share in each upload, until `close`: what a thread of the crew does.");
+
+static PyObject *
+serve(Crew *self, PyObject *Py_UNUSED(ignored))
+{
+    Py_BEGIN_ALLOW_THREADS
+    unsigned long seen = 0;
+    void *context = NULL;
+    pthread_mutex_lock(&self->lock);
+    for (;;) {
+        while (!self->closed && !(self->open && self->number != seen && self->joined < self->most))
+            pthread_cond_wait(&self->begun, &self->lock);
+        if (self->closed)
+            break;
+        seen = self->number;
+        int thread = self->joined++;
+        self->active++;
+        pthread_mutex_unlock(&self->lock);
+        if (context != self->upload.context && self->upload.use(self->upload.context) == 0)
+            context = self->upload.context;
+        if (context == self->upload.context)    /* else the others do it */
+            move(&self->upload, thread);
+        pthread_mutex_lock(&self->lock);
+        if (--self->active == 0)
+            pthread_cond_signal(&self->over);
+    }
+    pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
-    result = PyLong_FromLong(error);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(send_doc,
+"send(functions, parts, buffers, turns, target, start, stream, /)\n--\n\n"
+"Move parts of memory to page-locked buffers, and have each copied to the device, here and by who serves.\n\n"
+"On return all parts have been moved; the interpreter is free meanwhile.\n\n"
+"Parameters\n----------\n"
+"functions : tuple of int\n    Addresses of cuMemcpyHtoDAsync, cuEventRecord, cuEventSynchronize, cuCtxGetCurrent and\n"
+"    cuCtxSetCurrent.\n"
+"parts : buffer of int64\n    The start and the stop of each, from 0 on.\n"
+"buffers : buffer of uint64\n    The address of each, and the event that says when the device has read it.\n"
+"turns : int\n    Buffers of one thread: there are as many threads at most as have that many.\n"
+"target, start, stream : int\n    The device address, the host address, and the stream.\n\n"
+"Returns\n-------\nint\n    0, or the driver's error; then parts are missing.");
+
+static PyObject *
+send(Crew *self, PyObject *args)
+{
+    unsigned long long copy, record, wait, get, use, target, start, stream;
+    long long turns;
+    Py_buffer parts, buffers;
+    if (!PyArg_ParseTuple(args, "(KKKKK)y*y*LKKK", &copy, &record, &wait, &get, &use, &parts, &buffers, &turns, &target,
+                          &start, &stream))
+        return NULL;
+    PyObject *result = NULL;
+    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns || !copy || !record || !wait || !get
+            || !use) {
+        PyErr_SetString(PyExc_ValueError, "pairs of numbers, buffers for a thread and addresses are needed");
+        goto end;
+    }
+    Upload upload = {
+        (copier)(uintptr_t)copy, (recorder)(uintptr_t)record, (waiter)(uintptr_t)wait, (chooser)(uintptr_t)use, NULL,
+        (void *)(uintptr_t)stream, (const char *)(uintptr_t)start, target, parts.buf, parts.len / 16, 0, buffers.buf,
+        turns, 0};
+    int busy = 0;
+    Py_BEGIN_ALLOW_THREADS
+    upload.error = ((asker)(uintptr_t)get)(&upload.context);
+    if (!upload.error) {
+        pthread_mutex_lock(&self->lock);
+        busy = self->open || self->active;
+        if (!busy) {
+            self->upload = upload;
+            self->open = self->joined = 1;
+            self->most = (int)(buffers.len / 16 / turns);
+            self->number++;
+            if (self->most > 1)
+                pthread_cond_broadcast(&self->begun);
+            pthread_mutex_unlock(&self->lock);
+            move(&self->upload, 0);
+            pthread_mutex_lock(&self->lock);
+            self->open = 0;         /* who wakes up now comes too late */
+            while (self->active)
+                pthread_cond_wait(&self->over, &self->lock);
+            upload.error = self->upload.error;
+        }
+        pthread_mutex_unlock(&self->lock);
+    }
+    Py_END_ALLOW_THREADS
+    if (busy)
+        PyErr_SetString(PyExc_RuntimeError, "an upload is under way");
+    else
+        result = PyLong_FromLong(upload.error);
 end:
-    PyBuffer_Release(&taken);
     PyBuffer_Release(&parts);
     PyBuffer_Release(&buffers);
     return result;
 }
 
-static PyMethodDef methods[] = {{"send", send, METH_VARARGS, send_doc}, {NULL, NULL, 0, NULL}};
+PyDoc_STRVAR(close_doc, "close()\n--\n\nLet go of who serves.");
+
+static PyObject *
+close_crew(Crew *self, PyObject *Py_UNUSED(ignored))
+{
+    pthread_mutex_lock(&self->lock);
+    self->closed = 1;
+    pthread_cond_broadcast(&self->begun);
+    pthread_mutex_unlock(&self->lock);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+made(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) || (kwargs != NULL && PyDict_GET_SIZE(kwargs))) {
+        PyErr_SetString(PyExc_TypeError, "a crew is made of nothing");
+        return NULL;
+    }
+    Crew *self = (Crew *)type->tp_alloc(type, 0);
+    if (self != NULL) {
+        pthread_mutex_init(&self->lock, NULL);
+        pthread_cond_init(&self->begun, NULL);
+        pthread_cond_init(&self->over, NULL);
+    }
+    return (PyObject *)self;
+}
+
+static void
+dealloc(Crew *self)     /* whoever serves has a reference */
+{
+    PyTypeObject *type = Py_TYPE(self);
+    pthread_cond_destroy(&self->begun);
+    pthread_cond_destroy(&self->over);
+    pthread_mutex_destroy(&self->lock);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef crew_methods[] = {
+    {"serve", (PyCFunction)serve, METH_NOARGS, serve_doc},
+    {"send", (PyCFunction)send, METH_VARARGS, send_doc},
+    {"close", (PyCFunction)close_crew, METH_NOARGS, close_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)PyDoc_STR("Crew()\n--\n\nThreads that upload: those that call `serve`, and who calls `send`.")},
+    {Py_tp_new, made}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, crew_methods}, {0, NULL},
+};
+
+static PyType_Spec spec = {"lazyarray.devices._staging.Crew", sizeof(Crew), 0, Py_TPFLAGS_DEFAULT, slots};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads of pageable memory, in C."), -1, methods,
-    NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads of pageable memory, in C."), -1, NULL, NULL,
+    NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC
 PyInit__staging(void)
 {
-    PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
+    PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
+    if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
+            || PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
         Py_CLEAR(module);
+    Py_XDECREF(type);
     return module;
 }

@@ -16,6 +16,8 @@ class Driver(NamedTuple):
     copy: int       # cuMemcpyHtoDAsync
     record: int     # cuEventRecord
     wait: int       # cuEventSynchronize
+    context: int    # cuCtxGetCurrent
+    use: int        # cuCtxSetCurrent
 
 
 def found() -> Driver | None:
@@ -23,7 +25,8 @@ def found() -> Driver | None:
     try:
         library = ctypes.CDLL(LIBRARY)
         functions = [getattr(library, name) for name in (
-            "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize")]
+            "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize",
+            "cuCtxGetCurrent", "cuCtxSetCurrent")]
     except (OSError, AttributeError):
         return None
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]

@@ -21,6 +21,7 @@ from .cuda_host import cores
 
 if TYPE_CHECKING:
     from .cuda_copies import Copies
+    from .cuda_driver import Driver
 
 #: Threads that move at most.
 SENDERS = 8
@@ -98,56 +99,84 @@ class Staging:
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
         self._lock = threading.Lock()       # held by who uploads
-        self._crew = Crew()
         self._buffers: list[list[Buffer]] = []      # of each thread
-        self._sizes = IN_PYTHON if copies.driver is None or speedups.staging is None else IN_C
+        self._in_c = None if copies.driver is None or speedups.staging is None else CrewInC()
+        self._crew = Crew()
+        self._sizes = IN_PYTHON if self._in_c is None else IN_C
 
     def upload(self, target: int, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device address; the host's may change on return."""
-        copies = self._copies
-        copy, handle, event = copies.runtime.memcpyAsync, stream.ptr, copies.event
+        copies, sizes = self._copies, self._sizes
+        handle, event = stream.ptr, copies.event
         device = copies.runtime.getDevice()
-        sizes, driver = self._sizes, copies.driver
         threads = 1 if sys.is_finalizing() else max(min(cores(), SENDERS, nbytes // sizes.least), 1)
         bounds = parts(nbytes, threads, sizes)
-        left = iter(bounds.tolist() if sizes is IN_PYTHON else ())      # whoever is free takes the next
-        taken = np.zeros(1, np.int64)
-
-        def work(buffers: list[Buffer]) -> None:
-            copies.runtime.setDevice(device)
-            turn = 0
-            for low, high in left:
-                buffer = buffers[turn]
-                buffer.wait()
-                ctypes.memmove(buffer.address, start + low, high - low)
-                copy(target + low, buffer.address, high - low, _TO_DEVICE, handle)
-                buffer.reads(stream, device, event)
-                turn = turn + 1 if turn + 1 < len(buffers) else 0
-
-        def work_in_c(buffers: list[Buffer]) -> None:
-            copies.runtime.setDevice(device)
-            table = np.array([(b.address, b.event_of(stream, device, event)) for b in buffers], np.uint64)
-            error = speedups.staging.send((driver.copy, driver.record, driver.wait), taken, bounds, table, target,
-                                          start, handle)
-            if error:
-                raise copies.error(error)
-
         with self._lock:
             while len(self._buffers) < threads:
                 memory = [copies.alloc(sizes.slot) for _ in range(sizes.buffers)]
                 self._buffers.append([Buffer(part) for part in memory])
+            buffers = self._buffers[:threads]
             try:
-                self._crew.run(work if self._sizes is IN_PYTHON else work_in_c, self._buffers[:threads])
+                if self._in_c is None:
+                    self._moved(buffers, bounds, target, start, stream, device)
+                else:
+                    copies.runtime.setDevice(device)    # so that this thread has a context
+                    table = np.array([(b.address, b.event_of(stream, device, event)) for row in buffers for b in row],
+                                     np.uint64)
+                    error = self._in_c.send(threads, copies.driver, bounds, table, sizes.buffers, target, start, handle)
+                    if error:
+                        raise copies.error(error)
             except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
-                taken[0] = len(bounds)
-                for _ in left:      # the others take no more
-                    pass
                 stream.synchronize()        # what was issued and not noted reads a buffer
                 raise
             if handle == copies.runtime.streamPerThread:    # another one in each thread
-                for buffers in self._buffers[:threads]:
-                    for buffer in buffers:
+                for row in buffers:
+                    for buffer in row:
                         buffer.wait()
+
+    def _moved(self, buffers: list[list[Buffer]], bounds: np.ndarray, target: int, start: int, stream: Any,
+               device: int) -> None:
+        copies, handle = self._copies, stream.ptr
+        copy, event = copies.runtime.memcpyAsync, copies.event
+        left = iter(bounds.tolist())        # whoever is free takes the next
+
+        def work(mine: list[Buffer]) -> None:
+            copies.runtime.setDevice(device)
+            turn = 0
+            for low, high in left:
+                buffer = mine[turn]
+                buffer.wait()
+                ctypes.memmove(buffer.address, start + low, high - low)
+                copy(target + low, buffer.address, high - low, _TO_DEVICE, handle)
+                buffer.reads(stream, device, event)
+                turn = turn + 1 if turn + 1 < len(mine) else 0
+
+        try:
+            self._crew.run(work, buffers)
+        finally:
+            for _ in left:      # the others take no more
+                pass
+
+
+class CrewInC:
+    """Threads that wait for uploads in C: they need the interpreter for none."""
+
+    def __init__(self) -> None:
+        self._crew = speedups.staging.Crew()    # type: ignore[union-attr]
+        self._count = 0
+
+    def __del__(self) -> None:
+        self._crew.close()
+
+    def send(self, threads: int, driver: Driver, *what: Any) -> int:
+        """Upload, by so many threads at most, the calling one among them; the driver's error, or 0."""
+        while self._count < threads - 1:
+            try:
+                threading.Thread(target=self._crew.serve, name="lazyarray-uploads", daemon=True).start()
+            except RuntimeError:        # the interpreter is ending
+                break
+            self._count += 1
+        return self._crew.send(driver[1:], *what)   # type: ignore[no-any-return]
 
 
 class Crew:
