@@ -90,4 +90,8 @@ def _name(kernel: Any) -> str:
 
 def _has_lazy(args: Iterable[Any]) -> bool:
     array, scalar = wrap._array_type, wrap._scalar_type
-    return any(type(arg) is array or type(arg) is scalar for arg in args)
+    for arg in args:        # of every launch of every kernel: a generator takes three times as long
+        kind = type(arg)
+        if kind is array or kind is scalar:
+            return True
+    return False
