@@ -11,6 +11,7 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_slots.h"
 #include "_recording_operands.h"
 #include "_recording_nodes.h"
+#include "_recording_chains.h"
 #include "_recording_computing.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"

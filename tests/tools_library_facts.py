@@ -1,8 +1,8 @@
-"""Write ``lazyarray/devices/simulated_library_facts.py``: the functions of CuPy's SciPy and of cuCIM's scikit-image.
+"""Write ``lazyarray/devices/simulated_library_facts.json``: the functions of CuPy's SciPy and of cuCIM's scikit-image.
 
 Run it with the releases whose facts are wanted; no GPU is needed::
 
-    python tests/tools_library_facts.py lazyarray/devices/simulated_library_facts.py
+    python tests/tools_library_facts.py lazyarray/devices/simulated_library_facts.json
 
 Only names, parameter names and defaults are taken; they say what a caller may write, not how it is done.
 """
@@ -10,12 +10,13 @@ Only names, parameter names and defaults are taken; they say what a caller may w
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
-from tools_cupy_facts import literal, signature_of, ufunc_methods
+from tools_cupy_facts import signature_of, ufunc_methods
 
 MODULES = {
     "cupyx.scipy": (
@@ -27,18 +28,6 @@ MODULES = {
         "restoration", "segmentation", "transform", "util",
     ),
 }  # fmt: skip
-HEADER = '''"""What CuPy {cupy} has of SciPy, and cuCIM {cucim} of scikit-image: generated, not written by hand.
-
-By ``tests/tools_library_facts.py``.
-
-``FUNCTIONS`` maps a module to signatures, and each signature to the functions that have it.  ``UFUNCS`` maps a module
-to (inputs, outputs, methods beside ``__call__`` and ``outer``), and those to universal functions.  ``CLASSES`` maps a
-module to its classes.
-"""
-
-from __future__ import annotations
-'''
-
 
 def public_names(module: Any) -> list[str]:
     """Names that a module offers: those it says, else those without an underscore."""
@@ -46,7 +35,7 @@ def public_names(module: Any) -> list[str]:
 
 
 def collect() -> dict[str, Any]:
-    """All facts, as nested plain containers."""
+    """All facts, as ``lazyarray/devices/simulated_library_facts.py`` says what they are."""
     import cucim
     import cupy
 
@@ -73,7 +62,8 @@ def collect() -> dict[str, Any]:
     return {
         "VERSIONS": {"cupy": cupy.__version__, "cucim": cucim.__version__},
         "FUNCTIONS": {m: {s: " ".join(n) for s, n in sorted(t.items())} for m, t in sorted(functions.items())},
-        "UFUNCS": {m: {k: " ".join(n) for k, n in sorted(t.items())} for m, t in sorted(ufuncs.items())},
+        "UFUNCS": {m: {" ".join(map(str, k)): " ".join(n) for k, n in sorted(t.items())}
+                   for m, t in sorted(ufuncs.items())},
         "CLASSES": {m: " ".join(n) for m, n in sorted(classes.items())},
     }
 
@@ -82,6 +72,5 @@ if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         facts = collect()
-    text = HEADER.format(**facts["VERSIONS"])
-    text += "".join(f"\n{name} = {literal(value)}" for name, value in facts.items()) + "\n"
-    Path(sys.argv[1]).write_text(text)  # to a file: importing these libraries without a GPU prints
+    # To a file: importing these libraries without a GPU prints.
+    Path(sys.argv[1]).write_text(json.dumps(facts, indent=1) + "\n")
