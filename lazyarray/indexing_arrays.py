@@ -132,7 +132,8 @@ def take(x: LazyNdarray, outline: np.ndarray, index: Any) -> LazyNdarray | LazyS
     device = devices.current()
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
-    mask, parsed = _mask_alone(device, outline, index), None
+    parsed: Index | None = None
+    mask = _mask_alone(device, outline, index)
     if mask is None:
         parsed = Index(outline, index)
         parsed.check(outline)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,6 @@ import numpy as np
 from .cuda_kernels import Kernels, Launcher, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from . import Device
     from .cuda_copies import Copies
 
@@ -194,7 +193,7 @@ class Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def plan(size: int, row: int, start: int) -> Plan:
-    """The grids for a mask of `size` elements, and rows of so many bytes of which the first lies at address `start`."""
+    """The grids for a mask of `size` elements, and rows of `row` bytes that begin `start` after a multiple of 16."""
     rounds = -(-size // (ROUND * MOST_TILES))
     tiles = -(-size // (ROUND * rounds))
     word = min((row | start) & -(row | start), max(WORDS))
@@ -207,8 +206,8 @@ def plan(size: int, row: int, start: int) -> Plan:
 class _Selection(NamedTuple):
     """The compiled kernels."""
 
-    count: Launcher
-    copy: dict[int, Launcher]
+    counts: Launcher
+    copies: dict[int, Launcher]     # by the bytes of a word
 
 
 def _made(cupy: Any, name: str) -> _Selection:
@@ -230,7 +229,7 @@ class Selections:
         kernels = self._kernels.find(("select",), _made)
         if kernels is None:
             return None
-        grid = plan(mask.size, d.nbytes // mask.size, d.data.ptr)
+        grid = plan(mask.size, d.nbytes // mask.size, d.data.ptr % max(WORDS))
         blocks = grid.tiles * grid.parts
         if blocks >= 1 << 31:
             return None
@@ -238,14 +237,14 @@ class Selections:
         memory = self._ndarray((end + 8 + grid.tiles * grid.rounds * ROUND // KEPT * 2,), _u1)
         offsets = memory.data.ptr
         bits = offsets + end + 8
-        kernels.count(grid.tiles, THREADS, [mask.data.ptr, offsets, bits, self._counters(device).data.ptr, mask.size,
-                                            grid.rounds])
+        kernels.counts(grid.tiles, THREADS, [mask.data.ptr, offsets, bits, self._counters(device).data.ptr, mask.size,
+                                             grid.rounds])
         arrived = bytearray(8)
         self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end), self._stream()),
                                memoryview(arrived))
         count = int.from_bytes(arrived, sys.byteorder)
         result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
         if count:
-            kernels.copy[grid.word](blocks, THREADS, [d.data.ptr, result.data.ptr, offsets, bits, grid.rounds,
-                                                      grid.words, grid.share, grid.parts])
+            kernels.copies[grid.word](blocks, THREADS, [d.data.ptr, result.data.ptr, offsets, bits, grid.rounds,
+                                                        grid.words, grid.share, grid.parts])
         return result
