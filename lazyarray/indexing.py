@@ -208,6 +208,8 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     """`index` as a tuple that makes NumPy return a view even of one element, or None if it is not basic."""
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
+    if type(index) is wrap._array_type and wrap.outline_of(index).ndim:
+        return None
     if type(index) is not tuple:
         index = (index,)
     items = []

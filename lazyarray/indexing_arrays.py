@@ -132,17 +132,49 @@ def take(x: LazyNdarray, outline: np.ndarray, index: Any) -> LazyNdarray | LazyS
     device = devices.current()
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
-    parsed = Index(outline, index)
-    parsed.check(outline)
-    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted") if parsed.masks else None
+    parsed: Index | None = None
+    mask = _mask_alone(device, outline, index)
+    if mask is None:
+        parsed = Index(outline, index)
+        parsed.check(outline)
+    token = None
+    if parsed is None or parsed.masks:
+        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
     try:
         with x._self_storage.place():
-            result = wrap.device_of(x)[parsed.device()]
+            array = wrap.device_of(x)
+            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask)
             if token is not None:
                 end(token)
+            if parsed is None:
+                return wrap.fresh(device, result)
             return wrap.wrap(device, result, scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
+
+
+def _mask_alone(device: Device, outline: np.ndarray, index: Any) -> Any | None:
+    """The index as an array of the device or the host if it is one mask that fits, which is all that it has to do."""
+    if type(index) is tuple and len(index) == 1:
+        index = index[0]
+    lazy = wrap.is_array(index)
+    if not (lazy or type(index) is np.ndarray or isinstance(index, device.array_type)):
+        return None
+    mask = wrap.outline_of(index) if lazy else index
+    ndim = mask.ndim
+    if mask.dtype.char != "?" or not ndim or mask.shape != outline.shape[:ndim]:
+        return None
+    return wrap.device_of(index, "an index") if lazy else mask
+
+
+def _rows(device: Device, array: Any, mask: Any) -> Any:
+    """A new device array of what a mask, still to be uploaded if it is on the host, is true of."""
+    if type(mask) is np.ndarray:
+        mask = dispatch.upload_operand(device, mask, np.take)
+    if array.size >= max(device.selected_from, 1) and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
+            device.on_current(array, mask)) and (found := device.select(array, mask)) is not None:
+        return found
+    return array[mask]
 
 
 def put(x: LazyNdarray, outline: np.ndarray, index: Any, value: Any) -> None:

@@ -1,6 +1,6 @@
 """Runs kernels of every form under compute-sanitizer: `make sanitize`, on a machine with a GPU and CUDA's tools.
 
-    python tests/tools_sanitize.py [memcheck initcheck racecheck synccheck] [elementwise reductions]
+    python tests/tools_sanitize.py [memcheck initcheck racecheck synccheck] [elementwise reductions selections]
 
 Each array is an allocation of its own here, so that an access beside it is seen: in CuPy's pool it would fall on a
 neighbour. Everything runs once without a tool, which leaves what is compiled on disk. The exit code is 1 if a tool
@@ -25,8 +25,9 @@ TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
 LENGTHS = (1, 2, 3, 15, 16, 17, 127, 128, 129, 1023, 1024, 1025, 2047, 2049, 4097)
 
 
-#: What is run, and the name of its kernels. The tool for races keeps a record of each launch: of those alone.
-PARTS = {"elementwise": "fused", "reductions": "reduce"}
+#: What is run, and its kernels, by name or by part of it. The tool for races keeps a record of each launch: of those
+#: alone.
+PARTS = {"elementwise": "kne=fused", "reductions": "kne=reduce", "selections": "kns=select"}
 #: Arguments of a tool beside those of all.
 ARGUMENTS = {"racecheck": ["--racecheck-report", "all", "--force-blocking-launches"]}
 #: How a tool says that something is wrong with itself.
@@ -91,6 +92,20 @@ def reductions(cupy, lazyarray, at_once):
     return ran
 
 
+def selections(cupy, lazyarray, at_once):
+    """Rows by masks, in words of all sizes, dense and sparse. Returns how many there were."""
+    ran, device = 0, lazyarray.device()
+    for size in (*LENGTHS, 300_000):
+        for share in (0, 0.01, 0.5, 1):
+            mask = np.random.default_rng(size).random(size) < share
+            for dtype, row in (("?", 1), ("e", 1), ("f", 1), ("d", 1), ("F", 5), ("D", 1), ("f", 8), ("B", 100)):
+                host = np.random.default_rng(0).integers(0, 2, (size, row)).astype(dtype)
+                found = device.select(cupy.asarray(host), cupy.asarray(mask))
+                assert np.array_equal(found.get(), host[mask]), (size, share, dtype, row)
+                ran += 1
+    return ran
+
+
 def work(parts):
     """What is run under the tool."""
     import cupy
@@ -99,7 +114,7 @@ def work(parts):
 
     cupy.cuda.set_allocator(None)
     at_once = AtOnce(cupy, lazyarray.device()._kernels)
-    for run in (elementwise, reductions):
+    for run in (elementwise, reductions, selections):
         if run.__name__ in parts:
             print(f"{run.__name__}: {run(cupy, lazyarray, at_once)} kernels ran", flush=True)
 
@@ -128,7 +143,7 @@ def main(tools, parts):
     # One part at a time where only its kernels are looked at.
     runs = [(tool, some) for tool in tools for some in ([[part] for part in parts] if tool == "racecheck" else [parts])]
     for tool, some in runs:
-        only = ["--kernel-name", f"kne={PARTS[some[0]]}"] if tool == "racecheck" else []
+        only = ["--kernel-name", PARTS[some[0]]] if tool == "racecheck" else []
         start = time.perf_counter()
         done = subprocess.run([command, "--tool", tool, *ARGUMENTS.get(tool, []), *only, "--error-exitcode", "9",
                                "--print-limit", "50", sys.executable, __file__, "--work", *some],

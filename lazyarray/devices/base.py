@@ -81,6 +81,8 @@ class Device(ABC):
     learns = True
     #: At which use of a program on few elements its kernel is made: what a program does once is not worth a compiler.
     fused_from = 3
+    #: Elements of an array from which on `select` is asked.
+    selected_from = 1 << 12
 
     def refusal(self, error: Exception) -> NotOnDevice:
         """Why NumPy has to decide, where device code raised `error`; raised as it is if it is one of `faults`."""
@@ -141,6 +143,13 @@ class Device(ABC):
 
         It takes what sums are divided by, and the shape of the result. `form`: the shape that inputs are walked in, and
         whether that is in Fortran order.
+        """
+        return None
+
+    def select(self, d: Any, mask: Any) -> Any | None:
+        """A new array of the rows of `d` where a mask is true; None where ``d[mask]`` is as good, or is still needed.
+
+        Both are C-contiguous, on the current device and not empty; the mask has the shape of the first axes of `d`.
         """
         return None
 

@@ -28,6 +28,7 @@ from .cuda_copies import Copies, Region
 from .cuda_diagnosis import PACKAGES, first_line, missing, no_device, version
 from .cuda_kernels import Kernel, Kernels
 from .cuda_reductions import Reductions
+from .cuda_selection import Selections
 from .cuda_snippets import snippet
 from .cuda_streams import StreamOnDevice
 from .cuda_strided import download_rows
@@ -99,7 +100,10 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self._kernels = Kernels(cupy, count, driver)
-        self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
+        reductions = Reductions(self._kernels)
+        self.reduction = functools.partial(reductions.get, self)  # type: ignore[method-assign]
+        selections = Selections(self._kernels, reductions.counters, copies)
+        self.select = functools.partial(selections.select, self)  # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.

@@ -250,9 +250,9 @@ class Kernels:
         return self.find((program, size >= WIDE), self._fused)
 
     def find(self, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
-        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be. A key begins with a program.
+        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be.
 
-        It is made for the current device, by the thread that compiles.
+        A key begins with a program, or with a name. It is made for the current device, by the thread that compiles.
         """
         number = self.cupy.cuda.runtime.getDevice() if self._several else None
         known = key if number is None else (number, *key)
@@ -298,7 +298,8 @@ class Kernels:
                     kernel = make(self.cupy, *key)
             except self._failures as error:
                 # It runs unfused for ever, which is slower and no less right.
-                logging.getLogger("lazyarray").warning("a kernel of %d steps was not made: %s", len(key[0].steps),
+                what = f"the kernel {key[0]!r}" if type(key[0]) is str else f"a kernel of {len(key[0].steps)} steps"
+                logging.getLogger("lazyarray").warning("%s was not made: %s", what,
                                                        str(error).strip().partition("\n")[0])
             finally:
                 with self._done:

@@ -160,13 +160,13 @@ class Reductions:
         out = parts = turns = self._ndarray(shape, kernel.result)
         if grid.splits > 1:
             parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
-            turns = self._counters(device)
+            turns = self.counters(device)
         kernel.launch(grid.blocks, THREADS, [
             *kernel.inputs(arguments), out.data.ptr, parts.data.ptr, turns.data.ptr, *extent, grid.group, grid.high,
             grid.splits, divisor, *walk_values(kernel.program, arguments, *walked)])
         return out
 
-    def _counters(self, device: Device) -> Any:
+    def counters(self, device: Device) -> Any:
         """Zeros, which a kernel leaves as zeros. Kernels of one stream follow one another, so it has its own."""
         stream = device.stream()
         found = self._turns.get(stream)

@@ -24,12 +24,14 @@ from . import simulated_members  # noqa: F401 - gives the array its operators
 from .base import HOLDABLE, Device
 from .simulated_array import SimulatedArray, fill_from_host, seen_by
 from .simulated_functions import DeviceContext, namespace
+from .simulated_indexing import rows
 from .simulated_launch import (
     as_device,
     can_hold,
     check_dtype,
     exports,
     flat_bytes,
+    launch,
     make,
     wrap_new,
 )
@@ -144,6 +146,9 @@ class SimulatedDevice(Device):
 
     def contiguous(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
+
+    def select(self, d: SimulatedArray, mask: SimulatedArray) -> SimulatedArray:
+        return launch(rows, (d, mask), {}, ())
 
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .simulated_launch import SimulatedArrayBase, launch, wrap_new
+from .simulated_memory import DeviceError
 
 
 def normalised(index: Any) -> tuple[tuple[Any, ...], bool]:
@@ -76,6 +77,14 @@ def get(array: Any, index: Any) -> Any:
     """``array[index]``."""
     index, arrays = normalised(index)
     return launch(_select if arrays else operator.getitem, (array, index), {}, ())
+
+
+def rows(view: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The rows where a mask is true, as a kernel copies them; it counts on what it is told of their layout."""
+    if not (view.flags.c_contiguous and mask.flags.c_contiguous and view.size and mask.ndim
+            and mask.shape == view.shape[:mask.ndim] and mask.dtype == bool):
+        raise DeviceError(f"rows of {view.shape} by a mask of {mask.shape}")
+    return view.reshape(mask.size, *view.shape[mask.ndim:])[np.flatnonzero(mask)]
 
 
 def assign(view: np.ndarray, value: Any) -> None:
