@@ -56,7 +56,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
         storage.mirror = _COMING
         try:
             token = begin("materialise", nbytes, root.shape, root.dtype, why)
-            copy = device.fetch_begin(root, stream)
+            copy = device.fetch_begin(root)
         except BaseException as error:
             storage.mirror = None
             if isinstance(error, device.faults):

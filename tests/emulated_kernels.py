@@ -214,7 +214,7 @@ class Emulator:
 
     # What `Copies` does for small arrays.
 
-    def fetch_begin(self, array, stream):
+    def fetch_begin(self, array):
         return array
 
     def fetch_end(self, copy, memory):

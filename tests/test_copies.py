@@ -149,7 +149,8 @@ class Pinned:
 @pytest.fixture
 def cuda():
     runtime = Runtime()
-    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Event=Event, alloc_pinned_memory=None))
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Event=Event, alloc_pinned_memory=None,
+                                                get_current_stream=Stream))
     copies = Copies(fake)
     memories = []
 
@@ -690,7 +691,7 @@ class TestFetching:
     def test_the_bytes_are_there_at_the_end(self, cuda, nbytes):
         for seed in range(3):
             source, memory = values(nbytes, seed), np.zeros(nbytes, np.uint8)
-            copy = cuda.copies.fetch_begin(self.array(source), Stream())
+            copy = cuda.copies.fetch_begin(self.array(source))
             cuda.copies.fetch_end(copy, memory.data)
             assert np.array_equal(memory, source)
         assert len(cuda.memories) == 1
@@ -699,8 +700,8 @@ class TestFetching:
         """As a finaliser may, that runs between the two."""
         first, second = values(500, 1), values(500, 2)
         memory, other = np.zeros(500, np.uint8), np.zeros(500, np.uint8)
-        outer = cuda.copies.fetch_begin(self.array(first), Stream())
-        inner = cuda.copies.fetch_begin(self.array(second), Stream())
+        outer = cuda.copies.fetch_begin(self.array(first))
+        inner = cuda.copies.fetch_begin(self.array(second))
         cuda.copies.fetch_end(inner, other.data)
         cuda.copies.fetch_end(outer, memory.data)
         assert np.array_equal(memory, first) and np.array_equal(other, second)

@@ -198,3 +198,18 @@ def test_a_write_that_cannot_begin_lets_go_of_the_lock_and_of_the_device(second_
     other.start()
     other.join(20)
     assert seen == [[2, 1]], "another thread waits for ever"
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="a stream of CUDA's own")
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("n", [N, 1 << 20])
+def test_the_default_stream_of_a_thread(read, n):
+    """Its pointer names another stream in each thread, and it is no stream object of the device library's own kind."""
+    with lazyarray.device().xp.cuda.Stream.ptds:
+        expected = READS[read](np.full(n, 50.0))
+        x = slow_work(n)
+        found = READS[read](x)
+        assert np.array_equal(np.asarray(found), np.asarray(expected))
+        assert np.array_equal(np.asarray(x[x > 49]), np.full(n, 50.0))
+        assert np.array_equal(np.asarray(x), np.full(n, 50.0))
+    assert np.array_equal(np.asarray(x + 1), np.full(n, 51.0))

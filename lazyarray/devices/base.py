@@ -201,7 +201,7 @@ class Device(ABC):
         smallest stride first.  False, and nothing is copied, if it is quicker to gather them on the device.
         """
 
-    def fetch_begin(self, d: Any, stream: Any) -> Any:
+    def fetch_begin(self, d: Any) -> Any:
         """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
         return d
 

@@ -183,8 +183,8 @@ class Copies:
         else:
             self._stage_down(pointer, start, nbytes, stream)
 
-    def fetch_begin(self, array: Any, stream: Any) -> tuple[Any, memoryview, Any]:
-        """Begin to copy an array of at most `FETCHED` bytes to page-locked memory of this thread."""
+    def fetch_begin(self, array: Any) -> tuple[Any, memoryview, Any]:
+        """Begin to copy at most `FETCHED` bytes to page-locked memory of this thread, on the current stream."""
         # Taken away until it is over: a finaliser may run in between, and fetch something too.
         mine = self._mine
         found = getattr(mine, "fetched", None)
@@ -193,7 +193,7 @@ class Copies:
             array_of_it, address = self._buffer_of(FETCHED)
             found = memoryview(array_of_it), address
         buffer, address = found
-        nbytes = array.nbytes
+        nbytes, stream = array.nbytes, self._cuda.get_current_stream()
         array.data.copy_to_host_async(address, nbytes, stream)
         return found, buffer[:nbytes], stream
 

@@ -222,7 +222,7 @@ class Selections:
     def __init__(self, kernels: Kernels, counters: Callable[[Device], Any], copies: Copies) -> None:
         """`counters`: gives zeros that kernels of the current stream leave as zeros."""
         self._kernels, self._counters, self._copies = kernels, counters, copies
-        self._ndarray, self._stream = kernels.cupy.ndarray, kernels.cupy.cuda.get_current_stream
+        self._ndarray = kernels.cupy.ndarray
 
     def select(self, device: Device, d: Any, mask: Any) -> Any | None:
         """`Device.select`, or None: then the kernels are being compiled, or can't be."""
@@ -240,7 +240,7 @@ class Selections:
         kernels.counts(grid.tiles, THREADS, [mask.data.ptr, offsets, bits, self._counters(device).data.ptr, mask.size,
                                              grid.rounds])
         arrived = bytearray(8)
-        self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end), self._stream()),
+        self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end)),
                                memoryview(arrived))
         count = int.from_bytes(arrived, sys.byteorder)
         result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
