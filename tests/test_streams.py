@@ -209,7 +209,7 @@ def test_the_default_stream_of_a_thread(read, n):
         expected = READS[read](np.full(n, 50.0))
         x = slow_work(n)
         found = READS[read](x)
-        assert np.array_equal(np.asarray(found), np.asarray(expected))
+        assert np.array_equal(value(found), value(expected))
         assert np.array_equal(np.asarray(x[x > 49]), np.full(n, 50.0))
         assert np.array_equal(np.asarray(x), np.full(n, 50.0))
     assert np.array_equal(np.asarray(x + 1), np.full(n, 51.0))
