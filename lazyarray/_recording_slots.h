@@ -1,25 +1,29 @@
 /* What `_recording.c` is told: the classes, where their slots are, and the names of the Python modules. */
 
-/* Where the slots are: of LazyNdarray, Storage, Leaf, Node and Rule. */
+/* Where the slots are: of LazyNdarray, Storage, Leaf, Node, Rule and Known. */
 static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
 static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, pending, readers, root_view; } S;
-static struct { Py_ssize_t array, storage, shape, fortran, size, dtype, steps, large, template; } L;
+static struct { Py_ssize_t array, storage, mode, shape, fortran, size, dtype, steps, large, template; } L;
 static struct {
     Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
         place, passed, template, rule;
 } N;
-static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel, launch; } R;
+static struct { Py_ssize_t step, casts, scalars, choose, itemsize, alone, program, kernel, launch; } R;
+static struct { Py_ssize_t rule, modes, shape, fortran, template, size, order, nbytes, any_strided; } K;
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
 
-static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type;
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type,
+    *known_type;
 static PyObject *errors, *usual_errors, *tells_of_errors;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
-static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
+static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after,
+    *known, *ready_array;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
-    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous;
+    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
+    *text_strides, *text_count, *text_flat;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once;
-static Py_ssize_t long_size;
+static Py_ssize_t long_size, large_bytes, large_result;
 static int forked = 0;
 
 #define ASKED 8     /* calls after which it is asked again whether there is a kernel */
@@ -82,6 +86,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(node_type, "Node");
     TYPE(rule_type, "Rule");
     TYPE(step_type, "Step");
+    TYPE(known_type, "Known");
     NAME(errors, "errors");
     NAME(usual_errors, "usual_errors");
     NAME(tells_of_errors, "tells_of_errors");
@@ -98,11 +103,15 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(note_large, "note_large");
     NAME(prune, "prune");
     NAME(look_after, "look_after");
+    NAME(known, "known");
+    NAME(ready_array, "ready_array");
     NUMBER(most_steps, "MOST_STEPS");
     NUMBER(most_readers, "MOST_READERS");
     NUMBER(most_alone, "ALONE");
     NUMBER(most_at_once, "AT_ONCE");
     NUMBER(long_size, "LONG");
+    NUMBER(large_bytes, "LARGE");
+    NUMBER(large_result, "LARGE_RESULT");
     SLOT(X, array_type, storage, "_self_storage");
     SLOT(X, array_type, outline, "_self_outline");
     SLOT(X, array_type, array, "_self_array");
@@ -119,6 +128,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(S, storage_type, root_view, "_root_view");
     SLOT(L, leaf_type, array, "array");
     SLOT(L, leaf_type, storage, "storage");
+    SLOT(L, leaf_type, mode, "mode");
     SLOT(L, leaf_type, shape, "shape");
     SLOT(L, leaf_type, fortran, "fortran");
     SLOT(L, leaf_type, size, "size");
@@ -146,12 +156,22 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(N, node_type, rule, "rule");
     SLOT(R, rule_type, step, "step");
     SLOT(R, rule_type, casts, "casts");
+    SLOT(R, rule_type, scalars, "scalars");
     SLOT(R, rule_type, choose, "choose");
     SLOT(R, rule_type, itemsize, "itemsize");
     SLOT(R, rule_type, alone, "alone");
     SLOT(R, rule_type, program, "program");
     SLOT(R, rule_type, kernel, "kernel");
     SLOT(R, rule_type, launch, "launch");
+    SLOT(K, known_type, rule, "rule");
+    SLOT(K, known_type, modes, "modes");
+    SLOT(K, known_type, shape, "shape");
+    SLOT(K, known_type, fortran, "fortran");
+    SLOT(K, known_type, template, "template");
+    SLOT(K, known_type, size, "size");
+    SLOT(K, known_type, order, "order");
+    SLOT(K, known_type, nbytes, "nbytes");
+    SLOT(K, known_type, any_strided, "any_strided");
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
     Py_RETURN_NONE;

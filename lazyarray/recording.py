@@ -14,11 +14,11 @@ from numpy._core import umath
 
 from . import options, speedups, wrap
 from .fusion import waiting
-from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
+from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step
-from .recording_known import keep, known, of_known, seen
+from .recording_known import Known, keep, known, of_known, seen
 from .recording_layouts import template_of
-from .recording_operands import Operands, whole
+from .recording_operands import LARGE_RESULT, Operands, ready_array, whole
 from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
 from .storage import Storage
@@ -281,6 +281,7 @@ def bind(array_type: type, planned: Any) -> None:
             "Rule": Rule, "Step": Step, "rules": rules, "scopes": options._scopes, "options": vars(options),
             "waiting": vars(waiting), "partners": partners, "general": _general, "ready": _ready, "at_once": at_once,
             "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
+            "Known": Known, "known": known, "ready_array": ready_array, "LARGE": LARGE, "LARGE_RESULT": LARGE_RESULT,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
         })

@@ -22,10 +22,10 @@ from .storage import Storage
 #: In a forked child, which has lost the device if its parent had used it: nothing is recorded there.
 forked = False
 
-__all__ = ["Operands", "fits", "leaf_of", "is_strided", "ready_array", "seen_in", "whole"]
+__all__ = ["LARGE_RESULT", "Operands", "fits", "leaf_of", "is_strided", "ready_array", "seen_in", "whole"]
 
 #: Results from this size on are asked whether the device could hold them.
-_LARGE_RESULT = 1 << 30
+LARGE_RESULT = 1 << 30
 
 
 class Operands:
@@ -266,7 +266,7 @@ class Operands:
 
 def fits(device: Any, nbytes: int) -> bool:
     """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as in NumPy."""
-    return nbytes < _LARGE_RESULT or nbytes <= device.total_memory()
+    return nbytes < LARGE_RESULT or nbytes <= device.total_memory()
 
 
 def is_strided(item: Any, size: int) -> bool:

@@ -259,7 +259,7 @@ PyInit__launch(void)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

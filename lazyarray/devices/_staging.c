@@ -77,7 +77,7 @@ PyMODINIT_FUNC
 PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
         Py_CLEAR(module);
     return module;
 }
