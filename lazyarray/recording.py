@@ -23,7 +23,7 @@ from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
 from .storage import Storage
 
-__all__ = ["at_once", "quick", "recorded"]
+__all__ = ["array_of", "at_once", "quick", "recorded"]
 
 _real_numbers = frozenset({int, float, complex})
 #: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
@@ -217,7 +217,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
         if nodes is None:
             return None
         if nodes is not NotImplemented:
-            return _turned(nodes, found.back)
+            return array_of(nodes, found.back)
     given = Operands(ufunc)
     for x in inputs:
         if not given.add(x):
@@ -244,12 +244,12 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
 def recorded(given: Any, node: Node) -> Any:
     """The lazy array of a new node: the last of those that `given` has, of its form; without it, the only one."""
     if given is None:
-        return _turned((node,), None)
+        return array_of((node,), None)
     order = given.result.order
-    return _turned(given.nodes, None if order is None else np.argsort(order))
+    return array_of(given.nodes, None if order is None else np.argsort(order))
 
 
-def _turned(nodes: Sequence[Node], back: Any) -> Any:
+def array_of(nodes: Sequence[Node], back: Any) -> Any:
     """The lazy array of new nodes, of which the last one gives it, with its axes turned back from memory order."""
     for node in nodes:
         note_readers(node)

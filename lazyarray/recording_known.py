@@ -1,7 +1,7 @@
 """Calls like one that was met before: how their operands are read, and what they give, is found under one key.
 
 The key is the function and, of each operand, what `recording_operands` goes by: the dtype, the shape, and how it lies
-in memory. `_recording_views.h` does in C what `of_known` does.
+in memory; then the same of what is written in place. `_recording_views.h` does in C what `of_known` does.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from . import layouts, recording_operands, wrap
 from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
+from .fusion.program import Step
 from .recording_layouts import template_of
 from .recording_operands import Operands, fits, is_strided, ready_array
 from .recording_steps import Rule, numbers
@@ -37,26 +38,29 @@ class Known:
         Of the node.
     order, back : tuple of int, or None
         The order of the axes of the result in memory, and what turns them back, if neither C's nor Fortran's.
+    last : Step or None
+        What casts the result to the dtype of what is written in place.
     nbytes, steps : int
         Of the result, and how many steps are made.
     """
 
-    __slots__ = ("rule", "modes", "strided", "shape", "fortran", "template", "size", "order", "back", "nbytes", "steps",
-                 "any_strided")
+    __slots__ = ("rule", "modes", "strided", "shape", "fortran", "template", "size", "order", "back", "last", "nbytes",
+                 "steps", "any_strided")
 
-    def __init__(self, rule: Rule, given: Operands, node: Node) -> None:
+    def __init__(self, rule: Rule, given: Operands, node: Node, last: Step | None) -> None:
         items = list(node.operands)
         casts = [cast is not None and outline is not None for cast, outline in zip(rule.casts or (), given.outlines)]
-        self.steps = 1 + len(casts)
+        self.last, self.steps = last, 1 + len(casts) + (last is not None)
+        dtype = node.dtype if last is None else last.output
         uncast = [item.operands[0] if any(casts[i:i + 1]) else item for i, item in enumerate(items)]
         self.rule, self.shape, self.fortran, self.size = rule, node.shape, node.fortran, node.size
         self.modes = tuple(item.mode if type(item) is Leaf else None for item in uncast)
         self.strided = tuple(is_strided(item, node.size) for item in uncast)
         self.any_strided = node.strided
-        self.template = template_of(node.shape, node.fortran, node.dtype)
+        self.template = template_of(node.shape, node.fortran, dtype)
         self.order = given.result.order
         self.back = None if self.order is None else tuple(map(int, np.argsort(self.order)))
-        self.nbytes = node.size * rule.itemsize
+        self.nbytes = node.size * dtype.itemsize
 
 
 #: Key of a call -> Known.
@@ -64,9 +68,9 @@ known: dict[Any, Known] = {}
 _MOST = 4096
 
 
-def keep(key: Any, items: list[Any], rule: Rule, given: Operands, node: Node) -> None:
+def keep(key: Any, items: list[Any], rule: Rule, given: Operands, node: Node, last: Step | None = None) -> None:
     """Let the next call with this key be a known one, if this one was made of the operands that `seen` gave."""
-    made = Known(rule, given, node)
+    made = Known(rule, given, node, last)
     if all((type(item) is Leaf) is (mode is not None) for item, mode in zip(items, made.modes)):
         if len(known) >= _MOST:
             known.clear()
@@ -82,8 +86,9 @@ def seen(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], lis
     for x in inputs:
         kind = type(x)
         if kind is wrap._array_type:
-            node = x._self_storage.pending
-            item = _leaf(x, key) if node is None else node if _lies(x, node, key) else None
+            storage = x._self_storage
+            node = storage.pending
+            item = _leaf(x, storage, key) if node is None else node if _lies(x, storage, node, key) else None
             if item is None:
                 return None
             items.append(item)
@@ -107,9 +112,9 @@ def seen(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], lis
     return tuple(key), items
 
 
-def _leaf(x: Any, key: list[Any]) -> Leaf | None:
+def _leaf(x: Any, storage: Any, key: list[Any]) -> Leaf | None:
     """The leaf of an array that is ready; its part of the key is added."""
-    storage, leaf = x._self_storage, x._self_leaf
+    leaf = x._self_leaf
     if leaf is not None and leaf.array is x._self_array and storage.quiet and not (storage.loans or storage.foreign):
         key += leaf.dtype, leaf.shape, leaf.fortran
         return leaf
@@ -133,12 +138,12 @@ def _leaf_of_scalar(x: Any, key: list[Any]) -> Leaf | None:
     return leaf
 
 
-def _lies(x: Any, node: Node, key: list[Any]) -> bool:
+def _lies(x: Any, storage: Any, node: Node, key: list[Any]) -> bool:
     """Whether recorded work is seen as a whole, in C's or Fortran's order; its part of the key is added."""
     outline = x._self_outline
     if node.place is not None:
         return False
-    if outline is x._self_storage._root_view:
+    if outline is storage._root_view:
         key += node.dtype, node.shape, _FORTRAN if node.fortran else _AS_RECORDED
         return True
     flags, shape = outline.flags, outline.shape
@@ -191,8 +196,11 @@ def of_known(found: Known, items: list[Any], least: int) -> Any:
                     device, cast, (item,), shape, fortran, steps, large, found.strided[position], size)
                 nodes.append(made)
     node = Node(device, rule.step, tuple(items), shape, fortran, steps, large, found.any_strided, size)
-    node.template = found.template
     nodes.append(node)
+    if found.last is not None:
+        node = Node(device, found.last, (node,), shape, fortran, steps, large, False, size)
+        nodes.append(node)
+    node.template = found.template
     return nodes
 
 
