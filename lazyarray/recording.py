@@ -16,6 +16,7 @@ from . import options, speedups, wrap
 from .fusion import waiting
 from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step
+from .options import current as current_options
 from .recording_known import Known, keep, known, of_known, seen
 from .recording_layouts import template_of
 from .recording_operands import LARGE_RESULT, Operands, ready_array, whole
@@ -23,7 +24,7 @@ from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
 from .storage import Storage
 
-__all__ = ["array_of", "at_once", "quick", "recorded"]
+__all__ = ["array_of", "at_once", "puts_off", "quick", "recorded"]
 
 _real_numbers = frozenset({int, float, complex})
 #: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
@@ -43,6 +44,12 @@ _usual_errors = _errors.get()
 def tells_of_errors() -> bool:
     """Whether NumPy raises or calls a function at such errors: such calls are not put off (``np.errstate``)."""
     return not {"raise", "call"}.isdisjoint(np.geterr().values())
+
+
+def puts_off() -> int | None:
+    """The bytes from which on work is put off, None if none is."""
+    least = current_options().defer_from
+    return None if least is None or _errors.get() is not _usual_errors and tells_of_errors() else least
 
 
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

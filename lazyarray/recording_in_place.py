@@ -14,8 +14,7 @@ from . import wrap
 from .fusion.graph import Leaf
 from .fusion.program import Step
 from .loans import all_ended
-from .options import current as current_options
-from .recording import array_of, recorded
+from .recording import array_of, puts_off, recorded
 from .recording_known import keep, known, of_known, seen
 from .recording_layouts import axes_of
 from .recording_operands import Operands
@@ -36,7 +35,7 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     if type(x) is not array_type or len(outs) != 1 or not any(
             type(operand) is array_type and operand._self_storage.pending is not None for operand in (x, *inputs)):
         return None
-    least = current_options().defer_from
+    least = puts_off()
     if least is None or type(x._self_storage) is not Storage or not may_write(wrap.outline_of(x)):
         return None
     outline = wrap.outline_of(x)
