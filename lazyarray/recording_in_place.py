@@ -32,8 +32,12 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     """
     x = outs[0]
     array_type = wrap._array_type
-    if type(x) is not array_type or len(outs) != 1 or not any(
-            type(operand) is array_type and operand._self_storage.pending is not None for operand in (x, *inputs)):
+    if type(x) is not array_type or len(outs) != 1:
+        return None
+    for operand in (x, *inputs):
+        if type(operand) is array_type and operand._self_storage.pending is not None:
+            break
+    else:
         return None
     least = puts_off()
     if least is None or type(x._self_storage) is not Storage or not may_write(wrap.outline_of(x)):
