@@ -13,6 +13,7 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_nodes.h"
 #include "_recording_chains.h"
 #include "_recording_computing.h"
+#include "_recording_views.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
 "A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -119,16 +120,6 @@ end:
     Py_XDECREF(arguments);
     Py_XDECREF(results);
     return result;
-}
-
-/* The storages' `large` of two operands: a union of sets, one of which is most often an empty tuple. */
-static PyObject *
-union_of(PyObject *a, PyObject *b)
-{
-    int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
-    if (one < 0 || other < 0)
-        return NULL;
-    return other && one ? PyNumber_Or(a, b) : Py_NewRef(other ? b : a);
 }
 
 PyDoc_STRVAR(quick_doc, "quick(ufunc, inputs, /)\n--\n\n"
@@ -245,7 +236,9 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         result = array_of(node, rule, steps);
     goto end;
 generally:
-    result = PyObject_CallFunctionObjArgs(general, ufunc, inputs, bytes, NULL);
+    result = of_known(ufunc, inputs, least);
+    if (result == NULL && !PyErr_Occurred())
+        result = PyObject_CallFunctionObjArgs(general, ufunc, inputs, bytes, NULL);
 end:
     drop(&given[0]);
     drop(&given[1]);
@@ -306,6 +299,7 @@ static PyMethodDef methods[] = {
     {"compute", compute, METH_O, compute_doc},
     {"needed", needed, METH_O, needed_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
+    {"address", address, METH_O, address_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
@@ -325,6 +319,7 @@ PyInit__recording(void)
         {&text_c_contiguous, "c_contiguous"}, {&text_f_contiguous, "f_contiguous"},
         {&text_compute, "compute"}, {&text_join, "join"}, {&text_kernel, "kernel"}, {&text_learns, "learns"},
         {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
+        {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

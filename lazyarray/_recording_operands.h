@@ -92,6 +92,8 @@ operand_of(PyObject *x, Operand *o)
             && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(got(storage, S.loans))
             && PyTuple_GET_SIZE(got(storage, S.loans)) == 0)
         Py_INCREF(leaf);
+    else if (leaf == Py_None && got(x, X.outline) != Py_None && got(x, X.outline) != got(storage, S.root_view))
+        return 0;       /* a view */
     else if ((leaf = PyObject_CallOneArg(ready, x)) == NULL)
         return -1;
     if (Py_TYPE(leaf) != leaf_type) {

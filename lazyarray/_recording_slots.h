@@ -1,6 +1,6 @@
 /* What `_recording.c` is told: the classes, where their slots are, and the names of the Python modules. */
 
-/* Where the slots are: of LazyNdarray, Storage, Leaf, Node, Rule, Step and Order. */
+/* Where the slots are: of LazyNdarray, Storage, Leaf, Node, Rule, Known, Step and Order. */
 static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
 static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, pending, readers, root_view; } S;
 static struct { Py_ssize_t array, storage, mode, shape, fortran, size, dtype, steps, large, template; } L;
@@ -8,22 +8,24 @@ static struct {
     Py_ssize_t device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream,
         place, passed, template, rule;
 } N;
-static struct { Py_ssize_t step, casts, choose, itemsize, alone, program, kernel, launch; } R;
+static struct { Py_ssize_t step, casts, scalars, choose, itemsize, alone, program, kernel, launch; } R;
+static struct { Py_ssize_t rule, modes, shape, fortran, template, size, order, nbytes, any_strided; } K;
 static struct { Py_ssize_t scalar, output; } P;    /* of Step */
 static struct { Py_ssize_t codes, numbers, modes, arguments, sources, form; } O;
 static const Py_ssize_t *const order_slots[] = {&O.codes, &O.numbers, &O.modes, &O.arguments, &O.sources, &O.form};
 
-static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type;
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type, *known_type;
 static PyObject *errors, *usual_errors, *tells_of_errors;
-static PyObject *rules, *scopes, *options_names, *waiting_names, *partners;
-static PyObject *general, *planned, *ready, *at_once, *template_of, *note_large, *prune, *look_after;
-static PyObject *programs, *new_program, *unfused, *reformed;
+static PyObject *rules, *scopes, *options_names, *waiting_names, *partners, *programs;
+static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *prune, *look_after,
+    *new_program, *unfused, *reformed;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
-    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous,
-    *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat, *text_strided;
+    *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
+    *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
+    *text_strided;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once;
-static Py_ssize_t long_size;
+static Py_ssize_t long_size, large_bytes, large_result;
 static int forked = 0;
 
 #define ASKED 8     /* calls after which it is asked again whether there is a kernel */
@@ -87,6 +89,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(rule_type, "Rule");
     TYPE(step_type, "Step");
     TYPE(order_type, "Order");
+    TYPE(known_type, "Known");
     NAME(errors, "errors");
     NAME(usual_errors, "usual_errors");
     NAME(tells_of_errors, "tells_of_errors");
@@ -107,11 +110,15 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(new_program, "new_program");
     NAME(unfused, "unfused");
     NAME(reformed, "reformed");
+    NAME(known, "known");
+    NAME(ready_array, "ready_array");
     NUMBER(most_steps, "MOST_STEPS");
     NUMBER(most_readers, "MOST_READERS");
     NUMBER(most_alone, "ALONE");
     NUMBER(most_at_once, "AT_ONCE");
     NUMBER(long_size, "LONG");
+    NUMBER(large_bytes, "LARGE");
+    NUMBER(large_result, "LARGE_RESULT");
     SLOT(X, array_type, storage, "_self_storage");
     SLOT(X, array_type, outline, "_self_outline");
     SLOT(X, array_type, array, "_self_array");
@@ -156,12 +163,22 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(N, node_type, rule, "rule");
     SLOT(R, rule_type, step, "step");
     SLOT(R, rule_type, casts, "casts");
+    SLOT(R, rule_type, scalars, "scalars");
     SLOT(R, rule_type, choose, "choose");
     SLOT(R, rule_type, itemsize, "itemsize");
     SLOT(R, rule_type, alone, "alone");
     SLOT(R, rule_type, program, "program");
     SLOT(R, rule_type, kernel, "kernel");
     SLOT(R, rule_type, launch, "launch");
+    SLOT(K, known_type, rule, "rule");
+    SLOT(K, known_type, modes, "modes");
+    SLOT(K, known_type, shape, "shape");
+    SLOT(K, known_type, fortran, "fortran");
+    SLOT(K, known_type, template, "template");
+    SLOT(K, known_type, size, "size");
+    SLOT(K, known_type, order, "order");
+    SLOT(K, known_type, nbytes, "nbytes");
+    SLOT(K, known_type, any_strided, "any_strided");
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
     SLOT(O, order_type, codes, "codes");

@@ -37,15 +37,18 @@ def getitem(x: LazyNdarray, index: Any) -> Any:
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     plain = _basic(index)
-    outline = wrap.outline_of(x)
+    outline = x._self_outline
+    if outline is None:
+        outline = wrap.outline_of(x)
     replaced = x._self_storage.replaced
     if replaced is not None and replaced[0] == threading.get_ident():
         x._self_storage.replaced = None
     if plain is not None:
         sub = outline[plain]
-        if sub.ndim == 0 and not _has_ellipsis(index):
+        if plain is not index and sub.ndim == 0 and not _has_ellipsis(index):
             return element(x, sub)
-        return wrap.view_of(x, sub)
+        base = x._self_base
+        return wrap.new_array(x._self_storage, sub, None, x if base is None else base)
     if type(x._self_storage) is not Storage:
         if type(index) is str or type(index) is list and index and all(type(i) is str for i in index):
             return wrap.view_of(x, outline[index])
@@ -205,13 +208,31 @@ def _elements(x: LazyNdarray, outline: np.ndarray) -> Iterator[Any]:
 # -- what an index is --------------------------------------------------------------------------
 
 def _basic(index: Any) -> tuple[Any, ...] | None:
-    """`index` as a tuple that makes NumPy return a view even of one element, or None if it is not basic."""
+    """`index` as a tuple that makes NumPy return a view even of one element, or None if it is not basic.
+
+    It is `index` itself where that makes views only.
+    """
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
     if type(index) is wrap._array_type and wrap.outline_of(index).ndim:
         return None
     if type(index) is not tuple:
         index = (index,)
+    else:       # most are of slices, with whole numbers or new axes among them
+        views_only = False
+        for i in index:
+            kind = type(i)
+            if kind is slice:
+                if plain_slice(i) is not i:
+                    break
+                views_only = True
+            elif i is None or i is Ellipsis:
+                views_only = True
+            elif kind is not int:
+                break
+        else:
+            if views_only:
+                return index
     items = []
     ellipsis = False
     for i in index:

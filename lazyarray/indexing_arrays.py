@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from .scalar import LazyScalar
 
 
+_plain_bounds = frozenset({int, type(None)})
+
+
 def plain_slice(s: slice) -> slice:
     """A slice whose bounds are not lazy scalars."""
+    if type(s.start) in _plain_bounds and type(s.stop) in _plain_bounds and type(s.step) in _plain_bounds:
+        return s
     if any(wrap.is_lazy(b) for b in (s.start, s.stop, s.step)):
         return slice(*(operator.index(b) if wrap.is_lazy(b) else b for b in (s.start, s.stop, s.step)))
     return s

@@ -6,34 +6,25 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy._core import umath
 
 from . import options, speedups, wrap
-from .fusion import waiting
-from .fusion.graph import (
-    MOST_READERS,
-    MOST_STEPS,
-    Leaf,
-    Node,
-    Order,
-    new_program,
-    note_large,
-    note_readers,
-    programs,
-    prune,
-    unfused,
-)
+from .fusion import graph, waiting
+from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step, reformed
+from .options import current as current_options
+from .recording_known import Known, keep, known, of_known, seen
 from .recording_layouts import template_of
-from .recording_operands import Operands, of_views, whole
+from .recording_operands import LARGE_RESULT, Operands, ready_array, whole
 from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
 from .storage import Storage
 
-__all__ = ["at_once", "quick", "recorded"]
+__all__ = ["array_of", "at_once", "puts_off", "quick", "recorded"]
 
 _real_numbers = frozenset({int, float, complex})
 #: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
@@ -53,6 +44,12 @@ _usual_errors = _errors.get()
 def tells_of_errors() -> bool:
     """Whether NumPy raises or calls a function at such errors: such calls are not put off (``np.errstate``)."""
     return not {"raise", "call"}.isdisjoint(np.geterr().values())
+
+
+def puts_off() -> int | None:
+    """The bytes from which on work is put off, None if none is."""
+    least = current_options().defer_from
+    return None if least is None or _errors.get() is not _usual_errors and tells_of_errors() else least
 
 
 def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -215,45 +212,60 @@ def _array(node: Node, template: np.ndarray) -> Any:
 
 def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int) -> Any:
     """As `quick`, for operands of any form and kind."""
-    found = of_views(ufunc, inputs)
-    if found is not None:
-        return recorded(None, found)
     array_type = wrap._array_type
     for x in inputs:
         if type(x) is array_type and ((array := x._self_array) is None or array.nbytes >= least):
             break
     else:
         return None     # small operands only
+    call = seen(ufunc, inputs)
+    if call is not None and (found := known.get(call[0])) is not None:
+        nodes = of_known(found, call[1], least)
+        if nodes is None:
+            return None
+        if nodes is not NotImplemented:
+            return array_of(nodes, found.back)
     given = Operands(ufunc)
     for x in inputs:
         if not given.add(x):
             return None
-    rule = rule_of((ufunc, *given.kinds))
+    kinds = (ufunc, *given.kinds)
+    lasts = call is not None and kinds in rules     # else the quick way may do it, now that there is a rule
+    rule = rule_of(kinds)
     if rule is None:
         return None
     if rule.choose is not None:
+        lasts = False
         rule = rule.choose(given.items[1] if given.outlines[1] is None else None)
         if rule is None:
             return None
         given.keep(len(rule.scalars))
     if not given.settle(rule.casts, rule.scalars, rule.itemsize, least):
         return None
-    return recorded(given, given.made(rule.step, tuple(given.items)))
+    node = given.made(rule.step, tuple(given.items))
+    if lasts and given.as_given:
+        keep(*call, rule, given, node)
+    return recorded(given, node)
 
 
 def recorded(given: Any, node: Node) -> Any:
     """The lazy array of a new node: the last of those that `given` has, of its form; without it, the only one."""
     if given is None:
+        return array_of((node,), None)
+    order = given.result.order
+    return array_of(given.nodes, None if order is None else np.argsort(order))
+
+
+def array_of(nodes: Sequence[Node], back: Any) -> Any:
+    """The lazy array of new nodes, of which the last one gives it, with its axes turned back from memory order."""
+    for node in nodes:
         note_readers(node)
-    else:
-        for made in given.nodes:
-            note_readers(made)
     template = node.template
     if template is None:
         node.template = template = template_of(node.shape, node.fortran, node.dtype)
     array = _array(node, template)
-    if given is not None and given.result.order is not None:
-        array._self_outline = array._self_outline.transpose(np.argsort(given.result.order))
+    if back is not None:
+        array._self_outline = array._self_outline.transpose(back)
     return array
 
 
@@ -276,10 +288,11 @@ def bind(array_type: type, planned: Any) -> None:
             "Rule": Rule, "Step": Step, "rules": rules, "scopes": options._scopes, "options": vars(options),
             "waiting": vars(waiting), "partners": partners, "general": _general, "ready": _ready, "at_once": at_once,
             "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
+            "Known": Known, "known": known, "ready_array": ready_array, "LARGE": LARGE, "LARGE_RESULT": LARGE_RESULT,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
-            "Order": Order, "programs": programs, "new_program": new_program, "unfused": unfused,
-            "reformed": reformed,
+            "Order": graph.Order, "programs": graph.programs, "new_program": graph.new_program,
+            "unfused": graph.unfused, "reformed": reformed,
         })
 
 

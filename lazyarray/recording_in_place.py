@@ -14,8 +14,8 @@ from . import wrap
 from .fusion.graph import Leaf
 from .fusion.program import Step
 from .loans import all_ended
-from .options import current as current_options
-from .recording import recorded
+from .recording import array_of, puts_off, recorded
+from .recording_known import keep, known, of_known, seen
 from .recording_layouts import axes_of
 from .recording_operands import Operands
 from .recording_steps import cast, rule_of
@@ -32,23 +32,50 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     """
     x = outs[0]
     array_type = wrap._array_type
-    if type(x) is not array_type or len(outs) != 1 or not any(
-            type(operand) is array_type and operand._self_storage.pending is not None for operand in (x, *inputs)):
+    if type(x) is not array_type or len(outs) != 1:
         return None
-    least = current_options().defer_from
+    for operand in (x, *inputs):
+        if type(operand) is array_type and operand._self_storage.pending is not None:
+            break
+    else:
+        return None
+    least = puts_off()
     if least is None or type(x._self_storage) is not Storage or not may_write(wrap.outline_of(x)):
         return None
+    outline = wrap.outline_of(x)
+    result = _result(ufunc, inputs, outline, least)
+    if result is None:
+        return None
+    if not _alone(x):
+        storage = x._self_storage
+        with storage.write_device(outline, x._self_array, overwrite=True) as target:
+            storage.device.assign(target, wrap.device_of(result))
+        return x
+    x._self_storage, x._self_outline = result._self_storage, result._self_outline
+    x._self_array = x._self_leaf = None
+    return x
+
+
+def _result(ufunc: np.ufunc, inputs: tuple[Any, ...], outline: np.ndarray, least: int) -> Any:
+    """The lazy array of what is to be written into memory that is laid out so; None if that is not recorded."""
+    call = seen(ufunc, inputs)
+    if call is not None:
+        call = (*call[0], outline.dtype, outline.shape, outline.strides), call[1]
+        if (found := known.get(call[0])) is not None:
+            nodes = of_known(found, call[1], least)
+            if nodes is not NotImplemented:
+                return None if nodes is None else array_of(nodes, found.back)
     given = Operands(ufunc)
     for operand in inputs:
         if not given.add(operand):
             return None
     rule = rule_of((ufunc, *given.kinds))
+    lasts = rule is not None and rule.choose is None
     if rule is not None and rule.choose is not None:
         rule = rule.choose(given.items[1] if given.outlines[1] is None else None)
     if rule is None:
         return None
     given.keep(len(rule.scalars))
-    outline = wrap.outline_of(x)
     back: Step | None = None
     if rule.step.output != outline.dtype:
         back = cast(rule.step.output, outline.dtype) if np.can_cast(
@@ -58,18 +85,12 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     if given.shape() != outline.shape or not given.settle(
             rule.casts, rule.scalars, outline.itemsize, least, axes_of(outline), 1 if back is None else 2):
         return None
-    node = given.made(rule.step, tuple(given.items))
+    node = last = given.made(rule.step, tuple(given.items))
     if back is not None:
-        node = given.made(back, (node,))
-    result = recorded(given, node)
-    if not _alone(x):
-        storage = x._self_storage
-        with storage.write_device(outline, x._self_array, overwrite=True) as target:
-            storage.device.assign(target, wrap.device_of(result))
-        return x
-    x._self_storage, x._self_outline = result._self_storage, result._self_outline
-    x._self_array = x._self_leaf = None
-    return x
+        last = given.made(back, (node,))
+    if call is not None and lasts and given.as_given:
+        keep(*call, rule, given, node, back)
+    return recorded(given, last)
 
 
 def _references(x: Any) -> int:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,12 +68,15 @@ def is_flat(outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None)
 
 
 def axes_of(layout: np.ndarray) -> tuple[int, ...] | None:
-    """The axes of a dense array from the outermost to the innermost; None for C order."""
-    if layout.flags.c_contiguous:
+    """The axes of an array from the outermost to the innermost; None for C order."""
+    flags, strides = layout.flags, layout.strides
+    if flags.c_contiguous:
         return None
-    if layout.flags.f_contiguous:
+    if flags.f_contiguous:
         return tuple(range(layout.ndim - 1, -1, -1))
-    return tuple(sorted(range(layout.ndim), key=lambda i: (-layout.strides[i], i)))
+    if all(map(operator.ge, strides, strides[1:])):
+        return None
+    return tuple(sorted(range(layout.ndim), key=lambda i: (-strides[i], i)))
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:

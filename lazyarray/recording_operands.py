@@ -17,16 +17,15 @@ from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
 from .fusion.program import Step, step_of
 from .loans import all_ended
 from .recording_layouts import Form, broadcast, form_of, is_flat, order_of, template_of
-from .recording_steps import rule_of
 from .storage import Storage
 
 #: In a forked child, which has lost the device if its parent had used it: nothing is recorded there.
 forked = False
 
-__all__ = ["Operands", "fits", "leaf_of", "of_views", "seen_in", "whole"]
+__all__ = ["LARGE_RESULT", "Operands", "fits", "leaf_of", "is_strided", "ready_array", "seen_in", "whole"]
 
 #: Results from this size on are asked whether the device could hold them.
-_LARGE_RESULT = 1 << 30
+LARGE_RESULT = 1 << 30
 
 
 class Operands:
@@ -40,10 +39,12 @@ class Operands:
         Of nodes, leaves and numbers.
     outlines : list
         Of the arrays among them, for their shapes and strides; None for numbers.
+    as_given : bool
+        None of them had to be computed, to be read in the result's form.
     """
 
     __slots__ = ("function", "device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes",
-                 "size", "result")
+                 "size", "result", "as_given")
 
     def __init__(self, function: Any = None) -> None:
         self.function = function    # NumPy's, whose operands these are
@@ -58,6 +59,7 @@ class Operands:
         self.nodes: list[Node] = []     # new ones
         self.size = 0
         self.result: Any = None
+        self.as_given = True
 
     def add(self, x: Any) -> bool:
         """Take one more operand; False if it is none for recorded work."""
@@ -154,6 +156,7 @@ class Operands:
 
     def computed(self, position: int) -> bool:
         """Have the operand at this place computed, and take it as a leaf; False if it is none."""
+        self.as_given = False
         x, item = self.sources[position], self.items[position]
         node = x._self_storage.pending
         if node is not None:
@@ -255,7 +258,7 @@ class Operands:
         """A node of the result's form."""
         form, size = self.result, self.size
         node = Node(self.device, step, items, form.shape, form.fortran, self.steps,
-                    frozenset(self.large) if self.large else (), any(_is_strided(item, size) for item in items), size)
+                    frozenset(self.large) if self.large else (), any(is_strided(item, size) for item in items), size)
         node.place = self.place
         self.nodes.append(node)
         return node
@@ -263,19 +266,24 @@ class Operands:
 
 def fits(device: Any, nbytes: int) -> bool:
     """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as in NumPy."""
-    return nbytes < _LARGE_RESULT or nbytes <= device.total_memory()
+    return nbytes < LARGE_RESULT or nbytes <= device.total_memory()
 
 
-def _is_strided(item: Any, size: int) -> bool:
+def is_strided(item: Any, size: int) -> bool:
     return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
 
 
 _python_numbers = frozenset({int, float, complex, bool})
-_real_numbers = frozenset({int, float, complex})
 
 
 def leaf_of(x: Any) -> Leaf | None:
     """The leaf of a lazy array whose bytes are there, or None if somebody else may change them."""
+    array = ready_array(x)
+    return None if array is None else Leaf(array, x._self_storage, "flat")
+
+
+def ready_array(x: Any) -> Any:
+    """The device array of a lazy array whose bytes are there, or None if somebody else may change them."""
     storage = x._self_storage
     if not storage.quiet or storage.foreign or storage.loans and not all_ended(storage):
         return None
@@ -285,7 +293,7 @@ def leaf_of(x: Any) -> Leaf | None:
         array = storage.root if outline is storage._root_view and storage.root is not None else (
             storage.device_view(wrap.outline_of(x)))
         x._self_array = array
-    return Leaf(array, storage, "flat")
+    return array
 
 
 def whole(x: Any) -> Leaf | None:
@@ -324,61 +332,6 @@ def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
     part = Node(node.device, step, (node,), node.shape, node.fortran, node.steps + 1, node.large, False, node.size)
     part.place = node.place
     return part, whole
-
-
-def of_views(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
-    """The node of a call on recorded work that is seen as a whole in some form, and on a number or more of that form.
-
-    None if it is another call, or takes more than one step.
-    """
-    kinds: list[Any] = [ufunc]
-    operands: list[Any] = []
-    steps, large, first, shape, fortran = 1, (), None, None, False
-    for x in inputs:
-        kind = type(x)
-        if kind is wrap._array_type:
-            storage = x._self_storage
-            node = storage.pending
-            if node is None or node.place is not None:
-                return None
-            outline, dtype = x._self_outline, node.dtype
-            if outline is storage._root_view:
-                seen, turned = node.shape, node.fortran
-            else:
-                flags = outline.flags
-                turned = not flags.c_contiguous
-                if outline.size != node.size or outline.dtype is not dtype or turned and not flags.f_contiguous:
-                    return None
-                seen = outline.shape
-            if first is None:
-                first, shape, fortran = node, seen, turned
-            elif seen != shape or turned is not fortran:
-                return None
-            steps += node.steps
-            if node.large:
-                large = node.large if not large else large | node.large
-            kinds.append(dtype)
-            operands.append(node)
-        elif kind in _real_numbers:
-            kinds.append(kind)
-            operands.append(x)
-        else:
-            return None
-    if first is None or steps > MOST_STEPS:
-        return None
-    rule = rule_of(tuple(kinds))
-    if rule is None or rule.casts is not None or rule.choose is not None:
-        return None
-    if not fits(first.device, first.size * rule.itemsize):
-        return None
-    step = rule.step
-    if len(kinds) == 3 and type(operands[0]) is not type(operands[1]):
-        number = type(operands[0]) is Node
-        try:
-            operands[number] = step.scalar(operands[number])    # type: ignore[misc]
-        except OverflowError:       # beyond the dtype: compared by value, or refused
-            return None
-    return Node(first.device, step, tuple(operands), shape, fortran, steps, large, False, first.size)
 
 
 def _part(dtype: np.dtype, name: str) -> Step:

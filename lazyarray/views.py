@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from . import speedups
 from .writable import writeable
 
 ORIGIN = 1 << 62
 _EXTENT = 1 << 60
 _memory = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
 _ndarray = np.ndarray
+_BUFFERED = frozenset("?bhilqBHILQefdFD")
 
 #: ``reshape(copy=False)`` came with NumPy 2.1.
 _RESHAPE_HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
@@ -59,6 +61,18 @@ def without_elements(view: np.ndarray) -> np.ndarray:
 def offset_of(view: np.ndarray) -> int:
     """Bytes from the start of the storage to the first element of an outline."""
     return view.__array_interface__["data"][0] - ORIGIN
+
+
+def _offset_of(view: np.ndarray) -> int:
+    """`offset_of` by the buffer protocol, which knows few dtypes and is six times as quick."""
+    if view.dtype.char in _BUFFERED:
+        return _address(view) - ORIGIN
+    return _offset_of_any(view)
+
+
+if speedups.recording is not None:
+    _address, _offset_of_any = speedups.recording.address, offset_of
+    offset_of = _offset_of
 
 
 def extent(view: np.ndarray) -> tuple[int, int]:

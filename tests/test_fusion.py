@@ -385,14 +385,16 @@ def test_what_numpy_is_to_raise_is_not_put_off(setting):
     if "call" in setting:
         setting = {**setting, "call": lambda *what: called.append(what)}
     x, zero = lazyarray.asarray(base()), lazyarray.asarray(base() * 0)
+    waiting = x * 2
     with np.errstate(**setting):
-        for divide in (lambda: x / zero, lambda: np.divide(x, zero), lambda: x / 0):
+        for divide in (lambda: x / zero, lambda: np.divide(x, zero), lambda: x / 0,
+                       lambda: np.divide(waiting, zero, out=waiting)):
             if "call" in setting:
                 divide()
             else:
                 with pytest.raises(FloatingPointError):
                     divide()
-    assert len(called) == (3 if "call" in setting else 0)
+    assert len(called) == (4 if "call" in setting else 0)
     for quiet in ({"divide": "ignore"}, {"all": "warn"}):
         with np.errstate(**quiet):
             assert pending(x / zero)

@@ -80,10 +80,12 @@ def failed(x):
     lambda x, y: wrap.device_of((x + y) * x - 1), lambda x, y: wrap.device_of((x.T * 2 + y[0, 0]).T - y),
     lambda x, y: wrap.device_of((x - y[0]) * 2), lambda x, y: (x * y - 1).sum(), lambda x, y: held(x + y, x * 2),
     lambda x, y: failed(x * y + 1),
+    lambda x, y: x[1:] - y, lambda x, y: x.T * 2, lambda x, y: (x + y)[:, None] < x[:, :1], lambda x, y: -x[:, ::2],
+    lambda x, y: (x + y).T - x[0, 0], lambda x, y: x[1:, 1:] + x[:-1, 1:],
 ])
 def test_calls_keep_nothing(call):
     x, y = arrays()
-    call(x, y), call(x, y)
+    call(x, y), call(x, y), call(x, y)
     rule = recording_steps.rules[np.add, x.dtype, x.dtype] if (np.add, x.dtype, x.dtype) in recording_steps.rules else x
     kept = [rule, x.dtype, x._self_storage, x._self_leaf, x, y, np.add, wrap.outline_of(x)]
     if rule is not x:
@@ -151,9 +153,19 @@ class TestErrors:
 @needs_c
 def test_a_number_beyond_the_dtype_goes_the_general_way():
     x = lazyarray.asarray(np.arange(3, dtype=np.uint8))
-    with pytest.raises(OverflowError):
-        x + 300
-    assert (x < 300).all()
+    for part in (x, x[1:], x[1:]):
+        part + 1
+        with pytest.raises(OverflowError):
+            part + 300
+        assert (part < 300).all()
+
+
+@needs_c
+def test_where_a_view_begins():
+    view = np.arange(6.0).reshape(2, 3)[1:, ::-1]
+    assert speedups.recording.address(view) == view.__array_interface__["data"][0]
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        speedups.recording.address(3)
 
 
 def test_many_threads_record_on_the_same_arrays():

@@ -46,6 +46,12 @@ MOST_READERS = 16
 _lock = waiting.lock
 #: Nodes with large inputs, the oldest first.
 _large: deque[weakref.ref[Node]] = deque()
+#: The large inputs of these, with their bytes, and of some that are gone; and the sum: no fewer bytes are kept alive.
+_counted: dict[int, int] = {}
+_most_kept = 0
+#: How many nodes there may be until those are left out that are gone.
+_FEW = 64
+_look_at = _FEW
 
 
 class Leaf:
@@ -141,10 +147,19 @@ def prune(readers: list[weakref.ref[Node]]) -> None:
 def note_large(node: Node) -> None:
     """Keep within the bound of bytes: the oldest work that keeps large inputs alive is done now.
 
-    What nobody holds does not count: it goes with those that read it.
+    What nobody holds does not count: it goes with those that read it. All this is looked at only if the bytes could be
+    too many: what was counted at the last look, and what came since.
     """
+    global _most_kept, _look_at
     with _lock:
         _large.append(weakref.ref(node))
+        for name, nbytes in node.large:
+            more = nbytes - _counted.get(name, 0)
+            if more > 0:
+                _counted[name] = nbytes
+                _most_kept += more
+        if _most_kept <= MOST_BYTES and len(_large) < _look_at:
+            return
         waiting = [(ref, other) for ref in _large
                    if (other := ref()) is not None and other.array is None and other.storage() is not None]
         kept = {name: nbytes for _, other in waiting for name, nbytes in other.large}
@@ -157,6 +172,9 @@ def note_large(node: Node) -> None:
             excess -= sum(kept.pop(name) for name in list(kept) if name not in left)
         _large.clear()
         _large.extend(ref for ref, other in waiting if other.array is None)
+        _counted.clear()
+        _counted.update(kept)
+        _most_kept, _look_at = sum(kept.values()), 2 * len(_large) + _FEW
 
 
 # -- computing ---------------------------------------------------------------------------------

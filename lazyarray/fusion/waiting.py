@@ -109,7 +109,7 @@ def _round() -> bool:
 
 def _compute(ref: weakref.ref[Node], node: Node) -> None:
     """Have what rests on a node computed, and with it the node."""
-    for last in list(lasting([ref] if node.array is None else node.readers, set())):
+    for last in lasting([ref] if node.array is None else node.readers, set()):
         try:
             last.compute()
         except Exception as error:  # noqa: BLE001  whatever it is, who asks for the value is told
