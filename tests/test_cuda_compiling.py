@@ -188,15 +188,14 @@ def test_the_parameters_of_a_reduction_reach_its_kernel(mode):
     inputs = Operand(np.dtype("c8"), "value"), Operand(F4, mode)
     program = Program(inputs, ((Step("astype", None, (F4,), F4), (1,)),), (2,), 1 if mode == "strided" else 0)
     kernels = Kernels(compiler, 1)
-    found = cuda_reductions.Reductions(kernels)
-    device = types.SimpleNamespace(count=1, stream=lambda: 7)
+    found = cuda_reductions.Reductions(kernels, 1)
+    arguments = [np.complex64(1 - 2j), Array((100_000,), start=64)]
     compiler.zeros = lambda n, dtype: Array((n,), np.dtype(dtype), start=96)
     reduction = Reduction("sum", F4, F4, F4)
     for _ in range(2):
-        launch = found.get(device, program, reduction, Extent(1, 100_000, 1),
-                           [np.complex64(1 - 2j), Array((100_000,), start=64)], ((100_000,), False))
+        launch = found.get(program, reduction, Extent(1, 100_000, 1), arguments, ((100_000,), False))
         kernels.wait()
-    launch(2.5, ())
+    launch(arguments, 2.5, (), 7)
     blocks, values = compiler.launched[-1]
     assert blocks == values["splits"] > 1
     assert values.items() >= {"x0": 1 - 2j, "p1": 64, "out": 0, "parts": 0, "turns": 96, "outer": 1, "length": 100_000,

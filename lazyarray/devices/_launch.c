@@ -1,49 +1,35 @@
-/* The launch of a kernel on dense arrays and numbers, in C: `cuda_kernels.Kernel` says what it does.
-
-CUDA is not needed to compile this: `cuLaunchKernel` is called through its address, which who makes a `Launch` brings.
-*/
+/* The launch of a kernel on dense arrays and numbers, in C: `cuda_kernels.Kernel` says what it does. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
 
-#define MOST 64         /* parameters */
-#define ROOM 16         /* bytes of one: complex128 */
+#include "_launch_kernel.h"
+#include "_launch_reduction.h"
+
 #define PACK 16         /* bytes that addresses are multiples of where packs are loaded */
-
-typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
 typedef struct {
     PyObject_HEAD
-    void *function;
-    launcher launch;
-    PyObject *ndarray, *stream, *dtypes;    /* the class of arrays, what gives the current stream, of the outputs */
-    PyObject *owner;                        /* what keeps the function loaded */
-    int inputs, told;
-    Py_ssize_t elements, threads;
-    unsigned char sizes[MOST];              /* of each input: 0 of an array, else the bytes of a number */
+    Kernel kernel;
+    PyObject *dtypes;                       /* of the outputs */
+    int told;
+    Py_ssize_t elements;                    /* of a block */
 } Launch;
 
-static PyObject *text_data, *text_ptr, *text_c, *text_f;
+static PyObject *text_c, *text_f;
 
 static int
 visit(Launch *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->ndarray);
-    Py_VISIT(self->stream);
     Py_VISIT(self->dtypes);
-    Py_VISIT(self->owner);
-    return 0;
+    return kernel_visit(&self->kernel, visit, arg);
 }
 
 static int
 clear(Launch *self)
 {
-    Py_CLEAR(self->ndarray);
-    Py_CLEAR(self->stream);
     Py_CLEAR(self->dtypes);
-    Py_CLEAR(self->owner);
+    kernel_clear(&self->kernel);
     return 0;
 }
 
@@ -69,65 +55,17 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp", names, &function, &launch, &owner, &ndarray, &stream,
                                      &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads, &told))
         return -1;
-    Py_ssize_t inputs = PyTuple_GET_SIZE(sizes);
-    if (inputs + PyTuple_GET_SIZE(dtypes) + 2 > MOST || PyTuple_GET_SIZE(dtypes) < 1) {
-        PyErr_Format(PyExc_ValueError, "a launch has at least one output, and at most %d parameters", MOST);
+    if (PyTuple_GET_SIZE(dtypes) < 1 || elements < 1) {
+        PyErr_SetString(PyExc_ValueError, "a launch has at least one output, and elements in a block");
         return -1;
     }
-    if (elements < 1 || threads < 1 || function == 0 || launch == 0) {
-        PyErr_SetString(PyExc_ValueError, "elements, threads and addresses are greater than 0");
+    if (kernel_init(&self->kernel, function, launch, owner, ndarray, stream, sizes, threads,
+                    PyTuple_GET_SIZE(dtypes) + 2) < 0)
         return -1;
-    }
-    for (Py_ssize_t i = 0; i < inputs; i++) {
-        long size = PyLong_AsLong(PyTuple_GET_ITEM(sizes, i));
-        if (size < 0 || size > ROOM) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "a number has at most %d bytes", ROOM);
-            return -1;
-        }
-        self->sizes[i] = (unsigned char)size;
-    }
-    self->function = (void *)(uintptr_t)function;
-    self->launch = (launcher)(uintptr_t)launch;
-    self->inputs = (int)inputs;
     self->elements = elements;
-    self->threads = threads;
     self->told = told;
-    Py_XSETREF(self->owner, Py_NewRef(owner));
-    Py_XSETREF(self->ndarray, Py_NewRef(ndarray));
-    Py_XSETREF(self->stream, Py_NewRef(stream));
     Py_XSETREF(self->dtypes, Py_NewRef(dtypes));
     return 0;
-}
-
-/* An integer attribute of an attribute or, with no `inner`, of the object itself. */
-static int
-address_of(PyObject *object, PyObject *name, PyObject *inner, uint64_t *found)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value != NULL && inner != NULL)
-        Py_SETREF(value, PyObject_GetAttr(value, inner));
-    if (value == NULL)
-        return -1;
-    *found = PyLong_AsUnsignedLongLong(value);
-    Py_DECREF(value);
-    return *found == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
-}
-
-/* The bytes of a NumPy scalar; 1 if there are as many as expected, 0 if not. */
-static int
-number_of(PyObject *object, size_t size, char *room)
-{
-    Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0) {
-        PyErr_Clear();
-        return 0;
-    }
-    int fits = (size_t)view.len == size;
-    if (fits)
-        memcpy(room, view.buf, size);
-    PyBuffer_Release(&view);
-    return fits;
 }
 
 /* The outputs, or None for whoever asks to do it: an address that packs can't be loaded from, another kind of number, an
@@ -137,7 +75,7 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *arguments, *shape, *outputs = NULL;
     int fortran;
-    union { char bytes[ROOM]; uint64_t address; int64_t number; int flag; } rooms[MOST];
+    Room rooms[MOST];
     void *parameters[MOST];
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
@@ -145,10 +83,6 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     }
     if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
         return NULL;
-    if (PyList_GET_SIZE(arguments) != self->inputs) {
-        PyErr_Format(PyExc_TypeError, "%d arguments, not %zd", self->inputs, PyList_GET_SIZE(arguments));
-        return NULL;
-    }
     int64_t size = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
         int64_t length = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
@@ -162,24 +96,12 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     int64_t blocks = size / self->elements + (size % self->elements != 0);
     if (size == 0 || blocks > INT32_MAX)
         Py_RETURN_NONE;
-    uint64_t places = 0;
-    int count = 0;
-    for (; count < self->inputs; count++) {
-        PyObject *argument = Py_NewRef(PyList_GET_ITEM(arguments, count));
-        int failed = 0, fits = 1;
-        if (self->sizes[count] == 0) {
-            failed = address_of(argument, text_data, text_ptr, &rooms[count].address);
-            places |= rooms[count].address;
-        }
-        else
-            fits = number_of(argument, self->sizes[count], rooms[count].bytes);
-        Py_DECREF(argument);
-        if (failed)
-            return NULL;
-        if (!fits)
-            Py_RETURN_NONE;
-        parameters[count] = &rooms[count];
-    }
+    uint64_t places;
+    int count = self->kernel.inputs, done = inputs_of(&self->kernel, arguments, rooms, parameters, &places);
+    if (done < 0)
+        return NULL;
+    if (done == 0)
+        Py_RETURN_NONE;
     if (self->told && places % PACK)
         Py_RETURN_NONE;
     Py_ssize_t made = PyTuple_GET_SIZE(self->dtypes);
@@ -188,7 +110,7 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         return NULL;
     for (Py_ssize_t i = 0; i < made; i++, count++) {
         PyObject *with[] = {shape, PyTuple_GET_ITEM(self->dtypes, i), Py_None, Py_None, fortran ? text_f : text_c};
-        PyObject *array = PyObject_Vectorcall(self->ndarray, with, 5, NULL);
+        PyObject *array = PyObject_Vectorcall(self->kernel.ndarray, with, 5, NULL);
         if (array == NULL)
             goto failed;
         PyList_SET_ITEM(outputs, i, array);
@@ -203,19 +125,9 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         rooms[count].flag = 1;
         parameters[count] = &rooms[count];
     }
-    PyObject *current = PyObject_CallNoArgs(self->stream);
-    uint64_t stream = 0;
-    int lost = current == NULL ? -1 : address_of(current, text_ptr, NULL, &stream);
-    if (lost) {
-        Py_XDECREF(current);
+    int error = launched(&self->kernel, (unsigned)blocks, parameters);
+    if (error && PyErr_Occurred())
         goto failed;
-    }
-    int error;
-    Py_BEGIN_ALLOW_THREADS      /* it waits where very much is queued */
-    error = self->launch(self->function, (unsigned)blocks, 1, 1, (unsigned)self->threads, 1, 1, 0,
-                         (void *)(uintptr_t)stream, parameters, NULL);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(current);
     if (!error)
         return outputs;
     Py_DECREF(outputs);
@@ -258,9 +170,13 @@ PyInit__launch(void)
             || (text_c = PyUnicode_InternFromString("C")) == NULL || (text_f = PyUnicode_InternFromString("F")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
+    PyObject *reduction = PyType_FromSpec(&reduction_spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
+            || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
+            || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
             || PyModule_AddIntConstant(module, "INTERFACE", 4) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
+    Py_XDECREF(reduction);
     return module;
 }

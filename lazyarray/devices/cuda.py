@@ -99,7 +99,7 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self._kernels = Kernels(cupy, count, driver)
-        self.reduction = functools.partial(Reductions(self._kernels).get, self)  # type: ignore[method-assign]
+        self.reduction = Reductions(self._kernels, count).get   # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.

@@ -145,10 +145,11 @@ class Kernel:
     def _compiled_launch(self, function: Any) -> Callable[..., list[Any] | None] | None:
         """What makes outputs and launches the first form, in C; None where that is not there."""
         driver = self._kernels.driver
-        if driver is None or speedups.launch is None:
+        launch, parameters = speedups.launch, len(self._inputs.sizes) + len(self._dtypes) + 2
+        if driver is None or launch is None or parameters > launch.MOST:
             return None
         cuda, form = self._kernels.cupy.cuda, self._form
-        return speedups.launch.Launch(
+        return launch.Launch(
             function.ptr, driver.launch, function, self._ndarray, cuda.get_current_stream, self._inputs.sizes,
             tuple(self._dtypes), form.elements, form.threads, form.told)
 
