@@ -66,7 +66,7 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     if not _may_be(x):
         return None     # most calls, most often
     name, names, named = TAKEN[func]
-    if kwargs.keys() <= _USUAL:
+    if not kwargs or kwargs.keys() <= _USUAL:
         if len(args) == 1:
             return _reduced(name, x, kwargs)
         if len(args) == 2 and names[0] == "axis" and "axis" not in kwargs:
@@ -299,7 +299,7 @@ def _is_euclidean(order: Any, axis: Any, ndim: int) -> bool:
     """Whether a norm is the root of the sum of squares."""
     count = ndim if axis is None else len(axis) if type(axis) is tuple else 1
     if order is None:
-        return axis is None or count <= 2
+        return axis is None or 1 <= count <= 2
     if count == 1:
         return type(order) in (int, float) and order == 2
     return count == 2 and type(order) is str and order in ("fro", "f")

@@ -1,6 +1,7 @@
 """Reductions with their elements in one kernel: which kernel, how it is launched, and with how many blocks."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ _BLOCKS, _PACKS = 8, 4
 _LONG = 256
 #: Results that several blocks may share.
 _TURNS = 1 << 14
+#: Their counters' bytes, and the bytes after them for the blocks' parts; larger parts have memory of their own.
+_OFFSET, _ROOM = 4 * _TURNS, 1 << 20
 #: Bytes of what one thread keeps at most (see `cuda_combiners`).
 _LARGEST = 48
 #: Launches that are remembered.
@@ -126,33 +129,35 @@ class Ready:
     """A kernel, and all of a launch that does not change from one call to the next."""
 
     def __init__(self, owner: Reductions, kernel: ReductionKernel, grid: Plan, extent: Extent, walk: bytes) -> None:
-        self._owner, self._kernel, self._blocks = owner, kernel, grid.blocks
-        self._shape = (grid.splits * extent.outer * extent.inner * _LARGEST,) if grid.splits > 1 else ()
+        self._owner, self._kernel, self._blocks, self._shared = owner, kernel, grid.blocks, grid.splits > 1
+        self._parts = grid.splits * extent.outer * extent.inner * _LARGEST if self._shared else 0
         self._rest = *extent, grid.group, grid.high, grid.splits
         self._walk = [walk] if walk else []
-        self._compiled = self._in_c(grid, extent, walk)
 
-    def _in_c(self, grid: Plan, extent: Extent, walk: bytes) -> Any:
-        """What makes the result and launches, in C; None where that is not there."""
-        driver, cupy, (function, _, inputs, dtype, _) = self._owner.driver, self._owner.cupy, self._kernel
-        launch = speedups.launch
-        if driver is None or launch is None or len(inputs.sizes) > launch.MOST - launch.AFTER:
-            return None
+    def in_c(self) -> Any:
+        """The same in C, or itself where that is not there."""
+        owner, (function, _, inputs, dtype, _), launch = self._owner, self._kernel, speedups.launch
+        if owner.driver is None or launch is None or len(inputs.sizes) > launch.MOST - launch.AFTER:
+            return self
         return launch.Reduction(
-            function.ptr, driver.launch, function, cupy.ndarray, cupy.cuda.get_current_stream, inputs.sizes, dtype,
-            grid.blocks, THREADS, tuple(extent), (grid.group, grid.high, grid.splits), self._shape, _BYTE,
-            self._owner.turns, walk)
+            function.ptr, owner.driver.launch, function, owner.cupy.ndarray, owner.cupy.cuda.get_current_stream,
+            inputs.sizes, dtype, self._blocks, THREADS, self._rest, _OFFSET,
+            (self._parts,) if self._parts > _ROOM else None, _BYTE, owner.turns if self._shared else None,
+            b"".join(self._walk), self)
 
     def __call__(self, arguments: list[Any], divisor: float, shape: tuple[int, ...], stream: Any) -> Any:
-        if self._compiled is not None and (
-                found := self._compiled(arguments, divisor, shape, stream)) is not None:
-            return found
         ndarray, (_, launch, inputs, dtype, _) = self._owner.cupy.ndarray, self._kernel
         out = parts = turns = ndarray(shape, dtype)
-        if self._shape:
-            parts, turns = ndarray(self._shape, _BYTE), self._owner.counters(stream)
-        launch(self._blocks, THREADS, [*inputs(arguments), out.data.ptr, parts.data.ptr, turns.data.ptr, *self._rest,
-                                       divisor, *self._walk])
+        parted = counted = out.data.ptr
+        if self._shared:
+            turns = self._owner.counters(stream)
+            counted = turns.data.ptr
+            parted = counted + _OFFSET
+            if self._parts > _ROOM:
+                parts = ndarray((self._parts,), _BYTE)
+                parted = parts.data.ptr
+        launch(self._blocks, THREADS, [*inputs(arguments), out.data.ptr, parted, counted, *self._rest, divisor,
+                                       *self._walk])
         return out
 
 
@@ -162,18 +167,19 @@ class Reductions:
     Attributes
     ----------
     turns : dict
-        Stream -> zeros, which a kernel leaves as zeros. Kernels of one stream follow one another, so it has its own.
+        Stream -> zeros, which a kernel leaves as zeros, and after them `_ROOM` bytes for what its blocks have of a
+        result. Kernels of one stream follow one another, so it has its own.
     """
 
     def __init__(self, kernels: Kernels, count: int) -> None:
         self._kernels, self.cupy, self.driver = kernels, kernels.cupy, kernels.driver
         self._several = count > 1
-        self._ready: dict[Any, Ready] = {}
+        self._ready: dict[Any, Callable[..., Any]] = {}
         self._processors: dict[int, int] = {}
         self.turns: dict[Any, Any] = {}
 
     def get(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-            walked: tuple[tuple[int, ...], bool]) -> Ready | None:
+            walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
         number = self.cupy.cuda.runtime.getDevice() if self._several else 0
         layout: list[Any] = []
@@ -194,7 +200,7 @@ class Reductions:
         return found
 
     def _prepared(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-                  walked: tuple[tuple[int, ...], bool], number: int, places: list[int]) -> Ready | None:
+                  walked: tuple[tuple[int, ...], bool], number: int, places: list[int]) -> Callable[..., Any] | None:
         processors = self._count(number)
         form = form_of(program, reduction, extent, places, walked, processors)
         kernel = self._kernels.find((program, reduction, form), _made)
@@ -203,7 +209,7 @@ class Reductions:
         grid = plan(extent, form.length, processors, kernel.resident)
         if grid.shared > _TURNS or grid.blocks >= 1 << 31:
             return None
-        return Ready(self, kernel, grid, extent, b"".join(walk_values(program, arguments, *walked)))
+        return Ready(self, kernel, grid, extent, b"".join(walk_values(program, arguments, *walked))).in_c()
 
     def counters(self, stream: Any) -> Any:
         """Those of a stream."""
@@ -211,7 +217,7 @@ class Reductions:
         if found is None:
             if len(self.turns) >= _STREAMS:
                 self.turns.clear()      # the memory goes back in the order of its stream
-            found = self.turns[stream] = self.cupy.zeros(_TURNS, "u4")
+            found = self.turns[stream] = self.cupy.zeros(_OFFSET + _ROOM, "u1")
         return found
 
     def _count(self, number: int) -> int:
