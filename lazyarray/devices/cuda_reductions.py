@@ -182,17 +182,18 @@ class Reductions:
             walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
         number = self.cupy.cuda.runtime.getDevice() if self._several else 0
-        layout: list[Any] = []
-        for array, (_, mode) in zip(arguments, program.inputs):
-            if mode == "flat":
+        layout: list[Any] = [program, reduction, extent, walked, number]
+        for i, flat in program.arrays:
+            array = arguments[i]
+            if flat:
                 layout.append(array.data.ptr % VECTOR)
-            elif mode == "strided":
-                layout += array.shape, array.strides
-        key = program, reduction, extent, walked, number, *layout
+            else:
+                layout.append(array.shape)
+                layout.append(array.strides)
+        key = tuple(layout)
         found = self._ready.get(key)
         if found is None:
-            places = [place for place in layout if type(place) is int]
-            found = self._prepared(program, reduction, extent, arguments, walked, number, places)
+            found = self._prepared(program, reduction, extent, arguments, walked, number)
             if found is not None:
                 if len(self._ready) >= _MOST:
                     self._ready.clear()
@@ -200,8 +201,9 @@ class Reductions:
         return found
 
     def _prepared(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-                  walked: tuple[tuple[int, ...], bool], number: int, places: list[int]) -> Callable[..., Any] | None:
+                  walked: tuple[tuple[int, ...], bool], number: int) -> Callable[..., Any] | None:
         processors = self._count(number)
+        places = [arguments[i].data.ptr % VECTOR for i, flat in program.arrays if flat]
         form = form_of(program, reduction, extent, places, walked, processors)
         kernel = self._kernels.find((program, reduction, form), _made)
         if kernel is None:
