@@ -1,6 +1,8 @@
 """What reaches a kernel that reduces, launched in Python and in C, without a GPU."""
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from test_cuda_compiling import F4, Array, Compiler
@@ -104,6 +106,28 @@ def test_another_place_of_the_same_program(compiler):
     texts = [launched(compiler, program, extent, Array((6400,), start=start))[1]["source"]
              for start in (64, 4, 64, 20)]
     assert texts[0] == texts[2] != texts[1] == texts[3], "packs are loaded where they can be"
+
+
+def test_each_gpu_has_its_own(compiler):
+    compiler.kernels = Kernels(compiler, 2, compiler.kernels.driver)
+    compiler.reductions = cuda_reductions.Reductions(compiler.kernels, 2)
+    given = program_of("flat"), SUM, Extent(1, 6400, 1), [np.complex64(1), Array((6400,))], ((6400,), False)
+    found = {}
+    for compiler.device in (0, 1, 0, 1):
+        compiler.reductions.get(*given)
+        compiler.kernels.wait()
+        found.setdefault(compiler.device, []).append(compiler.reductions.get(*given))
+    assert found[0][0] is found[0][1] is not found[1][0] is found[1][1] is not None
+
+
+def test_the_last_parameter_is_as_long_as_the_kernel_s(compiler):
+    for shape, strides in (((100, 64), (512, 8)), ((4, 5, 6, 7), (0, 4, 0, 20)), ((6400,), (8,))):
+        array = Array(shape, strides=strides)
+        launched(compiler, program_of("strided", len(shape)), Extent(1, array.size, 1), array)
+    for ready in compiler.reductions._ready.values():
+        plain = ready if type(ready) is cuda_reductions.Ready else next(
+            o for o in gc.get_referents(ready) if type(o) is cuda_reductions.Ready)
+        assert len(plain._walk[0]) == plain._kernel.walk > 0
 
 
 def test_a_thread_without_a_context(compiler):

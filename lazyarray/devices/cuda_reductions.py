@@ -111,6 +111,7 @@ class ReductionKernel(NamedTuple):
     inputs: Inputs
     result: np.dtype
     resident: int   # blocks that a multiprocessor runs at once
+    walk: int       # bytes of its last parameter, 0 if it has none
 
 
 def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> ReductionKernel | None:
@@ -122,7 +123,7 @@ def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> Redu
     inputs = Inputs(program)
     walk = walk_size(general(program, form.wide))
     launch = Launcher(cupy, function, [*inputs.formats, *"QQQqqqiiid", *([f"{walk}s"] if walk else [])])
-    return ReductionKernel(function, launch, inputs, reduction.result, max(resident, 1))
+    return ReductionKernel(function, launch, inputs, reduction.result, max(resident, 1), walk)
 
 
 class Ready:
@@ -136,18 +137,19 @@ class Ready:
 
     def in_c(self) -> Any:
         """The same in C, or itself where that is not there."""
-        owner, (function, _, inputs, dtype, _), launch = self._owner, self._kernel, speedups.launch
-        if owner.driver is None or launch is None or len(inputs.sizes) > launch.MOST - launch.AFTER:
+        owner, kernel, launch = self._owner, self._kernel, speedups.launch
+        function, sizes = kernel.function, kernel.inputs.sizes
+        if owner.driver is None or launch is None or len(sizes) > launch.MOST - launch.AFTER:
             return self
         return launch.Reduction(
             function.ptr, owner.driver.launch, function, owner.cupy.ndarray, owner.cupy.cuda.get_current_stream,
-            inputs.sizes, dtype, self._blocks, THREADS, self._rest, _OFFSET,
+            sizes, kernel.result, self._blocks, THREADS, self._rest, _OFFSET,
             (self._parts,) if self._parts > _ROOM else None, _BYTE, owner.turns if self._shared else None,
-            b"".join(self._walk), self)
+            b"".join(self._walk).ljust(kernel.walk, b"\0"), self)
 
     def __call__(self, arguments: list[Any], divisor: float, shape: tuple[int, ...], stream: Any) -> Any:
-        ndarray, (_, launch, inputs, dtype, _) = self._owner.cupy.ndarray, self._kernel
-        out = parts = turns = ndarray(shape, dtype)
+        ndarray, kernel = self._owner.cupy.ndarray, self._kernel
+        out = parts = turns = ndarray(shape, kernel.result)
         parted = counted = out.data.ptr
         if self._shared:
             turns = self._owner.counters(stream)
@@ -156,8 +158,8 @@ class Ready:
             if self._parts > _ROOM:
                 parts = ndarray((self._parts,), _BYTE)
                 parted = parts.data.ptr
-        launch(self._blocks, THREADS, [*inputs(arguments), out.data.ptr, parted, counted, *self._rest, divisor,
-                                       *self._walk])
+        kernel.launch(self._blocks, THREADS, [*kernel.inputs(arguments), out.data.ptr, parted, counted, *self._rest,
+                                              divisor, *self._walk])
         return out
 
 
