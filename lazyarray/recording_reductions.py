@@ -145,14 +145,16 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
     if found is None:
         return None
     source, dtype, outline = found
-    key: list[Any] | None = [name, dtype, outline.shape, outline.strides]
-    for keyword, value in given.items():
-        kind = type(value)
-        if kind not in _CLEAR and not _is_clear(value):
-            key = None
+    key: list[Any] = [name, dtype, outline.shape, outline.strides]
+    for item in given.items():
+        kind = type(item[1])
+        if kind not in _CLEAR and not _is_clear(item[1]):
+            request = _requested(name, dtype, outline, given)
             break
-        key += keyword, kind, value     # with its type, since True == 1
-    request = _requested(name, dtype, outline, given) if key is None else _remembered(tuple(key), outline, given)
+        key.append(item)
+        key.append(kind)        # since True == 1
+    else:
+        request = _remembered(tuple(key), outline, given)
     device = x._self_storage.device
     if request is None or device.usable() is not None:
         return None
