@@ -62,7 +62,7 @@ clean:
 	rm -rf .venv-* build dist *.egg-info lazyarray/*.so lazyarray/devices/*.so .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-SOURCES := setup.py $(wildcard lazyarray/*.c lazyarray/*.h lazyarray/devices/*.c)
+SOURCES := setup.py $(wildcard lazyarray/*.c lazyarray/*.h lazyarray/devices/*.c lazyarray/devices/*.h)
 
 $(VENV)/%.stamp: setup.cfg pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(VENV)

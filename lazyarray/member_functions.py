@@ -31,8 +31,8 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     unknown, reduces = _UNKNOWN.get(name, ()), func in PLAIN
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if reduces and (result := plain(func, self, args, kwargs)) is not None:
-            return result
+        if reduces and self._self_array is not None and (result := plain(func, self, args, kwargs)) is not None:
+            return result       # of what is computed
         for keyword in unknown:
             if keyword in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")

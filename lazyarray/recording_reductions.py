@@ -14,8 +14,10 @@ from . import wrap
 from .fusion.graph import Leaf, Node
 from .fusion.reductions import Extent, Reduction, extent_of, reduced
 from .options import current as current_options
+from .recording_layouts import is_flat
 from .recording_operands import leaf_of, seen_in
 from .storage import Storage
+from .wrap import new_array, new_scalar
 
 __all__ = ["LARGE", "TAKEN", "of_ufunc", "taken"]
 
@@ -64,6 +66,11 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     if not _may_be(x):
         return None     # most calls, most often
     name, names, named = TAKEN[func]
+    if not kwargs or kwargs.keys() <= _USUAL:
+        if len(args) == 1:
+            return _reduced(name, x, kwargs)
+        if len(args) == 2 and names[0] == "axis" and "axis" not in kwargs:
+            return _reduced(name, x, {"axis": args[1], **kwargs})
     given = dict(zip(names, args[1:]))
     if len(args) > len(names) + 1 or not kwargs.keys() <= {*names[len(args) - 1:], *named}:
         return None
@@ -108,17 +115,28 @@ def _may_be(x: Any) -> bool:
 
 
 class _Request(NamedTuple):
-    """What is asked for: `lengths` of the result in memory order, and the axes that then make NumPy's of it."""
+    """What is asked for.
+
+    `order`: the axes of the operand from the outermost in memory to the innermost, None if they are in order, and then
+    `flat`: whether it is C-contiguous. `slow`: see `_is_slow`. `lengths` of the result in memory order, and the axes
+    that then make NumPy's of it (`turned`).
+    """
 
     reduction: Reduction
     extent: Extent
     freedom: float
     lengths: tuple[int, ...]
     turned: list[int] | None
+    order: tuple[int, ...] | None
+    flat: bool
+    slow: bool
 
 
 _USUAL = frozenset({"axis", "keepdims"})
-#: Requests that were met, by name, dtype, shape and memory order, and the usual keywords.
+#: Types whose values mean the same where they are equal; and classes that stand for a dtype.
+_CLEAR = frozenset({type(None), bool, int, float, str, type(_none)})
+_CLASSES = frozenset({bool, int, float, complex, *(np.dtype(char).type for char in _KNOWN)})
+#: Requests that were met, by name, dtype, shape and strides, and the keywords.
 _requests: dict[Any, _Request | None] = {}
 
 
@@ -127,38 +145,58 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
     if found is None:
         return None
     source, dtype, outline = found
-    shape, order = outline.shape, _order_of(outline)
-    axis, keepdims = given.get("axis"), given.get("keepdims", False)
-    if given.keys() <= _USUAL and (axis is None or type(axis) is int) and type(keepdims) is bool:
-        key = name, dtype, shape, order, axis, keepdims
-        request = _requests.get(key, key)
-        if request is key:
-            if len(_requests) >= 4096:
-                _requests.clear()
-            request = _requests[key] = _requested(name, dtype, shape, order, given)
+    key: list[Any] = [name, dtype, outline.shape, outline.strides]
+    for item in given.items():
+        kind = type(item[1])
+        if kind not in _CLEAR and not _is_clear(item[1]):
+            request = _requested(name, dtype, outline, given)
+            break
+        key.append(item)
+        key.append(kind)        # since True == 1
     else:
-        request = _requested(name, dtype, shape, order, given)
+        request = _remembered(tuple(key), outline, given)
     device = x._self_storage.device
     if request is None or device.usable() is not None:
         return None
-    if isinstance(source, Leaf) and not _is_slow(name, dtype, request.extent, outline.nbytes):
-        return None
+    if type(source) is Leaf:
+        if not request.slow:
+            return None
+        if request.order is not None:
+            source.array = source.array.transpose(request.order)
+        source.mode = "flat" if request.flat else "strided"
     made = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
     if made is None:
         return None
     result, stream = made
     if not request.lengths:
-        return wrap.new_scalar(Storage(device, result, stream), None, result)
+        return new_scalar(Storage(device, result, stream), None, result)
     if request.turned is not None:
         result = result.transpose(request.turned)
         if name in _POSITIONS:
             with device.on(device.device_of(result)):
                 result = device.contiguous(result)      # NumPy's are in C order
-    return wrap.new_array(Storage(device, result, stream), None, result)
+    return new_array(Storage(device, result, stream), None, result)
 
 
-def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[int, ...],
-               given: dict[str, Any]) -> _Request | None:
+def _is_clear(value: Any) -> bool:
+    """Whether a keyword's value is one of those that mean the same where they are equal, and stay what they are."""
+    kind = type(value)
+    if kind is tuple:
+        return all(type(item) is int for item in value)
+    return kind is type and value in _CLASSES or isinstance(value, np.dtype)
+
+
+def _remembered(key: tuple[Any, ...], outline: Any, given: dict[str, Any]) -> _Request | None:
+    request = _requests.get(key, key)
+    if request is key:
+        if len(_requests) >= 4096:
+            _requests.clear()
+        request = _requests[key] = _requested(key[0], key[1], outline, given)
+    return request
+
+
+def _requested(name: str, dtype: np.dtype, outline: Any, given: dict[str, Any]) -> _Request | None:
+    shape, order = outline.shape, _order_of(outline)
     for key, values in _SILENT.items():
         if key in given and not any(given[key] is value for value in values):
             return None
@@ -182,7 +220,9 @@ def _requested(name: str, dtype: np.dtype, shape: tuple[int, ...], order: tuple[
         left = tuple(axis for axis in order if axis not in axes)
         lengths = tuple(shape[axis] for axis in left)
     turned = [left.index(axis) for axis in sorted(left)] if any(a > b for a, b in zip(left, left[1:])) else None
-    return _Request(reduction, extent, freedom, lengths, turned)
+    turn = None if order == tuple(range(len(shape))) else order
+    return _Request(reduction, extent, freedom, lengths, turned, turn, is_flat(outline, shape, turn),
+                    _is_slow(name, dtype, extent, outline.nbytes))
 
 
 def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
@@ -216,12 +256,7 @@ def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
     leaf = leaf_of(x)
     if leaf is None or leaf.array.dtype.char not in _KNOWN:
         return None
-    array = leaf.array
-    order = _order_of(array)
-    if order != tuple(range(array.ndim)):
-        leaf.array = array.transpose(order)
-    leaf.mode = "flat" if storage.device.contiguity(leaf.array)[0] else "strided"
-    return leaf, array.dtype, array
+    return leaf, leaf.array.dtype, leaf.array
 
 
 def _order_of(outline: Any) -> tuple[int, ...]:
@@ -266,7 +301,7 @@ def _is_euclidean(order: Any, axis: Any, ndim: int) -> bool:
     """Whether a norm is the root of the sum of squares."""
     count = ndim if axis is None else len(axis) if type(axis) is tuple else 1
     if order is None:
-        return axis is None or count <= 2
+        return axis is None or 1 <= count <= 2
     if count == 1:
         return type(order) in (int, float) and order == 2
     return count == 2 and type(order) is str and order in ("fro", "f")

@@ -57,10 +57,10 @@ def emulator(tmp_path_factory):
     cupy = Emulator(tmp_path_factory.mktemp("kernels"))
     kernels = Kernels(cupy, 1)
     turn = Array.of(np.zeros(1, np.uint32))
-    found = cuda_selection.Selections(kernels, lambda device: turn, cupy)
-    assert found.select(None, Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None, "it is being compiled"
+    found = cuda_selection.Selections(kernels, lambda: turn, cupy)
+    assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None, "it is being compiled"
     kernels.wait()
-    return types.SimpleNamespace(select=lambda *given: found.select(None, *given), turn=turn, cupy=cupy)
+    return types.SimpleNamespace(select=found.select, turn=turn, cupy=cupy)
 
 
 def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):
@@ -73,7 +73,7 @@ def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):
     kernels = Kernels(cupy, 1)
     found = cuda_selection.Selections(kernels, None, cupy)
     for _ in range(2):
-        assert found.select(None, Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None
+        assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None
         kernels.wait()
     assert caplog.messages == ["the kernel 'select' was not made: line 1: no"]
 

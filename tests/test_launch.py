@@ -268,3 +268,100 @@ def test_several_threads():
     for thread in threads:
         thread.join()
     assert len(driver.calls) == 800
+
+
+class TestReduction:
+    """The launch of a kernel that reduces: parameters are the inputs, out, parts, turns, six numbers, divisor, walk."""
+
+    KINDS = (*[POINTER] * 3, *[LONG] * 3, *[INT] * 3, ctypes.c_double, ctypes.c_char * 8)
+
+    def reduction_of(self, driver, sizes=(0, 4), shared=True, parts=None, numbers=(2, 3, 4, 5, 6, 7), blocks=11,
+                     walk=b"walkwalk", owner=None, array=Array, otherwise=lambda *given: ("otherwise", *given)):
+        self.turns = {"stream": at(0x300)} if shared else None
+        return speedups.launch.Reduction(
+            99, driver.address, owner, array, lambda: SimpleNamespace(ptr=5), sizes, "f8", blocks, 256, numbers, 0x40,
+            parts, "u1", self.turns, walk, otherwise)
+
+    def test_what_a_kernel_is_given(self):
+        driver = Driver([POINTER, ctypes.c_float, *self.KINDS])
+        result = self.reduction_of(driver)([at(0x100), np.float32(2.5)], 0.5, (5, 1), "stream")
+        assert result.given == ((5, 1), "f8", None, None, "C")
+        (function, blocks, threads, shared, stream, values, extra), = driver.calls
+        assert (function, blocks, threads, shared, stream, extra) == (99, (11, 1, 1), (256, 1, 1), 0, 5, None)
+        assert values[:-1] == [0x100, 2.5, 0x7000, 0x340, 0x300, 2, 3, 4, 5, 6, 7, 0.5]
+        assert values[-1].value == b"walkwalk"
+
+    def test_parts_of_their_own(self):
+        driver, made = Driver(self.KINDS), []
+
+        class Noted(Array):
+            def __init__(self, *given):
+                super().__init__(*given)
+                made.append(given)
+                self.data.ptr += 0x100 * len(made)
+
+        assert self.reduction_of(driver, (), parts=(77,), array=Noted)([], 1, (), "stream").given[0] == ()
+        assert made == [((), "f8"), ((77,), "u1")] and driver.calls[0][5][:3] == [0x7100, 0x7200, 0x300]
+
+    def test_one_block_for_each_result(self):
+        driver = Driver(self.KINDS)
+        self.reduction_of(driver, (), shared=False)([], 1, (3,), "any")
+        assert driver.calls[0][5][:3] == [0x7000] * 3
+
+    @pytest.mark.parametrize("stream, number, error, calls", [
+        ("another", np.float32(2), 0, 0), ("stream", np.float64(2), 0, 0), ("stream", 2.5, 0, 0),
+        ("stream", np.float32(2), 201, 1)], ids=["no counters", "a long number", "Python's number", "an error"])
+    def test_what_is_done_otherwise(self, stream, number, error, calls):
+        driver = Driver([POINTER, ctypes.c_float, *self.KINDS])
+        driver.error = error
+        given = [at(0x100), number], 0.5, (5,), stream
+        assert self.reduction_of(driver)(*given) == ("otherwise", *given) and len(driver.calls) == calls
+
+    def test_errors_are_not_hidden(self):
+        class Full(Array):
+            def __init__(self, *given):
+                raise MemoryError
+
+        driver = Driver(self.KINDS)
+        with pytest.raises(MemoryError):
+            self.reduction_of(driver, (), array=Full)([], 1, (), "stream")
+        with pytest.raises(TypeError, match="unhashable"):
+            self.reduction_of(driver, ())([], 1, (), [])
+        with pytest.raises(AttributeError):
+            self.reduction_of(driver, (0,))([3], 1, (), "stream")
+        with pytest.raises(TypeError, match="1 arguments, not 0"):
+            self.reduction_of(driver, (0,))([], 1, (), "stream")
+        with pytest.raises(ZeroDivisionError):
+            self.reduction_of(driver, (), otherwise=lambda *given: 1 / 0)([], 1, (), "another")
+        assert not driver.calls
+
+    @pytest.mark.parametrize("settings", [
+        {"sizes": (17,)}, {"sizes": (0,) * (speedups.launch.MOST - speedups.launch.AFTER + 1)}, {"blocks": 0},
+        {"blocks": 2**31}, {"numbers": (1, 2)}, {"numbers": (1, 2, 3, 4, 5, 2**31)}, {"parts": 3}, {"walk": "text"},
+    ])
+    def test_what_it_is_made_from(self, settings):
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            self.reduction_of(Driver([]), **settings)
+
+    def test_as_many_inputs_as_there_may_be(self):
+        count = speedups.launch.MOST - speedups.launch.AFTER
+        driver = Driver([POINTER] * count + list(self.KINDS))
+        assert self.reduction_of(driver, (0,) * count)([at(16 * i) for i in range(count)], 1, (), "stream")
+        assert driver.calls[0][5][:count] == [16 * i for i in range(count)]
+
+    def test_nothing_is_kept_of_a_call_and_all_goes_with_it(self):
+        class Owner:
+            pass
+
+        driver, owner, argument, shape = Driver([POINTER, *self.KINDS]), Owner(), at(16), (3, 4)
+        owner.launch = launch = self.reduction_of(driver, (0,), owner=owner, parts=(7,))
+        counters = self.turns["stream"]
+        before = [sys.getrefcount(x) for x in (argument, shape, counters)]
+        for _ in range(10):
+            launch([argument], 1, shape, "stream")
+        driver.calls.clear()
+        assert [sys.getrefcount(x) for x in (argument, shape, counters)] == before
+        gone = weakref.ref(owner)
+        del owner, launch
+        gc.collect()
+        assert gone() is None

@@ -1,40 +1,45 @@
-/* The launch of a kernel on arrays and numbers, in C: `cuda_kernels.Kernel` says what it does.
-
-CUDA is not needed to compile this: `cuLaunchKernel` is called through its address, which who makes a `Launch` brings.
-*/
+/* The launch of a kernel on arrays and numbers, in C: `cuda_kernels.Kernel` says what it does. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 
-#include "_launch_parameters.h"
+#include "_launch_kernel.h"
+#include "_launch_reduction.h"
 
 #ifndef Py_T_OBJECT_EX      /* before Python 3.12 */
 #define Py_T_OBJECT_EX T_OBJECT_EX
 #define Py_READONLY READONLY
 #endif
 
+typedef struct {
+    PyObject_HEAD
+    Kernel kernel;
+    PyObject *dtypes;                       /* of the outputs */
+    PyObject *strided, *plans;              /* numbers of inputs that are walked, and what launches for their strides */
+    PyObject *walk;                         /* the last parameter, as bytes, or None */
+    int told;
+    Py_ssize_t elements, blocks;            /* of a block; 0 if their number goes by the elements */
+} Launch;
+
+static PyObject *text_c, *text_f, *text_shape, *text_strides;
+
 static int
 visit(Launch *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->ndarray);
-    Py_VISIT(self->stream);
     Py_VISIT(self->dtypes);
-    Py_VISIT(self->owner);
     Py_VISIT(self->plans);
-    return 0;
+    return kernel_visit(&self->kernel, visit, arg);
 }
 
 static int
 clear(Launch *self)
 {
-    Py_CLEAR(self->ndarray);
-    Py_CLEAR(self->stream);
     Py_CLEAR(self->dtypes);
-    Py_CLEAR(self->owner);
     Py_CLEAR(self->strided);
     Py_CLEAR(self->plans);
     Py_CLEAR(self->walk);
+    kernel_clear(&self->kernel);
     return 0;
 }
 
@@ -61,18 +66,16 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
                                      &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads, &told,
                                      &PyTuple_Type, &strided, &walk, &blocks))
         return -1;
-    Py_ssize_t inputs = PyTuple_GET_SIZE(sizes);
-    if (inputs + PyTuple_GET_SIZE(dtypes) + 2 > MOST || PyTuple_GET_SIZE(dtypes) < 1) {
-        PyErr_Format(PyExc_ValueError, "a launch has at least one output, and at most %d parameters", MOST);
+    if (PyTuple_GET_SIZE(dtypes) < 1 || elements < 1 || blocks < 0 || blocks > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a launch has at least one output, elements in a block, and no odd blocks");
         return -1;
     }
-    if (elements < 1 || threads < 1 || function == 0 || launch == 0 || blocks < 0 || blocks > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "elements, threads and addresses are greater than 0, and blocks are not less");
+    if (kernel_init(&self->kernel, function, launch, owner, ndarray, stream, sizes, threads,
+                    PyTuple_GET_SIZE(dtypes) + 2) < 0)
         return -1;
-    }
     for (Py_ssize_t i = 0; strided != NULL && i < PyTuple_GET_SIZE(strided); i++) {
         Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(strided, i));
-        if (number < 0 || number >= inputs) {
+        if (number < 0 || number >= self->kernel.inputs) {
             if (!PyErr_Occurred())
                 PyErr_SetString(PyExc_ValueError, "there is no such input");
             return -1;
@@ -84,44 +87,70 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
         Py_XDECREF(numbers);
         return -1;
     }
+    self->elements = elements;
+    self->blocks = blocks;
+    self->told = told;
     Py_XSETREF(self->plans, plans);
     Py_XSETREF(self->strided, numbers);
     Py_XSETREF(self->walk, walk == NULL ? Py_NewRef(Py_None) : Py_NewRef(walk));
-    for (Py_ssize_t i = 0; i < inputs; i++) {
-        long size = PyLong_AsLong(PyTuple_GET_ITEM(sizes, i));
-        if (size < 0 || size > ROOM) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "a number has at most %d bytes", ROOM);
-            return -1;
-        }
-        self->sizes[i] = (unsigned char)size;
-    }
-    self->function = (void *)(uintptr_t)function;
-    self->launch = (launcher)(uintptr_t)launch;
-    self->inputs = (int)inputs;
-    self->elements = elements;
-    self->threads = threads;
-    self->blocks = blocks;
-    self->told = told;
-    Py_XSETREF(self->owner, Py_NewRef(owner));
-    Py_XSETREF(self->ndarray, Py_NewRef(ndarray));
-    Py_XSETREF(self->stream, Py_NewRef(stream));
     Py_XSETREF(self->dtypes, Py_NewRef(dtypes));
     return 0;
 }
 
+/* What a plan is found by: all that the walk through inputs and the choice of a form depend on. */
+static PyObject *
+key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, uint64_t aligned)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(self->strided);
+    PyObject *key = PyTuple_New(3 + 2 * count);
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(shape));
+    PyTuple_SET_ITEM(key, 1, PyBool_FromLong(fortran));
+    PyTuple_SET_ITEM(key, 2, PyLong_FromUnsignedLongLong(aligned));
+    int failed = PyTuple_GET_ITEM(key, 2) == NULL;
+    for (Py_ssize_t i = 0; !failed && i < count; i++) {
+        PyObject *array = PyList_GET_ITEM(arguments, PyLong_AsSsize_t(PyTuple_GET_ITEM(self->strided, i)));
+        PyObject *lengths = PyObject_GetAttr(array, text_shape);
+        PyObject *strides = lengths == NULL ? NULL : PyObject_GetAttr(array, text_strides);
+        PyTuple_SET_ITEM(key, 3 + 2 * i, lengths);
+        PyTuple_SET_ITEM(key, 4 + 2 * i, strides);
+        failed = strides == NULL;
+    }
+    if (failed)
+        Py_CLEAR(key);
+    return key;
+}
+
+/* The elements of a shape, -1 with an error. */
+static int64_t
+size_of(PyObject *shape)
+{
+    int64_t size = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
+        int64_t length = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        if (length < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "a length is less than 0");
+            return -1;
+        }
+        size *= length;
+    }
+    return size;
+}
+
 /* Makes outputs and launches, with the parameters of the inputs. */
 static PyObject *
-launched(const Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blocks, Room *rooms, void **parameters)
+outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blocks, Room *rooms, void **parameters)
 {
     Py_ssize_t made = PyTuple_GET_SIZE(self->dtypes);
-    int count = self->inputs;
+    int count = self->kernel.inputs;
     PyObject *outputs = PyList_New(made);
     if (outputs == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < made; i++, count++) {
         PyObject *with[] = {shape, PyTuple_GET_ITEM(self->dtypes, i), Py_None, Py_None, fortran ? text_f : text_c};
-        PyObject *array = PyObject_Vectorcall(self->ndarray, with, 5, NULL);
+        PyObject *array = PyObject_Vectorcall(self->kernel.ndarray, with, 5, NULL);
         if (array == NULL)
             goto failed;
         PyList_SET_ITEM(outputs, i, array);
@@ -138,19 +167,9 @@ launched(const Launch *self, PyObject *shape, int fortran, int64_t size, int64_t
         rooms[count].flag = 1;
         parameters[count] = &rooms[count];
     }
-    PyObject *current = PyObject_CallNoArgs(self->stream);
-    uint64_t stream = 0;
-    int lost = current == NULL ? -1 : address_of(current, text_ptr, NULL, &stream);
-    if (lost) {
-        Py_XDECREF(current);
+    int error = launched(&self->kernel, (unsigned)blocks, parameters);
+    if (error && PyErr_Occurred())
         goto failed;
-    }
-    int error;
-    Py_BEGIN_ALLOW_THREADS      /* it waits where very much is queued */
-    error = self->launch(self->function, (unsigned)blocks, 1, 1, (unsigned)self->threads, 1, 1, 0,
-                         (void *)(uintptr_t)stream, parameters, NULL);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(current);
     if (!error)
         return outputs;
     Py_DECREF(outputs);
@@ -169,7 +188,7 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     int fortran;
     Room rooms[MOST];
     void *parameters[MOST];
-    uint64_t places = 0, aligned = 0;
+    uint64_t places, aligned;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
         return NULL;
@@ -179,7 +198,7 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     int64_t size = size_of(shape);
     if (size < 0)
         return NULL;
-    int fits = inputs_of(self, arguments, rooms, parameters, &places, &aligned);
+    int fits = inputs_of(&self->kernel, arguments, rooms, parameters, &places, &aligned);
     if (fits < 0)
         return NULL;
     if (!fits || size == 0)
@@ -188,19 +207,19 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         int64_t blocks = self->blocks ? self->blocks : size / self->elements + (size % self->elements != 0);
         if (blocks > INT32_MAX || (self->told && places % PACK))
             Py_RETURN_NONE;
-        return launched(self, shape, fortran, size, blocks, rooms, parameters);
+        return outputs_of(self, shape, fortran, size, blocks, rooms, parameters);
     }
     PyObject *key = key_of(self, arguments, shape, fortran, aligned);
     PyObject *plan = key == NULL ? NULL : PyDict_GetItemWithError(self->plans, key);
     Py_XDECREF(key);
-    if (plan == NULL || Py_TYPE(plan) != Py_TYPE(self) || ((Launch *)plan)->inputs != self->inputs
+    if (plan == NULL || Py_TYPE(plan) != Py_TYPE(self) || ((Launch *)plan)->kernel.inputs != self->kernel.inputs
             || ((Launch *)plan)->blocks == 0) {
         if (PyErr_Occurred())
             return NULL;
         Py_RETURN_NONE;
     }
     Py_INCREF(plan);
-    PyObject *outputs = launched((Launch *)plan, shape, fortran, size, ((Launch *)plan)->blocks, rooms, parameters);
+    PyObject *outputs = outputs_of((Launch *)plan, shape, fortran, size, ((Launch *)plan)->blocks, rooms, parameters);
     Py_DECREF(plan);
     return outputs;
 }
@@ -214,10 +233,10 @@ key(Launch *self, PyObject *args)
     int fortran;
     Room rooms[MOST];
     void *parameters[MOST];
-    uint64_t places = 0, aligned = 0;
+    uint64_t places, aligned;
     if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
         return NULL;
-    int fits = inputs_of(self, arguments, rooms, parameters, &places, &aligned);
+    int fits = inputs_of(&self->kernel, arguments, rooms, parameters, &places, &aligned);
     if (fits <= 0) {
         if (fits == 0)
             PyErr_SetString(PyExc_TypeError, "a number is of another kind");
@@ -276,9 +295,13 @@ PyInit__launch(void)
             || (text_strides = PyUnicode_InternFromString("strides")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
+    PyObject *reduction = PyType_FromSpec(&reduction_spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 5) < 0)
+            || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
+            || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
+            || PyModule_AddIntConstant(module, "INTERFACE", 6) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
+    Py_XDECREF(reduction);
     return module;
 }

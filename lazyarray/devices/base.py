@@ -141,8 +141,8 @@ class Device(ABC):
                   form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """A function that runs a program and reduces its output in one kernel, if there is one by now.
 
-        It takes what sums are divided by, and the shape of the result. `form`: the shape that inputs are walked in, and
-        whether that is in Fortran order.
+        It takes the arguments, what sums are divided by, the shape of the result, and the current stream. `form`: the
+        shape that inputs are walked in, and whether that is in Fortran order.
         """
         return None
 

@@ -100,10 +100,10 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self._kernels = Kernels(cupy, count, driver)
-        reductions = Reductions(self._kernels)
-        self.reduction = functools.partial(reductions.get, self)  # type: ignore[method-assign]
-        selections = Selections(self._kernels, reductions.counters, copies)
-        self.select = functools.partial(selections.select, self)  # type: ignore[method-assign]
+        reductions = Reductions(self._kernels, count)
+        self.reduction = reductions.get     # type: ignore[method-assign]
+        selections = Selections(self._kernels, lambda: reductions.counters(self.stream()), copies)
+        self.select = selections.select     # type: ignore[method-assign]
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.

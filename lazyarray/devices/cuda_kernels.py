@@ -145,9 +145,10 @@ class Kernel:
     def _in_c(self, function: Any, form: Form, **more: Any) -> Any:
         """What makes outputs and launches a form, in C; None where that is not there."""
         driver = self._kernels.driver
-        if driver is None or speedups.launch is None:
+        launch, parameters = speedups.launch, len(self._inputs.sizes) + len(self._dtypes) + 2
+        if driver is None or launch is None or parameters > launch.MOST:
             return None
-        return speedups.launch.Launch(
+        return launch.Launch(
             function.ptr, driver.launch, function, self._ndarray, self._kernels.cupy.cuda.get_current_stream,
             self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.told, **more)
 

@@ -1,12 +1,12 @@
 """Reductions with their elements in one kernel: which kernel, how it is launched, and with how many blocks."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import speedups
 from .cuda_forms import VECTOR, WIDE, general, walk_size
 from .cuda_kernels import Inputs, Kernels, Launcher, functions
 from .cuda_reduction_source import HEAVY, THREADS, Form, source
@@ -15,9 +15,8 @@ from .cuda_source import walk_values
 if TYPE_CHECKING:
     from ..fusion.program import Program
     from ..fusion.reductions import Extent, Reduction
-    from . import Device
 
-__all__ = ["Plan", "Reductions", "form_of", "plan"]
+__all__ = ["Plan", "Ready", "Reductions", "form_of", "plan"]
 
 #: Blocks that a multiprocessor gets, and packs that a thread takes at least before a row is given to several blocks.
 _BLOCKS, _PACKS = 8, 4
@@ -25,6 +24,8 @@ _BLOCKS, _PACKS = 8, 4
 _LONG = 256
 #: Results that several blocks may share.
 _TURNS = 1 << 14
+#: Their counters' bytes, and the bytes after them for the blocks' parts; larger parts have memory of their own.
+_OFFSET, _ROOM = 4 * _TURNS, 1 << 20
 #: Bytes of what one thread keeps at most (see `cuda_combiners`).
 _LARGEST = 48
 #: Launches that are remembered.
@@ -33,6 +34,7 @@ _MOST = 4096
 _STREAMS = 16
 #: cudaDevAttrMultiProcessorCount
 _PROCESSORS = 16
+_BYTE = np.dtype(np.uint8)
 
 
 class Plan(NamedTuple):
@@ -104,11 +106,12 @@ def form_of(program: Program, reduction: Reduction, extent: Extent, places: list
 class ReductionKernel(NamedTuple):
     """A compiled kernel."""
 
+    function: Any
     launch: Launcher
     inputs: Inputs
-    program: Program
     result: np.dtype
     resident: int   # blocks that a multiprocessor runs at once
+    walk: int       # bytes of its last parameter, 0 if it has none
 
 
 def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> ReductionKernel | None:
@@ -120,64 +123,109 @@ def _made(cupy: Any, program: Program, reduction: Reduction, form: Form) -> Redu
     inputs = Inputs(program)
     walk = walk_size(general(program, form.wide))
     launch = Launcher(cupy, function, [*inputs.formats, *"QQQqqqiiid", *([f"{walk}s"] if walk else [])])
-    return ReductionKernel(launch, inputs, program, reduction.result, max(resident, 1))
+    return ReductionKernel(function, launch, inputs, reduction.result, max(resident, 1), walk)
+
+
+class Ready:
+    """A kernel, and all of a launch that does not change from one call to the next."""
+
+    def __init__(self, owner: Reductions, kernel: ReductionKernel, grid: Plan, extent: Extent, walk: bytes) -> None:
+        self._owner, self._kernel, self._blocks, self._shared = owner, kernel, grid.blocks, grid.splits > 1
+        self._parts = grid.splits * extent.outer * extent.inner * _LARGEST if self._shared else 0
+        self._rest = *extent, grid.group, grid.high, grid.splits
+        self._walk = [walk] if walk else []
+
+    def in_c(self) -> Any:
+        """The same in C, or itself where that is not there."""
+        owner, kernel, launch = self._owner, self._kernel, speedups.launch
+        function, sizes = kernel.function, kernel.inputs.sizes
+        if owner.driver is None or launch is None or len(sizes) > launch.MOST - launch.AFTER:
+            return self
+        return launch.Reduction(
+            function.ptr, owner.driver.launch, function, owner.cupy.ndarray, owner.cupy.cuda.get_current_stream,
+            sizes, kernel.result, self._blocks, THREADS, self._rest, _OFFSET,
+            (self._parts,) if self._parts > _ROOM else None, _BYTE, owner.turns if self._shared else None,
+            b"".join(self._walk).ljust(kernel.walk, b"\0"), self)
+
+    def __call__(self, arguments: list[Any], divisor: float, shape: tuple[int, ...], stream: Any) -> Any:
+        ndarray, kernel = self._owner.cupy.ndarray, self._kernel
+        out = parts = turns = ndarray(shape, kernel.result)
+        parted = counted = out.data.ptr
+        if self._shared:
+            turns = self._owner.counters(stream)
+            counted = turns.data.ptr
+            parted = counted + _OFFSET
+            if self._parts > _ROOM:
+                parts = ndarray((self._parts,), _BYTE)
+                parted = parts.data.ptr
+        kernel.launch(self._blocks, THREADS, [*kernel.inputs(arguments), out.data.ptr, parted, counted, *self._rest,
+                                              divisor, *self._walk])
+        return out
 
 
 class Reductions:
-    """The kernels of reductions, and the memory in which their blocks count."""
+    """The kernels of reductions, and the memory in which their blocks count.
 
-    def __init__(self, kernels: Kernels) -> None:
-        self._kernels, self._cupy = kernels, kernels.cupy
-        self._ndarray = kernels.cupy.ndarray
-        self._plans: dict[Any, tuple[ReductionKernel, Plan]] = {}
+    Attributes
+    ----------
+    turns : dict
+        Stream -> zeros, which a kernel leaves as zeros, and after them `_ROOM` bytes for what its blocks have of a
+        result. Kernels of one stream follow one another, so it has its own.
+    """
+
+    def __init__(self, kernels: Kernels, count: int) -> None:
+        self._kernels, self.cupy, self.driver = kernels, kernels.cupy, kernels.driver
+        self._several = count > 1
+        self._ready: dict[Any, Callable[..., Any]] = {}
         self._processors: dict[int, int] = {}
-        self._turns: dict[Any, Any] = {}
+        self.turns: dict[Any, Any] = {}
 
-    def get(self, device: Device, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+    def get(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
             walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
-        number = device.number() if device.count > 1 else 0
-        flat = [array for array, operand in zip(arguments, program.inputs) if operand.mode == "flat"]
-        places = [array.data.ptr % VECTOR for array in flat]
-        key = program, reduction, extent, walked, number, *places
-        found = self._plans.get(key)
+        number = self.cupy.cuda.runtime.getDevice() if self._several else 0
+        layout: list[Any] = [program, reduction, extent, walked, number]
+        for i, flat in program.arrays:
+            array = arguments[i]
+            if flat:
+                layout.append(array.data.ptr % VECTOR)
+            else:
+                layout.append(array.shape)
+                layout.append(array.strides)
+        key = tuple(layout)
+        found = self._ready.get(key)
         if found is None:
-            processors = self._count(number)
-            form = form_of(program, reduction, extent, places, walked, processors)
-            kernel = self._kernels.find((program, reduction, form), _made)
-            if kernel is None:
-                return None
-            grid = plan(extent, form.length, processors, kernel.resident)
-            if grid.shared > _TURNS or grid.blocks >= 1 << 31:
-                return None
-            if len(self._plans) >= _MOST:
-                self._plans.clear()
-            found = self._plans[key] = kernel, grid
-        return functools.partial(self._launch, device, *found, arguments, extent, walked)
+            found = self._prepared(program, reduction, extent, arguments, walked, number)
+            if found is not None:
+                if len(self._ready) >= _MOST:
+                    self._ready.clear()
+                self._ready[key] = found
+        return found
 
-    def _launch(self, device: Device, kernel: ReductionKernel, grid: Plan, arguments: list[Any], extent: Extent,
-                walked: tuple[tuple[int, ...], bool], divisor: float, shape: tuple[int, ...]) -> Any:
-        out = parts = turns = self._ndarray(shape, kernel.result)
-        if grid.splits > 1:
-            parts = self._ndarray((grid.splits * extent.outer * extent.inner * _LARGEST,), "u1")
-            turns = self.counters(device)
-        kernel.launch(grid.blocks, THREADS, [
-            *kernel.inputs(arguments), out.data.ptr, parts.data.ptr, turns.data.ptr, *extent, grid.group, grid.high,
-            grid.splits, divisor, *walk_values(kernel.program, arguments, *walked)])
-        return out
+    def _prepared(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+                  walked: tuple[tuple[int, ...], bool], number: int) -> Callable[..., Any] | None:
+        processors = self._count(number)
+        places = [arguments[i].data.ptr % VECTOR for i, flat in program.arrays if flat]
+        form = form_of(program, reduction, extent, places, walked, processors)
+        kernel = self._kernels.find((program, reduction, form), _made)
+        if kernel is None:
+            return None
+        grid = plan(extent, form.length, processors, kernel.resident)
+        if grid.shared > _TURNS or grid.blocks >= 1 << 31:
+            return None
+        return Ready(self, kernel, grid, extent, b"".join(walk_values(program, arguments, *walked))).in_c()
 
-    def counters(self, device: Device) -> Any:
-        """Zeros, which a kernel leaves as zeros. Kernels of one stream follow one another, so it has its own."""
-        stream = device.stream()
-        found = self._turns.get(stream)
+    def counters(self, stream: Any) -> Any:
+        """Those of a stream."""
+        found = self.turns.get(stream)
         if found is None:
-            if len(self._turns) >= _STREAMS:
-                self._turns.clear()     # the memory goes back in the order of its stream
-            found = self._turns[stream] = self._cupy.zeros(_TURNS, "u4")
+            if len(self.turns) >= _STREAMS:
+                self.turns.clear()      # the memory goes back in the order of its stream
+            found = self.turns[stream] = self.cupy.zeros(_OFFSET + _ROOM, "u1")
         return found
 
     def _count(self, number: int) -> int:
         found = self._processors.get(number)
         if found is None:
-            found = self._processors[number] = self._cupy.cuda.runtime.deviceGetAttribute(_PROCESSORS, number)
+            found = self._processors[number] = self.cupy.cuda.runtime.deviceGetAttribute(_PROCESSORS, number)
         return found

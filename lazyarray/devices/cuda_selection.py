@@ -20,7 +20,6 @@ import numpy as np
 from .cuda_kernels import Kernels, Launcher, functions
 
 if TYPE_CHECKING:
-    from . import Device
     from .cuda_copies import Copies
 
 __all__ = ["SOURCE", "WORDS", "Plan", "Selections", "plan"]
@@ -219,12 +218,12 @@ def _made(cupy: Any, name: str) -> _Selection:
 class Selections:
     """Launches the kernels on the current stream."""
 
-    def __init__(self, kernels: Kernels, counters: Callable[[Device], Any], copies: Copies) -> None:
+    def __init__(self, kernels: Kernels, counters: Callable[[], Any], copies: Copies) -> None:
         """`counters`: gives zeros that kernels of the current stream leave as zeros."""
         self._kernels, self._counters, self._copies = kernels, counters, copies
         self._ndarray = kernels.cupy.ndarray
 
-    def select(self, device: Device, d: Any, mask: Any) -> Any | None:
+    def select(self, d: Any, mask: Any) -> Any | None:
         """`Device.select`, or None: then the kernels are being compiled, or can't be."""
         kernels = self._kernels.find(("select",), _made)
         if kernels is None:
@@ -237,7 +236,7 @@ class Selections:
         memory = self._ndarray((end + 8 + grid.tiles * grid.rounds * ROUND // KEPT * 2,), _u1)
         offsets = memory.data.ptr
         bits = offsets + end + 8
-        kernels.counts(grid.tiles, THREADS, [mask.data.ptr, offsets, bits, self._counters(device).data.ptr, mask.size,
+        kernels.counts(grid.tiles, THREADS, [mask.data.ptr, offsets, bits, self._counters().data.ptr, mask.size,
                                              grid.rounds])
         arrived = bytearray(8)
         self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end)),

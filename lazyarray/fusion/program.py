@@ -70,15 +70,18 @@ class Program:
         The numbers of the results that are kept.
     ndim : int
         Of the shape that strided inputs are walked in; 0 where there is none.
+    arrays : tuple of (int, bool)
+        The numbers of the inputs that are arrays, and whether these are "flat".
     uses : int
         How often it was asked for on few elements, as long as that counts.
     """
 
-    __slots__ = ("inputs", "steps", "outputs", "ndim", "uses", "_hash")
+    __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "_hash")
 
     def __init__(self, inputs: tuple[Operand, ...], steps: tuple[tuple[Step, tuple[int, ...]], ...],
                  outputs: tuple[int, ...], ndim: int) -> None:
         self.inputs, self.steps, self.outputs, self.ndim, self.uses = inputs, steps, outputs, ndim, 0
+        self.arrays = tuple((i, mode == "flat") for i, (_, mode) in enumerate(inputs) if mode != "value")
         self._hash = hash((inputs, steps, outputs, ndim))
 
     def __hash__(self) -> int:

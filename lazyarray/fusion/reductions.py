@@ -7,13 +7,13 @@ is passed through some times more.
 """
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..sharing import partners
 from . import graph
 from .graph import Leaf, Node
 from .program import Operand, Program
@@ -25,8 +25,6 @@ __all__ = ["Extent", "Reduction", "extent_of", "reduced"]
 
 #: A node of at most so many steps is computed so many times before it is kept.
 _FEW, _PASSES = 6, 4
-
-_here = contextlib.nullcontext()
 
 
 class Reduction(NamedTuple):
@@ -129,60 +127,90 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
     shape : tuple of int
         Of the result, in memory order.
     """
-    if isinstance(source, Leaf):
+    if type(source) is Leaf:
         array = source.array
-        program = Program((Operand(array.dtype, source.mode),), (), (0,), 0 if source.mode == "flat" else array.ndim)
-        with device.on(device.device_of(array)) if device.count > 1 else _here:
-            return _launched(device, program, [array], [source], reduction, extent, freedom, shape,
-                             (array.shape, False))
-    with graph._lock, _here if source.place is None else device.on(source.place):
-        if source.rule is not None:
-            source.rule.alone, source.rule = 0, None    # it is not needed by itself
-        if source.array is not None or source.passed and _is_dear(source):
-            return None
+        work = reading(array.dtype, source.mode, array.ndim), [array], [source], reduction, extent, freedom, shape
+        if device.count == 1:
+            return _launched(device, *work, (array.shape, False))
+        with device.on(device.device_of(array)):
+            return _launched(device, *work, (array.shape, False))
+    with graph._lock:
+        if source.place is None:
+            return _of_work(device, source, reduction, extent, freedom, shape)
+        with device.on(source.place):
+            return _of_work(device, source, reduction, extent, freedom, shape)
+
+
+@functools.lru_cache(1024)
+def reading(dtype: np.dtype, mode: str, ndim: int) -> Program:
+    """The program that only reads an array."""
+    return Program((Operand(dtype, mode),), (), (0,), 0 if mode == "flat" else ndim)
+
+
+def _of_work(device: Device, source: Node, reduction: Reduction, extent: Extent, freedom: float,
+             shape: tuple[int, ...]) -> Any:
+    if source.rule is not None:
+        source.rule.alone, source.rule = 0, None    # it is not needed by itself
+    if source.array is not None or source.passed and _is_enough(source):
+        return None
+    order = graph._needed(source)
+    if source.passed and _read_more(order, source):
+        return None
+    again = [n for n in order if n.passed and n is not source and _held(n) and _is_dear(n, order)]
+    if again:
+        for n in again:
+            n.compute()
         order = graph._needed(source)
-        again = [n for n in order if n.passed and n is not source and _held(n) and _is_dear(n)]
-        if again:
-            for n in again:
-                n.compute()
-            order = graph._needed(source)
-        program, arguments, sources = graph._program(order, [source])
-        result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, graph._form(order))
-        if result is not None:
-            for n in order:
-                n.passed += 1
-        return result
+    program, arguments, sources = graph._program(order, [source])
+    result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, graph._form(order))
+    if result is not None:
+        for n in order:
+            n.passed += 1
+    return result
 
 
 def _held(node: Node) -> bool:
     return node.storage is not None and node.storage() is not None
 
 
-def _is_dear(node: Node) -> bool:
-    """Whether to compute a node again takes longer than to read its elements, or was done often enough."""
-    if node.passed >= _PASSES or node.steps > _FEW:
-        return True
-    _, _, sources = graph._program(graph._needed(node), [node])
-    read = sum({id(s.array): s.array.nbytes for s in sources}.values())
+def _is_dear(node: Node, order: graph.Order) -> bool:
+    """Whether to compute a node again, on the way to another of `order`, is worse than to keep it.
+
+    What it reads is among what all of these read: only if that is much, it is looked up.
+    """
+    return _is_enough(node) or _read_more(order, node) and _read_more(graph._needed(node), node)
+
+
+def _is_enough(node: Node) -> bool:
+    """Whether it was computed again often enough, or takes many steps."""
+    return node.passed >= _PASSES or node.steps > _FEW
+
+
+def _read_more(order: graph.Order, node: Node) -> bool:
+    """Whether to read what these nodes read takes longer than to read the elements of `node`."""
+    read = sum({id(s.array): s.array.nbytes for s in order.sources}.values())
     return read * 8 > node.size * node.dtype.itemsize * 9
 
 
 def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
               extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
     kernel = device.reduction(program, reduction, extent, arguments, form)
-    if kernel is None:
-        if device.compiles:
-            return None
-        kernel = functools.partial(run, device, program, reduction, arguments, extent, form)
+    if kernel is None and device.compiles:
+        return None
     stream = device.stream()
     crossed = []
     for s in sources:
         if type(s) is Leaf:
-            s.storage.join()
+            storage = s.storage
+            if storage.stream is not stream or partners:
+                storage.join()
         elif s.stream is not stream and s.stream != stream:
             crossed.append(s.stream)
             device.wait(s.stream)
-    result = kernel(freedom, shape)
+    if kernel is None:
+        result = run(device, program, reduction, arguments, extent, form, freedom, shape)
+    else:
+        result = kernel(arguments, freedom, shape, stream)
     for other in crossed:
         device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     return result, stream
