@@ -68,7 +68,7 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
     if dtype is None:
         return None
     dtype = as_dtype(dtype)
-    if dtype.kind not in "iufc" or (a.dtype.kind == "c" and dtype.kind != "c"):
+    if dtype.kind not in "iufc" or (a.dtype.kind == "c" and dtype.kind != "c") or not dtype.isnative:
         raise NotOnDevice(f"NumPy says what a sum of {a.dtype} in {dtype} is")
     return dtype
 
@@ -190,7 +190,7 @@ def _working(a: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     """dtypes to compute a mean in, and to give it in."""
     if dtype is not None:
         dtype = np.dtype(dtype)
-        if dtype.kind not in "fc" or (a.dtype.kind == "c" and dtype.kind != "c"):
+        if dtype.kind not in "fc" or (a.dtype.kind == "c" and dtype.kind != "c") or not dtype.isnative:
             raise NotOnDevice(f"NumPy says what a mean of {a.dtype} in {dtype} is")
         return dtype, dtype
     if a.dtype.kind in "biu":

@@ -4,9 +4,12 @@ CUDA is not needed to compile this: the driver's functions are called through th
 */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <string.h>
+
+#define MOST 64     /* threads */
 
 typedef int (*copier)(uint64_t, const void *, size_t, void *);
 typedef int (*recorder)(void *, void *);
@@ -30,12 +33,13 @@ typedef struct {
     int error;
 } Upload;
 
+/* Who waits for an upload wakes up without a lock: one after the other, eight threads would take as long as 30 MiB. */
 typedef struct {
     PyObject_HEAD
-    pthread_mutex_t lock;
-    pthread_cond_t begun, over;
-    int closed, open, most, joined, active;
-    unsigned long number;
+    sem_t begun;        /* posted once for each thread that may take part */
+    int busy, closed;
+    int places;         /* for more threads, while an upload is under way */
+    int inside;         /* threads that look for a place or have one */
     Upload upload;
 } Crew;
 
@@ -71,27 +75,23 @@ static PyObject *
 serve(Crew *self, PyObject *Py_UNUSED(ignored))
 {
     Py_BEGIN_ALLOW_THREADS
-    unsigned long seen = 0;
     void *context = NULL;
-    pthread_mutex_lock(&self->lock);
     for (;;) {
-        while (!self->closed && !(self->open && self->number != seen && self->joined < self->most))
-            pthread_cond_wait(&self->begun, &self->lock);
-        if (self->closed)
+        while (sem_wait(&self->begun) != 0)     /* a signal came */
+            ;
+        if (__atomic_load_n(&self->closed, __ATOMIC_SEQ_CST))
             break;
-        seen = self->number;
-        int thread = self->joined++;
-        self->active++;
-        pthread_mutex_unlock(&self->lock);
-        if (context != self->upload.context && self->upload.use(self->upload.context) == 0)
-            context = self->upload.context;
-        if (context == self->upload.context)    /* else the others do it */
-            move(&self->upload, thread);
-        pthread_mutex_lock(&self->lock);
-        if (--self->active == 0)
-            pthread_cond_signal(&self->over);
+        /* Inside before it looks: whoever takes the places away waits until nobody is. */
+        __atomic_fetch_add(&self->inside, 1, __ATOMIC_SEQ_CST);
+        int thread = __atomic_fetch_sub(&self->places, 1, __ATOMIC_SEQ_CST);
+        if (thread > 0) {
+            if (context != self->upload.context && self->upload.use(self->upload.context) == 0)
+                context = self->upload.context;
+            if (context == self->upload.context)    /* else the others do it */
+                move(&self->upload, thread);
+        }
+        __atomic_fetch_sub(&self->inside, 1, __ATOMIC_SEQ_CST);
     }
-    pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
@@ -119,7 +119,7 @@ send(Crew *self, PyObject *args)
                           &start, &stream))
         return NULL;
     PyObject *result = NULL;
-    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns || !copy || !record || !wait || !get
+    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns || buffers.len / 16 / turns > MOST || !copy || !record || !wait || !get
             || !use) {
         PyErr_SetString(PyExc_ValueError, "pairs of numbers, buffers for a thread and addresses are needed");
         goto end;
@@ -132,24 +132,20 @@ send(Crew *self, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     upload.error = ((asker)(uintptr_t)get)(&upload.context);
     if (!upload.error) {
-        pthread_mutex_lock(&self->lock);
-        busy = self->open || self->active;
+        busy = __atomic_exchange_n(&self->busy, 1, __ATOMIC_SEQ_CST);
         if (!busy) {
+            int others = (int)(buffers.len / 16 / turns) - 1;
             self->upload = upload;
-            self->open = self->joined = 1;
-            self->most = (int)(buffers.len / 16 / turns);
-            self->number++;
-            if (self->most > 1)
-                pthread_cond_broadcast(&self->begun);
-            pthread_mutex_unlock(&self->lock);
+            __atomic_store_n(&self->places, others, __ATOMIC_SEQ_CST);
+            for (int i = 0; i < others; i++)
+                sem_post(&self->begun);
             move(&self->upload, 0);
-            pthread_mutex_lock(&self->lock);
-            self->open = 0;         /* who wakes up now comes too late */
-            while (self->active)
-                pthread_cond_wait(&self->over, &self->lock);
+            __atomic_store_n(&self->places, 0, __ATOMIC_SEQ_CST);   /* who wakes up now comes too late */
+            while (__atomic_load_n(&self->inside, __ATOMIC_SEQ_CST))
+                sched_yield();      /* they are at their last parts: to be woken takes longer */
             upload.error = self->upload.error;
+            __atomic_store_n(&self->busy, 0, __ATOMIC_SEQ_CST);
         }
-        pthread_mutex_unlock(&self->lock);
     }
     Py_END_ALLOW_THREADS
     if (busy)
@@ -167,10 +163,9 @@ PyDoc_STRVAR(close_doc, "close()\n--\n\nLet go of who serves.");
 static PyObject *
 close_crew(Crew *self, PyObject *Py_UNUSED(ignored))
 {
-    pthread_mutex_lock(&self->lock);
-    self->closed = 1;
-    pthread_cond_broadcast(&self->begun);
-    pthread_mutex_unlock(&self->lock);
+    __atomic_store_n(&self->closed, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < MOST; i++)
+        sem_post(&self->begun);
     Py_RETURN_NONE;
 }
 
@@ -182,10 +177,9 @@ made(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Crew *self = (Crew *)type->tp_alloc(type, 0);
-    if (self != NULL) {
-        pthread_mutex_init(&self->lock, NULL);
-        pthread_cond_init(&self->begun, NULL);
-        pthread_cond_init(&self->over, NULL);
+    if (self != NULL && sem_init(&self->begun, 0, 0) != 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        Py_CLEAR(self);
     }
     return (PyObject *)self;
 }
@@ -194,9 +188,7 @@ static void
 dealloc(Crew *self)     /* whoever serves has a reference */
 {
     PyTypeObject *type = Py_TYPE(self);
-    pthread_cond_destroy(&self->begun);
-    pthread_cond_destroy(&self->over);
-    pthread_mutex_destroy(&self->lock);
+    sem_destroy(&self->begun);
     type->tp_free(self);
     Py_DECREF(type);
 }
