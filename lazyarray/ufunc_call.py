@@ -118,15 +118,15 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     for dtype in dtypes:
         if not device.can_hold(dtype):
             raise NotOnDevice(f"the device holds no {dtype}")
-    for dtype, kind, x in zip(dtypes, kinds, operands):
-        if not _fits(dtype, kind, x):
-            return _beyond(ufunc, kinds, operands, dtypes)
     if (ufunc, dtypes[0].kind) in functions.UFUNC_BY_KIND:
         function = device_function(ufunc, dtypes[0].kind)
     shapes = [shape_of(x) for x in operands]
-    where = kwargs.get("where", True)
+    where, shape = kwargs.get("where", True), None
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, dtypes)
+    if not all(map(_fits, dtypes, kinds, operands)):
+        with dispatch.devices_of(device, [x for x in operands if wrap.is_lazy(x) and x._self_storage is not None]):
+            return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), outs, where, shape, kwargs)
     sources: list = []
     arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                  for x, kind, dtype in zip(operands, kinds, dtypes)]
@@ -142,17 +142,23 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
             results = (results,)
         if order is not None:
             results = tuple(layouts.laid_out(device, layouts.back(r, order), order) for r in results)
-        if "order" in kwargs and kwargs["order"] in ("C", "F"):
-            results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
-        wrapped = []
-        for result, out in zip(results, outs):
-            if out is None:
-                if where is not True and shape != result.shape:
-                    result = device.xp.broadcast_to(result, shape).copy()
-                wrapped.append(wrap.wrap(device, result, fresh=True))
-            else:
-                dispatch.write(device, out, result, where)
-                wrapped.append(out)
+        return _given(device, results, outs, where, shape, kwargs)
+
+
+def _given(device: Device, results: tuple[Any, ...], outs: Sequence[Any], where: Any, shape: Any,
+           kwargs: dict[str, Any]) -> Any:
+    """What a call returns: its results, in the memory order that was asked for, or written to ``out=``."""
+    if "order" in kwargs and kwargs["order"] in ("C", "F"):
+        results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
+    wrapped = []
+    for result, out in zip(results, outs):
+        if out is None:
+            if where is not True and shape != result.shape:
+                result = device.xp.broadcast_to(result, shape).copy()
+            wrapped.append(wrap.wrap(device, result, fresh=True))
+        else:
+            dispatch.write(device, out, result, where)
+            wrapped.append(out)
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
 
@@ -264,7 +270,7 @@ def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], wh
 
 
 def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtypes: Sequence[Any]) -> Any:
-    """A Python integer that the loop's dtype can't hold: NumPy compares it by value, and refuses the rest."""
+    """The result where the loop's dtype can't hold a Python integer: NumPy compares by value, and refuses the rest."""
     small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
     if ufunc not in _COMPARISONS:
@@ -273,4 +279,4 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     shape = np.broadcast_shapes(*map(shape_of, operands))
     result = device.xp.full(shape, bool(answer[0]))
     order = layouts.order_of([wrap.outline_of(x) for x in operands if wrap.is_array(x)])
-    return wrap.wrap(device, result if order is None else layouts.laid_out(device, result, order), fresh=True)
+    return result if order is None else layouts.laid_out(device, result, order)

@@ -91,6 +91,24 @@ class TestCasts:
         assert same(x < 2**40, base(dtype="i4") < 2**40)
         assert same(np.uint8(3) + x, np.uint8(3) + base(dtype="i4"))
 
+    @pytest.mark.parametrize("ufunc", [np.less, np.not_equal])
+    @pytest.mark.parametrize("lazily", [False, True])
+    def test_a_comparison_with_a_number_beyond_the_dtype_writes_to_its_output(self, ufunc, lazily):
+        plain = base((4, 6), "u1")
+        x, chosen = lazies(plain, plain > 9)
+        for dtype in (bool, float):
+            given = np.full((2, 4, 6), 5).astype(dtype)
+            out = lazyarray.asarray(given) if lazily else given.copy()
+            assert ufunc(x, 300, out=out) is out and ufunc(-1, x, out=out) is out
+            assert np.array_equal(np.asarray(out), ufunc(-1, plain, out=given.copy()))
+            assert ufunc(x, -1, out=out, where=chosen) is out
+            assert np.array_equal(np.asarray(out), np.where(plain > 9, ufunc(plain, -1), ufunc(-1, plain)) + given * 0)
+        with pytest.raises(ValueError, match="broadcast"):
+            ufunc(x, 300, out=np.zeros(6, bool))
+        with pytest.raises(TypeError):
+            ufunc(x, 300, out=np.zeros((4, 6), "M8[s]"))
+        assert ufunc(x, 300, order="F").flags.f_contiguous
+
     @pytest.mark.parametrize("target", DTYPES)
     @pytest.mark.parametrize("source", DTYPES)
     def test_astype(self, source, target):
