@@ -46,13 +46,13 @@ def array(x: LazyNdarray, dtype: Any = None, *, copy: bool | None = None) -> np.
 
 def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is."""
-    outline = x._self_outline
+    outline, storage = x._self_outline, x._self_storage
+    if (type(storage) is Storage and storage.mirror is None and storage._root_view is outline
+            and (outline is None or outline.flags.carray) and not who_asks(sys._getframe(1))):
+        found = fetching.first_alias(storage, None, "buffer")
+        if found is not None:
+            return found
     if outline is None:
-        storage = x._self_storage
-        if type(storage) is Storage and storage._root_view is None and not who_asks(sys._getframe(1)):
-            found = fetching.first_alias(storage, None, "buffer")
-            if found is not None:
-                return found
         outline = wrap.outline_of(x)
     if flags & _WRITABLE and not may_write(outline):
         raise BufferError("underlying buffer is not writable")
