@@ -63,7 +63,7 @@ def microseconds(number: int, rounds: int) -> dict[str, float]:
 
 
 def figures(count: int = COUNT, number: int = 500, rounds: int = 31) -> timing.Figures:
-    """The figures, as in `calls.figures`. Alone is before and after: a machine is slower at one time than at another."""
+    """The figures, as in `calls.figures`. Alone is before and after: a machine has its slow moments."""
     found = timing.Figures()
     measured = min(count, MEASURED)
     for kind, make in makers().items():     # what was fetched has a second home, and its alias

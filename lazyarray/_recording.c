@@ -47,6 +47,13 @@ new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count, 
     return made_array(given[0], given[1], given[2], given[3]);
 }
 
+/* How often a result of this form has to be needed by itself before the next is computed at once. */
+static long
+least_alone(PyObject *form)
+{
+    return PyLong_AsSsize_t(OF(form, size)) < long_size ? most_alone : most_alone_long;
+}
+
 /* A step on leaves and numbers, computed now by its kernel; else None or NotImplemented, as `recording.at_once`. */
 static PyObject *
 computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *device, long alone)
@@ -57,7 +64,7 @@ computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *devic
         return NULL;
     Py_ssize_t size = PyLong_AsSsize_t(OF(form, size));
     if (kernel == Py_None && got(rule, R.program) != Py_None && alone % ASKED && alone < most_at_once && !with_partners
-            && size <= long_size) {
+            && size < long_size) {
         PyObject *number = PyLong_FromLong(alone + 1);      /* no kernel yet, and it was asked for lately */
         if (number == NULL)
             return NULL;
@@ -65,7 +72,7 @@ computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *devic
         Py_DECREF(number);
         return Py_NewRef(Py_NotImplemented);
     }
-    if (kernel == Py_None || with_partners || size > long_size)
+    if (kernel == Py_None || with_partners || size > longest)
         return PyObject_CallFunctionObjArgs(at_once, rule, operands, form, device, NULL);
     Py_INCREF(kernel);
     stream = PyObject_CallMethodNoArgs(device, text_stream);
@@ -86,7 +93,7 @@ computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *devic
         }
         PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
     }
-    PyObject *number = PyLong_FromLong(alone > most_at_once ? most_alone : alone + 1);
+    PyObject *number = PyLong_FromLong(alone > most_at_once ? least_alone(form) : alone + 1);
     if (number == NULL)
         goto end;
     put(rule, R.alone, number);
@@ -218,7 +225,7 @@ quick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
                                                         : AT(AT(form->item, L.storage), S.device);
     if (steps == 1 && leaves == (a != NULL) + (b != NULL)) {
         long alone = PyLong_AsLong(got(rule, R.alone));
-        if (alone > most_alone) {
+        if (alone > least_alone(form->item)) {
             result = computed_now(rule, operands, form->item, device, alone);
             if (result == Py_NotImplemented)        /* by the device's own function */
                 Py_SETREF(result, Py_NewRef(Py_None));

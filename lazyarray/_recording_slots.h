@@ -24,8 +24,8 @@ static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
     *text_strided;
 static PyObject *no_arguments, *zero;
-static long most_steps, most_readers, most_alone, most_at_once;
-static Py_ssize_t long_size, large_bytes, large_result;
+static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
+static Py_ssize_t long_size, longest, large_bytes, large_result;
 static int forked = 0;
 
 #define ASKED 8     /* calls after which it is asked again whether there is a kernel */
@@ -117,6 +117,8 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NUMBER(most_alone, "ALONE");
     NUMBER(most_at_once, "AT_ONCE");
     NUMBER(long_size, "LONG");
+    NUMBER(most_alone_long, "LONG_ALONE");
+    NUMBER(longest, "LONGEST");
     NUMBER(large_bytes, "LARGE");
     NUMBER(large_result, "LARGE_RESULT");
     SLOT(X, array_type, storage, "_self_storage");

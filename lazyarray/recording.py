@@ -30,8 +30,9 @@ _real_numbers = frozenset({int, float, complex})
 #: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
 #: until one is recorded to see whether that still is so.
 _ALONE, _AT_ONCE = 3, 32
-#: Elements from which on a detour of microseconds does not matter.
-_LONG = 1 << 17
+#: Results of at least so many elements have to be needed by themselves so many times: a mistake costs more there. Yet
+#: larger ones are recorded: their kernels count in more bits.
+_LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
 _new_storage = Storage.__new__
 _ref = weakref.ref
 
@@ -124,7 +125,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         except OverflowError:       # beyond the dtype: compared by value, or refused
             return None
     device = storage.device
-    if steps == 1 and rule.alone > _ALONE and (array := at_once(rule, operands, a, device)) is not None:
+    if steps == 1 and rule.alone > (_ALONE if a.size < _LONG else _LONG_ALONE) and (
+            array := at_once(rule, operands, a, device)) is not None:
         return None if array is NotImplemented else array
     node = Node(device, step, operands, a.shape, a.fortran, steps, large, False, a.size)
     dtype = step.output
@@ -160,6 +162,9 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
 
     NotImplemented without a kernel: the device's own function does it. `form`: a leaf of the result's form.
     """
+    if partners or form.size > _LONGEST:
+        rule.alone = 0      # not asked again so soon
+        return None
     kernel = rule.kernel
     if kernel is None:
         if rule.program is None:
@@ -169,12 +174,10 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
             rule.program = Program(inputs, ((rule.step, places),), (len(inputs),), 0)
         kernel = rule.kernel = device.kernel(rule.program, form.size)
         rule.launch = getattr(kernel, "launch", None)
-    if partners or form.size > _LONG:
-        rule.alone = 0      # not asked again so soon
-        return None
+    least = _ALONE if form.size < _LONG else _LONG_ALONE
     if kernel is None:
-        rule.alone = _ALONE if rule.alone > _AT_ONCE else rule.alone + 1
-        return NotImplemented
+        rule.alone = least if rule.alone > _AT_ONCE else rule.alone + 1
+        return NotImplemented if least == _ALONE else None      # the device's own function takes twice as long
     stream = device.stream()
     arguments = []
     for operand in operands:
@@ -185,7 +188,7 @@ def at_once(rule: Any, operands: tuple[Any, ...], form: Leaf, device: Any) -> An
         else:
             return None
     if rule.alone > _AT_ONCE:
-        rule.alone = _ALONE
+        rule.alone = least
     else:
         rule.alone += 1
     array = kernel(arguments, form.shape, form.fortran)[0]
@@ -290,7 +293,8 @@ def bind(array_type: type, planned: Any) -> None:
             "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
             "Known": Known, "known": known, "ready_array": ready_array, "LARGE": LARGE, "LARGE_RESULT": LARGE_RESULT,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
-            "LONG": _LONG, "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
+            "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "errors": _errors,
+            "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
             "Order": graph.Order, "programs": graph.programs, "new_program": graph.new_program,
             "unfused": graph.unfused, "reformed": reformed,
         })

@@ -477,12 +477,34 @@ class TestWhatIsNeededByItself:
         assert recorded >= 250
         assert [len(program.steps) for program in calls[-150:]] == [2] * 150
 
-    def test_large_arrays_are_recorded(self, calls):
-        x = lazyarray.asarray(base((1 << 18,)))
-        for _ in range(8):
+    def test_large_arrays_take_longer_to_be_known(self, calls):
+        x, waited = lazyarray.asarray(base((1 << 18,))), []
+        for _ in range(80):
             y = x + 1
+            waited.append(pending(y))
+            wrap.device_of(y)
+        assert all(waited[:24]) and not any(waited[26:32]) and sum(waited[26:]) >= 3, "tried again more often"
+        assert np.array_equal(y, base((1 << 18,)) + 1) and len(calls) == 80
+        for _ in range(60):
+            z = (x + 1) * 2
+            wrap.device_of(z)
+        assert [len(program.steps) for program in calls[-40:]] == [2] * 40 and pending(x + 1)
+
+    def test_small_and_large_ones_know_of_each_other(self, calls):
+        small, large = lazyarray.asarray(base()), lazyarray.asarray(base((1 << 18,)))
+        for _ in range(12):
+            for x in (small, large):
+                wrap.device_of(x / 3)
+        assert not pending(small / 3) and pending(large / 3)
+
+    def test_large_ones_without_a_kernel_are_recorded(self, calls, monkeypatch):
+        monkeypatch.setattr(lazyarray.device(), "kernel", lambda program, size: None)
+        x = lazyarray.asarray(base((1 << 18,)))
+        for _ in range(40):
+            y = x + 2
             assert pending(y)
             wrap.device_of(y)
+        assert np.array_equal(y, base((1 << 18,)) + 2)
 
     def test_who_is_on_another_stream_waits(self, calls):
         x = lazyarray.asarray(base())

@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
 #: Where the interpreter has a hand in each part, few large ones are quickest: 35 GB/s on an H200's host, others 15.
 IN_PYTHON = Sizes(2, 4 << 20, 4 << 20, 4 << 20)
 #: Else the first parts are smaller, for the link to be busy soon, and the last ones, for the threads to end together;
-#: but few: each copy keeps the link from the next for some microseconds. Measured: 64 MiB are moved after 0.8 to 0.9 ms,
+#: but few: each copy keeps the link from the next for microseconds. Measured: 64 MiB are moved after 0.8 to 0.9 ms,
 #: and on the device after 1.5 to 1.6; in twice as many parts, of 256 KiB at the end, after 1.4 and 1.8.
 IN_C = Sizes(3, 2 << 20, 1 << 20, 1 << 20)
 
