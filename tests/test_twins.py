@@ -14,6 +14,7 @@ from test_suites import skip_without, start
 
 import lazyarray
 from lazyarray.integrations import scipy_twins, twins
+from lazyarray.integrations.binding import Parameters
 
 pytest.importorskip("scipy")
 
@@ -86,7 +87,7 @@ class TestBounds:
             arrays=("x",), conditions=(lambda given: "it is a small one" if len(given["x"]) < 2 else None,))
 
     def bound(self, twin, *args, **kwargs):
-        return twin.bounded(inspect.signature(np.linalg.norm), args, kwargs)
+        return twin.bounded(Parameters(inspect.signature(np.linalg.norm)), args, kwargs)
 
     def test_what_it_takes(self, twin):
         x = np.ones(3)

@@ -16,6 +16,7 @@ import wrapt
 from .. import routed, wrap, wrapping
 from ..errors import NotOnDevice
 from ..options import current as current_options
+from .binding import Parameters
 from .twins import Twin
 
 LARGE = 1 << 20
@@ -124,17 +125,26 @@ def has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 class _Host:
-    """A host function, with its signature read once."""
+    """A host function, with its signature read once, and the device's function that was last called in its place."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self._device: tuple[Any, Callable[..., Any] | None] = None, None
 
     @cached_property
-    def signature(self) -> inspect.Signature | None:
+    def parameters(self) -> Parameters | None:
         try:
-            return inspect.signature(self.function)
+            return Parameters(inspect.signature(self.function))
         except (TypeError, ValueError):
             return None
+
+    def on_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The device's function, whose own calls are not routed."""
+        known, made = self._device
+        if known is not function or made is None:
+            made = _unrouted(function)
+            self._device = function, made
+        return made
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Wholly on the host: its own calls are not routed either, whatever the size of their arrays."""
@@ -160,6 +170,14 @@ class _Host:
         if any(not np.array_equal(value, copy, equal_nan=value.dtype.kind in "fc") for value, copy in copies):
             raise _WritesError
         return result
+
+
+def _unrouted(function: Callable[..., Any]) -> Callable[..., Any]:
+    def on_device(*args: Any, **kwargs: Any) -> Any:
+        with routed.unrouted():
+            return function(*args, **kwargs)
+
+    return on_device
 
 
 class _WritesError(Exception):
@@ -208,14 +226,9 @@ def run(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def _run(twin: Twin, known: _Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     host = known.function
     try:
-        args, kwargs = twin.bounded(known.signature, args, kwargs)
-        function = twin.function
+        args, kwargs = twin.bounded(known.parameters, args, kwargs)
+        on_device = known.on_device(twin.function)
     except NotOnDevice as error:
         return wrapping.run(None, args, kwargs, name=twin.host, writes=twin.writes, host=known.run, signature=host,
                             reason=str(error))
-
-    def on_device(*args: Any, **kwargs: Any) -> Any:
-        with routed.unrouted():
-            return function(*args, **kwargs)
-
     return wrapping.run(on_device, args, kwargs, name=twin.host, writes=twin.writes, host=known.run, signature=host)
