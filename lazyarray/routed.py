@@ -57,7 +57,8 @@ def set_default(choice: Choice) -> None:
     _default = choice
 
 
-_NOWHERE = None, NOTHING
+NOWHERE = None, NOTHING
+"""What `unrouted` puts on the stack."""
 
 
 class unrouted:
@@ -66,7 +67,7 @@ class unrouted:
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = scopes.set((*scopes.get(), _NOWHERE))
+        self._token = scopes.set((*scopes.get(), NOWHERE))
 
     def __exit__(self, *exc_info: object) -> None:
         scopes.reset(self._token)

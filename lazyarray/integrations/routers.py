@@ -120,8 +120,11 @@ def has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is a host array that is worth a copy to the device."""
     options = current_options()
     limit = options.min_bytes or LARGE
-    arrays = (value for value in (*args, *kwargs.values()) if type(value) is np.ndarray)
-    return options.lazy and any(array.nbytes >= limit for array in arrays)
+    if options.lazy:
+        for value in (*args, *kwargs.values()):
+            if type(value) is np.ndarray and value.nbytes >= limit:
+                return True
+    return False
 
 
 class _Host:
@@ -173,9 +176,14 @@ class _Host:
 
 
 def _unrouted(function: Callable[..., Any]) -> Callable[..., Any]:
+    scopes, nowhere = routed.scopes, routed.NOWHERE
+
     def on_device(*args: Any, **kwargs: Any) -> Any:
-        with routed.unrouted():
+        token = scopes.set((*scopes.get(), nowhere))    # `routed.unrouted`, in a third of its time
+        try:
             return function(*args, **kwargs)
+        finally:
+            scopes.reset(token)
 
     return on_device
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from .. import wrap
@@ -28,7 +29,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
     """Call a function and return its results as lazy arrays; or return SLOW, and have done nothing."""
     lazies: list[tuple[Any, Any, int]] = []
     modifies = False
-    for slot, obj in (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args):
+    for slot, obj in chain(enumerate(args), kwargs.items()) if kwargs else enumerate(args):
         kind = kind_of(type(obj))
         if kind == LAZY:
             storage = obj._self_storage
