@@ -70,7 +70,7 @@ def rules_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None
     try:
         return _rules[plain][key]
     except (KeyError, TypeError):
-        found = Rules(functools.partial(role_of, writes, positional(function)))
+        found = Rules(_role(writes, positional(function)))
     with contextlib.suppress(TypeError):        # can't be referred to weakly
         _rules.setdefault(plain, {})[key] = found
     return found
@@ -98,8 +98,17 @@ def _may_be_modified(slot: int | str) -> int:
     return MAYBE
 
 
+assert (READ, WRITTEN) == (False, True)      # so that whether a slot is written is its role
+
 PURE = Rules(_is_read)
 UNKNOWN = Rules(_may_be_modified)
+
+
+def _role(writes: tuple[str, ...], names: tuple[str, ...]) -> Callable[[int | str], int]:
+    """`role_of`, without a look at names where the slots can be listed."""
+    if names[-1:] == ("*",) and names[-2] in writes:
+        return functools.partial(role_of, writes, names)
+    return frozenset((*writes, *(i for i, name in enumerate(names) if name in writes))).__contains__
 
 
 def role_of(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:

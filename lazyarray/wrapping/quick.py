@@ -54,8 +54,10 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             host = slot, obj
         elif kind != OTHER:
             return SLOW
-    if host is not None and (modifies or has_twin and not lazies and host[1].nbytes < current_options().min_bytes):
-        return SLOW
+    if host is not None:
+        few = has_twin and not lazies and host[1].nbytes < current_options().min_bytes
+        if few or modifies or not all(x._self_storage.quiet for _, x, _ in lazies):
+            return SLOW
     return _call(device, function, args, kwargs, name, rules, lazies, modifies, host)
 
 
