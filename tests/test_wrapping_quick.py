@@ -150,7 +150,7 @@ def test_lack_of_memory():
         kept = np.ones(1500)
         kept.flags.writeable = False
         first = lazyarray.asnumpy(add(kept))
-        assert first[0] == 2 and lazyarray.asnumpy(add(np.ones(11_400))).tolist() == [2, 2]     # what was kept gives way
+        assert first[0] == 2 and lazyarray.asnumpy(add(np.ones(11_400))).tolist() == [2, 2]     # the other gives way
         with pytest.raises(MemoryError):
             add(np.ones(14_000))
     uploads.forget_all()
