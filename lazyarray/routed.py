@@ -5,8 +5,7 @@ It lies below the devices, since what the simulated device computes with, a host
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,11 +57,17 @@ def set_default(choice: Choice) -> None:
     _default = choice
 
 
-@contextmanager
-def unrouted() -> Iterator[None]:
+NOWHERE = None, NOTHING
+"""What `unrouted` puts on the stack."""
+
+
+class unrouted:
     """A context in which nothing is sent to the device."""
-    token = scopes.set((*scopes.get(), (None, NOTHING)))
-    try:
-        yield
-    finally:
-        scopes.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = scopes.set((*scopes.get(), NOWHERE))
+
+    def __exit__(self, *exc_info: object) -> None:
+        scopes.reset(self._token)

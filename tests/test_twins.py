@@ -14,6 +14,7 @@ from test_suites import skip_without, start
 
 import lazyarray
 from lazyarray.integrations import scipy_twins, twins
+from lazyarray.integrations.binding import Parameters
 
 pytest.importorskip("scipy")
 
@@ -86,7 +87,7 @@ class TestBounds:
             arrays=("x",), conditions=(lambda given: "it is a small one" if len(given["x"]) < 2 else None,))
 
     def bound(self, twin, *args, **kwargs):
-        return twin.bounded(inspect.signature(np.linalg.norm), args, kwargs)
+        return twin.bounded(Parameters(inspect.signature(np.linalg.norm)), args, kwargs)
 
     def test_what_it_takes(self, twin):
         x = np.ones(3)
@@ -109,6 +110,41 @@ class TestBounds:
     def test_what_goes_to_the_host(self, twin, args, kwargs, reason):
         with pytest.raises(lazyarray.errors.NotOnDevice, match=reason):
             self.bound(twin, *args, **kwargs)
+
+    @pytest.mark.parametrize("function, args, kwargs, wanted", [
+        (lambda a, /, b, c=3, *, d, e=5: 0, (1, 2), {"d": 4}, ((1, 2), {"d": 4})),
+        (lambda a, /, b, c=3, *, d, e=5: 0, (1,), {"e": 7, "d": 4, "b": 2}, ((1, 2), {"d": 4, "e": 7})),
+        (lambda a, /, b, c=3, *, d, e=5: 0, (1, 2, 9), {"d": 4}, ((1, 2), {"c": 9, "d": 4})),
+        (lambda a=1, /, b=2: 0, (5, 6), {}, ((5,), {"b": 6})),
+        (lambda a, *rest, c=3, **more: 0, (1, 2, 8), {"f": 6, "c": 4}, ((1, 2, 8), {"c": 4, "f": 6})),
+        (lambda: 0, (), {}, ((), {})),
+    ])
+    def test_arguments_without_a_default_go_by_position(self, function, args, kwargs, wanted):
+        twin = twins.Twin("a.b", "c.d", lacks={"none": None})
+        looking = twins.Twin("a.b", "c.d", conditions=(lambda given: None,))
+        parameters = Parameters(inspect.signature(function))
+        for _ in range(2):      # found, and known
+            assert twin.bounded(parameters, args, kwargs) == wanted == looking.bounded(parameters, args, kwargs)
+        args, kwargs = tuple(-a for a in args), {name: -value for name, value in kwargs.items()}
+        wanted = tuple(-a for a in wanted[0]), {name: -value for name, value in wanted[1].items()}
+        assert twin.bounded(parameters, args, kwargs) == wanted == looking.bounded(parameters, args, kwargs)
+
+    @pytest.mark.parametrize("args, kwargs", [((), {}), ((1, 2), {}), ((1,), {"a": 2}), ((), {"a": 1, "c": 3})])
+    def test_what_no_parameter_takes(self, args, kwargs):
+        parameters = Parameters(inspect.signature(lambda a, *, b=2: 0))
+        twin = twins.Twin("a.b", "c.d", lacks={"b": None})
+        with pytest.raises(TypeError) as wanted:
+            parameters.signature.bind(*args, **kwargs)
+        for _ in range(2):
+            with pytest.raises(lazyarray.errors.NotOnDevice) as found:
+                twin.bounded(parameters, args, kwargs)
+            assert str(found.value) == str(wanted.value)
+
+    def test_the_dtypes_of_arrays_wherever_they_are(self):
+        x = lazyarray.asarray(np.ones(3, np.float32))
+        whole, single = np.ones(2, np.int16), np.float64(2)
+        values = (x, [whole, {"key": (np.ones(1, bool).view(np.ma.MaskedArray),)}], x[0], single, 1, "text", None)
+        assert twins.dtypes_of(values) == {np.dtype(char) for char in "fh?"}
 
     def test_a_reason_is_one_for_all_calls(self):
         with pytest.raises(lazyarray.errors.NotOnDevice, match="never"):

@@ -47,6 +47,7 @@ import lazyarray
 from lazyarray import devices
 from lazyarray.errors import NotOnDevice
 from lazyarray.integrations import twins
+from lazyarray.integrations.binding import Parameters
 
 DEVICE_PACKAGES = {"scipy": "cupyx.scipy", "skimage": "cucim.skimage"}
 REPEATS = int(os.environ.get("LAZYARRAY_TWINS_REPEATS", "5"))
@@ -204,10 +205,10 @@ class Records:
         if twin is None or twin.adapter and twin.kind != "class":
             raise NotOnDevice("not listed" if twin is None else "it has an adapter")
         try:
-            signature = inspect.signature(host)
+            parameters = Parameters(inspect.signature(host))
         except (TypeError, ValueError):
-            signature = None
-        return twin.bounded(signature, args, kwargs)
+            parameters = None
+        return twin.bounded(parameters, args, kwargs)
 
     def note(self, path: str, kind: str, verdict: str, found: dict[str, Any]) -> None:
         """Add one call to the records."""

@@ -7,7 +7,7 @@ or the other as ``preserve_range`` says (`ranged`).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any
@@ -49,7 +49,7 @@ class Prepared(Twin):
 
         @wraps(plain)
         def prepared(*args: Any, **kwargs: Any) -> Any:
-            if often_plain and not any(map(is_small, (*args, *kwargs.values()))):
+            if often_plain and not (any_small(args) or any_small(kwargs.values())):
                 return plain(*args, **kwargs)       # to bind the arguments takes as long as all else
             bound = signature.bind(*args, **kwargs)
             if self.before is not None:
@@ -80,6 +80,15 @@ def is_small(value: Any) -> bool:
         return False
     dtype: Any = getattr(value, "dtype", None)
     return isinstance(value, devices.current().array_type) and dtype.char in SMALL
+
+
+def any_small(values: Iterable[Any]) -> bool:
+    """Whether `is_small` is true of one of them."""
+    array_type = devices.current().array_type
+    for value in values:
+        if type(value) not in _NO_ARRAYS and isinstance(value, array_type) and value.dtype.char in SMALL:
+            return True
+    return False
 
 
 def to_unit(array: Any) -> Any:

@@ -6,8 +6,7 @@ that the bounds below let through. What the bounds keep out goes to the host, wi
 """
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -16,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from .. import devices, wrap
+from ..containers import PLAIN
 from ..errors import NotOnDevice
+from .binding import Parameters
 
 __all__ = ["DOUBLE", "Tolerance", "Twin", "none", "table", "twins"]
 
@@ -118,29 +119,35 @@ class Twin:
             raise NotOnDevice(f"there is no {self.device}")
         return found
 
-    def bounded(self, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def bounded(self, parameters: Parameters | None, args: tuple[Any, ...], kwargs: dict[str, Any]
                 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments for the device's function; NotOnDevice if the call is not for the twin."""
         if self.reason:
             raise NotOnDevice(self.reason)
-        for dtype in dtypes_of((args, kwargs)):
+        values = (*args, *kwargs.values()) if kwargs else args
+        for dtype in dtypes_of(values):
             if dtype.char not in self.dtypes:
                 raise NotOnDevice(f"the device's {self.name} takes {dtype} otherwise")
-        if not (self.lacks or self.conditions or self.ignored or self.arrays) or signature is None:
+        if not (self.lacks or self.conditions or self.ignored or self.arrays) or parameters is None:
             return args, kwargs
         try:
-            bound = signature.bind(*args, **kwargs)
+            way = parameters.way(args, kwargs)
+            if way is None:
+                given = parameters.named(args, kwargs)
+            elif not (self.conditions or self.ignored or self.arrays) and self.lacks.keys().isdisjoint(way.places):
+                return way.anew(values)     # there is nothing to look at
+            else:
+                given = way.named(values)
         except TypeError as error:      # the host says so in its own words
             raise NotOnDevice(str(error)) from None
-        given = bound.arguments
-        for name, values in self.lacks.items():
+        for name, lacking in self.lacks.items():
             if name not in given:
                 continue
-            if _same(given[name], signature.parameters[name].default):
-                if values is None:      # said, but nothing new: the device's function may not know the name
+            if _same(given[name], parameters.default(name)):
+                if lacking is None:     # said, but nothing new: the device's function may not know the name
                     given.pop(name)
                 continue
-            if values is None or any(_same(given[name], value) for value in values):
+            if lacking is None or any(_same(given[name], value) for value in lacking):
                 raise NotOnDevice(f"the device's {self.name} has no {name}={_short(given[name])}")
         for condition in self.conditions:
             reason = condition(given)
@@ -151,25 +158,7 @@ class Twin:
         for name in self.arrays:
             if isinstance(given.get(name), (list, tuple)):
                 given[name] = _as_array(given[name])
-        return _anew(bound)
-
-
-def _anew(bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call: by position what has no default, and by name the rest, whose order may differ."""
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        parameter = bound.signature.parameters[name]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            args.extend(value)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            kwargs.update(value)
-        elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY or (
-                parameter.kind is parameter.POSITIONAL_ONLY):
-            args.append(value)
-        else:
-            kwargs[name] = value
-    return tuple(args), kwargs
+        return parameters.anew(given)
 
 
 def _same(given: Any, value: Any) -> bool:
@@ -190,15 +179,29 @@ def _as_array(value: Any) -> Any:
     return np.asarray(value)
 
 
-def dtypes_of(value: Any) -> set[np.dtype]:
+def dtypes_of(values: Iterable[Any]) -> set[np.dtype]:
     """The dtypes of the arrays among arguments."""
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        return set().union(*map(dtypes_of, value))
-    if wrap.is_lazy(value):
-        return set() if wrap.is_scalar(value) else {wrap.outline_of(value).dtype}
-    return {value.dtype} if isinstance(value, np.ndarray) else set()
+    found: set[np.dtype] = set()
+    _gather(values, found)
+    return found
+
+
+def _gather(values: Iterable[Any], found: set[np.dtype]) -> None:
+    for value in values:
+        kind = type(value)
+        if kind in PLAIN:
+            continue
+        if kind is wrap._array_type:
+            found.add(value.dtype)
+        elif isinstance(value, dict):
+            _gather(value.values(), found)
+        elif isinstance(value, (tuple, list)):
+            _gather(value, found)
+        elif wrap.is_lazy(value):
+            if not wrap.is_scalar(value):
+                found.add(value.dtype)
+        elif isinstance(value, np.ndarray):
+            found.add(value.dtype)
 
 
 def twins(module: str, device: str, names: str, **bounds: Any) -> dict[str, Twin]:

@@ -142,7 +142,10 @@ class Arguments:
 
     def has(self, *kinds: int) -> bool:
         """Whether there are arguments of one of these kinds."""
-        return any(self.kinds & 1 << kind for kind in kinds)
+        for kind in kinds:      # a generator's start would take most of the time
+            if self.kinds & 1 << kind:
+                return True
+        return False
 
     @property
     def only_device(self) -> bool:
@@ -191,7 +194,7 @@ class Arguments:
             self._take_lazy(obj, obj, role)
         if hosts:
             self._take_hosts(hosts, [entry[0] for entry in lazies])
-        if has_twin:
+        if has_twin and (self._writes or self.has(DEVICE)):
             self._saved += [(array, array.copy()) for _, _, array in self._writes]
             self._saved += [(obj, obj.copy()) for obj, _, role in self.of_kind(DEVICE)
                             if role and isinstance(obj, self.device.array_type)]

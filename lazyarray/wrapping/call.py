@@ -20,6 +20,8 @@ from .results import Results, at_once
 
 Writes = tuple[str, ...] | None
 
+_here = contextlib.nullcontext()
+
 
 def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
         writes: Writes = (), host: Callable[..., Any] | None = None, signature: Callable[..., Any] | None = None,
@@ -95,13 +97,13 @@ def small(arguments: Arguments) -> bool:
 
 def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: bool) -> Any:
     device = arguments.device
-    place = arguments.place() if device.count > 1 else contextlib.nullcontext()
+    place = arguments.place() if device.count > 1 else _here
     going_on = False
     try:
         with place:
             device_args, device_kwargs = arguments.convert(has_twin)
             results = Results(device, arguments.sources, arguments.back, arguments.copied)
-            with arguments.opened() if arguments.writes else contextlib.nullcontext():
+            with arguments.opened() if arguments.writes else _here:
                 try:
                     box = [function(*device_args, **device_kwargs)]
                 except device.faults:

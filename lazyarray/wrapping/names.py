@@ -1,6 +1,7 @@
 """What a function's parameters are called, which of them it modifies, and what it is called itself."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -14,6 +15,7 @@ OTHERWISE = {"monai.transforms": "lazyarray.integrations.monai"}
 
 _Parameters = dict[str, inspect.Parameter]
 _known: WeakKeyDictionary[Any, _Parameters | None] = WeakKeyDictionary()
+_rules: WeakKeyDictionary[Any, dict[Any, Rules]] = WeakKeyDictionary()
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -62,7 +64,16 @@ def rules_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None
         return UNKNOWN
     if not writes:
         return PURE
-    return Rules(functools.partial(role_of, writes, positional(function)))
+    # As `parameters` has it, a bound method lacks the first one, and dies sooner than its function.
+    key = writes, getattr(function, "__self__", None) is not None
+    plain = getattr(function, "__func__", function)
+    try:
+        return _rules[plain][key]
+    except (KeyError, TypeError):
+        found = Rules(_role(writes, positional(function)))
+    with contextlib.suppress(TypeError):        # can't be referred to weakly
+        _rules.setdefault(plain, {})[key] = found
+    return found
 
 
 def positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
@@ -87,8 +98,17 @@ def _may_be_modified(slot: int | str) -> int:
     return MAYBE
 
 
+assert (READ, WRITTEN) == (False, True)      # so that whether a slot is written is its role
+
 PURE = Rules(_is_read)
 UNKNOWN = Rules(_may_be_modified)
+
+
+def _role(writes: tuple[str, ...], names: tuple[str, ...]) -> Callable[[int | str], int]:
+    """`role_of`, without a look at names where the slots can be listed."""
+    if names[-1:] == ("*",) and names[-2] in writes:
+        return functools.partial(role_of, writes, names)
+    return frozenset((*writes, *(i for i, name in enumerate(names) if name in writes))).__contains__
 
 
 def role_of(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:

@@ -1,4 +1,5 @@
-"""The commonest call of a GPU function, without ceremony: lazy arrays that are on the device already, and numbers.
+"""The commonest calls of a GPU function, without ceremony: lazy arrays that are on the device already, and numbers; or
+one NumPy array, which the function only reads, among them.
 
 Whatever else there may be among arguments is for `arguments` to see to.
 """
@@ -6,14 +7,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from .. import wrap
+import numpy as np
+
+from .. import transfer, uploads, wrap
+from ..options import current as current_options
 from ..storage import Storage
 from ..writable import may_write
-from .arguments import LAZY, OTHER, Arguments, Rules, kind_of
+from .arguments import HOST, LAZY, OTHER, READ, Arguments, Rules, kind_of
 from .held import is_new
-from .results import Results
+from .results import Copied, Results
 from .steps import drive, is_stepped
 
 if TYPE_CHECKING:
@@ -28,7 +33,8 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
     """Call a function and return its results as lazy arrays; or return SLOW, and have done nothing."""
     lazies: list[tuple[Any, Any, int]] = []
     modifies = False
-    for slot, obj in (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args):
+    host: tuple[Any, np.ndarray] | None = None
+    for slot, obj in chain(enumerate(args), kwargs.items()) if kwargs else enumerate(args):
         kind = kind_of(type(obj))
         if kind == LAZY:
             storage = obj._self_storage
@@ -40,13 +46,23 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
                     return SLOW
                 modifies = True
             lazies.append((slot, obj, role))
+        elif kind == HOST:
+            # A read-only one may be there already, and of one that is given twice there is one copy.
+            if (host is not None or type(obj) is not np.ndarray or not rules.hosts or rules.role(slot) != READ
+                    or not obj.flags.writeable or not device.can_hold(obj.dtype)):
+                return SLOW
+            host = slot, obj
         elif kind != OTHER:
             return SLOW
-    return _call(device, function, args, kwargs, name, rules, lazies, modifies)
+    if host is not None:
+        few = has_twin and not lazies and host[1].nbytes < current_options().min_bytes
+        if few or modifies or not all(x._self_storage.quiet for _, x, _ in lazies):
+            return SLOW
+    return _call(device, function, args, kwargs, name, rules, lazies, modifies, host)
 
 
 def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
-          rules: Rules, lazies: list[tuple[Any, Any, int]], modifies: bool) -> Any:
+          rules: Rules, lazies: list[tuple[Any, Any, int]], modifies: bool, host: tuple[Any, np.ndarray] | None) -> Any:
     device_args = list(args)
     device_kwargs = dict(kwargs) if kwargs else kwargs
     back = {}
@@ -59,6 +75,16 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             opened.append((writing, weakref.ref(token)))
             del token
         back[id(array)] = x
+        if type(slot) is int:
+            device_args[slot] = array
+        else:
+            device_kwargs[slot] = array
+    copied = []
+    if host is not None:
+        slot, passed = host
+        array = _uploaded(device, passed, f"operand of {name}")
+        copied.append(Copied(passed, array))
+        back[id(array)] = passed
         if type(slot) is int:
             device_args[slot] = array
         else:
@@ -84,11 +110,15 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
                 return wrap.fresh(device, box[0])
         if is_stepped(box[0]):
             arguments = Arguments(device, name, args, kwargs, rules)
-            arguments.convert(False)
+            if host is None:
+                arguments.convert(False)
+            else:       # whose copy the function has
+                arguments.sources += [x for _, x, _ in lazies]
+                arguments.copied += copied
             arguments.back.update(back)
             arguments.given.update((id(a), a) for a in (*device_args, *device_kwargs.values()))     # kept until the end
             return drive(box[0], arguments)
-        results = Results(device, [x for _, x, _ in lazies], back, ())
+        results = Results(device, [x for _, x, _ in lazies], back, copied)
         results.look(box)
         return results.wrap(box[0])
     finally:
@@ -97,6 +127,15 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             for writing, token in opened:
                 if token() is not None:
                     writing.storage.note_loan(token)
+
+
+def _uploaded(device: Device, array: np.ndarray, why: str) -> Any:
+    try:
+        return transfer.to_device(device, array, why, layout=True)
+    except MemoryError:
+        if not uploads.forget_all():
+            raise
+    return transfer.to_device(device, array, why, layout=True)      # there is more room now
 
 
 def _order(entry: tuple[Any, Any]) -> int:
