@@ -326,7 +326,7 @@ PyInit__recording(void)
         {&text_c_contiguous, "c_contiguous"}, {&text_f_contiguous, "f_contiguous"},
         {&text_compute, "compute"}, {&text_join, "join"}, {&text_kernel, "kernel"}, {&text_learns, "learns"},
         {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
-        {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"},
+        {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"}, {&text_read_late, "read_late"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
@@ -334,7 +334,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 6) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -83,6 +83,8 @@ is_read(PyObject *node)
 static int
 settle(PyObject *node, PyObject *array, PyObject *stream, PyObject *shape, PyObject *fortran)
 {
+    if (got(node, N.array) != Py_None)      /* a finalizer had it computed, and may have changed what was read */
+        return 0;
     int alike = got(node, N.fortran) == fortran ? same(got(node, N.shape), shape) : 0;
     if (alike < 0)
         return -1;
@@ -93,13 +95,8 @@ settle(PyObject *node, PyObject *array, PyObject *stream, PyObject *shape, PyObj
     put(node, N.stream, stream);
     put(node, N.array, seen);
     PyObject *home = home_of(node);
-    if (home != NULL && Py_TYPE(home) == storage_type && got(home, S.pending) == node) {
-        put(home, S.root, seen);
-        put(home, S.stream, stream);
-        put(home, S.readers, got(node, N.readers));
-        put(home, S.pending, Py_None);
-        put(home, S.quiet, Py_True);        /* last: until then other threads take the slow way */
-    }
+    if (home != NULL && Py_TYPE(home) == storage_type && got(home, S.pending) == node)
+        fill(home, node);
     Py_XDECREF(home);
     Py_DECREF(seen);
     int failed = 0;
@@ -125,6 +122,8 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
     int found = gather(&chain, node), kept = 0, outputs[MOST_NODES];
     if (found == FAILED)
         return NULL;
+    if (got(node, N.array) != Py_None)      /* a finalizer had it computed, while others were */
+        Py_RETURN_TRUE;
     if (found == TOO_LONG)
         Py_RETURN_FALSE;
     hold(&chain);

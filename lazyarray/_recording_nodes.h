@@ -39,16 +39,19 @@ made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pendi
 static int
 note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
 {
-    PyObject *readers = got(read, offset);
-    if (readers == Py_None) {
-        readers = PyList_New(1);
-        if (readers == NULL)
+    if (got(read, offset) == Py_None) {
+        PyObject *first = PyList_New(1);
+        if (first == NULL)
             return -1;
-        PyList_SET_ITEM(readers, 0, Py_NewRef(ref));
-        put(read, offset, readers);
-        Py_DECREF(readers);
-        return 0;
+        PyList_SET_ITEM(first, 0, Py_NewRef(ref));
+        int still = got(read, offset) == Py_None;       /* else a finalizer noted another one, when memory was asked for */
+        if (still)
+            put(read, offset, first);
+        Py_DECREF(first);
+        if (still)
+            return 0;
     }
+    PyObject *readers = got(read, offset);
     if (!PyList_CheckExact(readers)) {
         PyErr_SetString(PyExc_TypeError, "readers are a list");
         return -1;
@@ -132,6 +135,17 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, const Operand *f
     return node;
 }
 
+/* The storage that waits for a node has its bytes: `Storage.computed`. */
+static void
+fill(PyObject *home, PyObject *node)
+{
+    put(home, S.root, got(node, N.array));
+    put(home, S.stream, got(node, N.stream));
+    put(home, S.readers, got(node, N.readers));
+    put(home, S.pending, Py_None);
+    put(home, S.quiet, Py_True);        /* last: until then other threads take the slow way */
+}
+
 /* The lazy array of a new node, which its operands know from here on. */
 static PyObject *
 array_of(PyObject *node, PyObject *rule, long steps)
@@ -148,6 +162,11 @@ array_of(PyObject *node, PyObject *rule, long steps)
                 ? note_reader(AT(operand, L.storage), S.readers, ref) : 0;
         else if (Py_TYPE(operand) == node_type) {
             failed = note_reader(operand, N.readers, ref);
+            if (!failed && got(operand, N.array) != Py_None) {
+                PyObject *done = PyObject_CallMethodOneArg(operand, text_read_late, ref);
+                failed = done == NULL ? -1 : 0;
+                Py_XDECREF(done);
+            }
             if (steps == 2 && got(operand, N.rule) != Py_None)
                 put(AT(operand, N.rule), R.alone, zero);
         }
@@ -169,6 +188,8 @@ array_of(PyObject *node, PyObject *rule, long steps)
     if (home == NULL)
         goto end;
     put(node, N.storage, home);
+    if (got(node, N.array) != Py_None)      /* since its operands know it: somebody was about to change them */
+        fill(storage, node);
     int counted = PyObject_IsTrue(AT(node, N.large));
     if (counted > 0) {
         PyObject *done = PyObject_CallOneArg(note_large, node);

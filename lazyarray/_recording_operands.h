@@ -82,9 +82,11 @@ operand_of(PyObject *x, Operand *o)
         }
         if (got(x, X.outline) == Py_None)
             return 0;
+        PyObject *outline = Py_NewRef(got(x, X.outline));
         Py_INCREF(node);
-        int found = seen_whole(node, got(x, X.outline), o);
+        int found = seen_whole(node, outline, o);
         Py_DECREF(node);
+        Py_DECREF(outline);
         return found;
     }
     PyObject *leaf = got(x, X.leaf);
@@ -147,7 +149,13 @@ least_bytes(PyObject **kept)
     *kept = value;
     if (value == Py_None)
         return -1;
-    return PyLong_AsSsize_t(value);
+    Py_ssize_t least = PyLong_AsSsize_t(value);
+    if (least >= 0)
+        return least;
+    if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return -2;
+    PyErr_Clear();      /* more than there can be */
+    return PY_SSIZE_T_MAX;
 }
 
 /* Whether NumPy raises or calls a function at errors of floating-point numbers; -1: an error. As `recording.quick`. */

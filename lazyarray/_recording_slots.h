@@ -22,7 +22,7 @@ static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *tem
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
-    *text_strided;
+    *text_strided, *text_read_late;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
 static Py_ssize_t long_size, longest, large_bytes, large_result;

@@ -175,7 +175,14 @@ union_of(PyObject *a, PyObject *b)
     int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
     if (one < 0 || other < 0)
         return NULL;
-    return other && one ? PyNumber_Or(a, b) : Py_NewRef(other ? b : a);
+    if (!other || !one)
+        return Py_NewRef(other ? b : a);
+    Py_INCREF(a);       /* what is computed meanwhile lets go of its own */
+    Py_INCREF(b);
+    PyObject *both = PyNumber_Or(a, b);
+    Py_DECREF(a);
+    Py_DECREF(b);
+    return both;
 }
 
 /* What is found under the key becomes a node, and its lazy array. None: it is not to be recorded. NULL without an

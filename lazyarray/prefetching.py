@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, transfer, views
+from . import compact, fetching, filling, loans, transfer, views
 from .mirror import Mirror
 from .mirror_filling import begin_directly, can_fill_directly
 from .options import current as current_options
@@ -79,7 +79,7 @@ class Incoming:
 def start(storage: Storage, view: np.ndarray, why: str) -> None:
     """Begin to make the mirror current where `view` is. The caller holds the storage's lock."""
     if storage.pending is not None:
-        storage.pending.compute()
+        filling.fill(storage)
     if compact.is_sparse(storage, view):
         fetching.compacted(storage, view, why)
         return

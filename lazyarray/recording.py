@@ -145,6 +145,8 @@ def quick(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
             readers.append(ref)
             if len(readers) > MOST_READERS:
                 prune(readers)
+        if kind is Node and operand.array is not None:
+            operand.read_late(ref)
     if steps == 1:
         node.rule = rule
         waiting.young.append(ref)
@@ -208,6 +210,8 @@ def _array(node: Node, template: np.ndarray) -> Any:
     storage.root = storage.stream = storage.readers = None
     storage.loans, storage._root_view = (), (outline := template.view())
     node.storage = _ref(storage)
+    if node.array is not None:      # since its operands know it: somebody was about to change them
+        storage.computed(node.array, node.stream, node.readers)
     if node.large:
         note_large(node)
     return wrap.new_array(storage, outline)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import compact, fetching, loans, placing, readers, sending, sharing, transfer, views
+from . import compact, fetching, filling, loans, placing, readers, sending, sharing, transfer, views
 from .errors import DeviceUnavailableError
 from .mirror import Mirror
 from .options import current as current_options
@@ -133,7 +133,7 @@ class Storage(_Slots):
         """The device home as a flat array of bytes; allocated on first use if born on the host."""
         if self._block is None:
             if self.pending is not None:
-                self.pending.compute()
+                filling.fill(self)
             if self.root is None:
                 self._block = self.device.empty((self.nbytes,), _u8)
                 self.stream = self.device.stream()
@@ -172,7 +172,7 @@ class Storage(_Slots):
         """Context in which the device that holds the bytes is the current one, on machines with several."""
         device = self.device
         if device.count > 1 and self.pending is not None:
-            self.pending.compute()
+            filling.fill(self)
         if device.count == 1 or self._block is None and self.root is None:
             return _here
         return device.on(device.device_of(self.block if self.root is None else self.root))
@@ -183,7 +183,7 @@ class Storage(_Slots):
         """The device array of `view`, current. `array`: it, if the caller has it already."""
         if not self.quiet:
             if self.pending is not None:
-                self.pending.compute()
+                filling.fill(self)
             if not self.quiet:
                 with self.lock:
                     self._settle_device(Ranges.span(*views.extent(view)), view, why)
@@ -272,7 +272,7 @@ class Storage(_Slots):
     def before_change(self) -> None:
         """The bytes are about to change: they are computed, and so is what was recorded to read them."""
         if self.pending is not None:
-            self.pending.compute()
+            filling.fill(self)
         if self.readers is not None:
             readers.changing(self)
 
@@ -322,7 +322,7 @@ class Storage(_Slots):
 
     def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY) -> None:
         if self.pending is not None:
-            self.pending.compute()
+            filling.fill(self)
         mirror = self.mirror
         if mirror is not None:
             if sending.applies(self):

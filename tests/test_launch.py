@@ -365,3 +365,17 @@ class TestReduction:
         del owner, launch
         gc.collect()
         assert gone() is None
+
+
+def test_what_was_not_made():
+    launch, reduction = speedups.launch.Launch.__new__(speedups.launch.Launch), speedups.launch.Reduction
+    for call in (lambda: launch([], (), False), lambda: launch.key([], (), False),
+                 lambda: reduction.__new__(reduction)([], 1.0, (), None)):
+        with pytest.raises(TypeError, match="not made"):
+            call()
+
+
+def test_more_elements_than_can_be_counted():
+    driver = Driver([])
+    assert launch_of(driver, ())([], (2**40, 2**40), False) is None
+    assert launch_of(driver, ())([], (2**40, 2**40, 0), False) is None and not driver.calls

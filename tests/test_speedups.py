@@ -179,3 +179,10 @@ def test_many_threads_record_on_the_same_arrays():
         found = list(pool.map(lambda i: np.asarray((x + y) * i - x), range(400)))
     for i, result in enumerate(found):
         assert np.array_equal(result, (np.arange(6.0).reshape(2, 3) + 1) * i - np.arange(6.0).reshape(2, 3))
+
+
+def test_a_bound_that_no_size_reaches():
+    x = lazyarray.asarray(np.arange(3.0))
+    with lazyarray.options(defer_from=2**70):
+        assert recording.quick(np.add, (x, 1)) is None
+        assert (x + 1).tolist() == [1, 2, 3] and (x + x).tolist() == [0, 2, 4]

@@ -122,11 +122,12 @@ key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, ui
     return key;
 }
 
-/* The elements of a shape, -1 with an error. */
+/* The elements of a shape, INT64_MAX for more than that; -1 with an error. */
 static int64_t
 size_of(PyObject *shape)
 {
     int64_t size = 1;
+    int many = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
         int64_t length = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
         if (length < 0) {
@@ -134,9 +135,11 @@ size_of(PyObject *shape)
                 PyErr_SetString(PyExc_ValueError, "a length is less than 0");
             return -1;
         }
-        size *= length;
+        many |= length > 1 && size > INT64_MAX / length;
+        if (!many || length == 0)
+            size *= length;
     }
-    return size;
+    return many && size ? INT64_MAX : size;
 }
 
 /* Makes outputs and launches, with the parameters of the inputs. */
@@ -193,7 +196,8 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
+    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran)
+            || is_unmade(self->dtypes) < 0)
         return NULL;
     int64_t size = size_of(shape);
     if (size < 0)
@@ -234,7 +238,8 @@ key(Launch *self, PyObject *args)
     Room rooms[MOST];
     void *parameters[MOST];
     uint64_t places, aligned;
-    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran))
+    if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran)
+            || is_unmade(self->dtypes) < 0)
         return NULL;
     int fits = inputs_of(&self->kernel, arguments, rooms, parameters, &places, &aligned);
     if (fits <= 0) {
@@ -299,7 +304,7 @@ PyInit__launch(void)
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
             || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
             || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 6) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     Py_XDECREF(reduction);

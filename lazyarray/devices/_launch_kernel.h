@@ -34,6 +34,16 @@ kernel_visit(Kernel *kernel, visitproc visit, void *arg)
     return 0;
 }
 
+/* -1 with an error if `__init__` has not filled what it fills last. */
+static int
+is_unmade(PyObject *last)
+{
+    if (last != NULL)
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "this launch was not made yet");
+    return -1;
+}
+
 static void
 kernel_clear(Kernel *kernel)
 {

@@ -125,7 +125,8 @@ reduction_call(Reduction *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "O!dO!O", &PyList_Type, &arguments, &divisor, &PyTuple_Type, &shape, &stream))
+    if (!PyArg_ParseTuple(args, "O!dO!O", &PyList_Type, &arguments, &divisor, &PyTuple_Type, &shape, &stream)
+            || is_unmade(self->otherwise) < 0)
         return NULL;
     int count = self->kernel.inputs, shared = self->turns != Py_None;
     Room *room = &rooms[count];

@@ -119,8 +119,8 @@ send(Crew *self, PyObject *args)
                           &start, &stream))
         return NULL;
     PyObject *result = NULL;
-    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns || buffers.len / 16 / turns > MOST || !copy || !record || !wait || !get
-            || !use) {
+    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns
+            || buffers.len / 16 / turns > MOST || !copy || !record || !wait || !get || !use) {
         PyErr_SetString(PyExc_ValueError, "pairs of numbers, buffers for a thread and addresses are needed");
         goto end;
     }
@@ -217,7 +217,7 @@ PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 6) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

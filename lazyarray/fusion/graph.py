@@ -114,6 +114,13 @@ class Node:
                 self.storage = None
             return self.array is None
 
+    def read_late(self, ref: weakref.ref[Node]) -> None:
+        """Another thread had it computed while a node that reads it was made: its storage is told of that, too."""
+        with _lock:
+            home = None if self.storage is None else self.storage()
+            if home is not None and home.pending is None and home.readers is not self.readers:
+                home.readers = [*(home.readers or ()), ref]
+
 
 def note_readers(node: Node) -> None:
     """Let the operands of a new node know it, and let it not wait for ever."""
@@ -134,6 +141,8 @@ def note_readers(node: Node) -> None:
             readers.append(ref)
             if len(readers) > MOST_READERS:
                 prune(readers)
+        if kind is Node and operand.array is not None:
+            operand.read_late(ref)
     if first:
         waiting.note(ref)
 
@@ -186,6 +195,8 @@ def _compute(node: Node) -> None:
     if _in_c is not None and _in_c.compute(node):
         return
     order = _needed(node)
+    if node.array is not None:
+        return      # a finalizer had it computed, while others were
     device = node.device
     if node.place is not None:
         with device.on(node.place):
@@ -218,6 +229,8 @@ def _run(node: Node, order: Order, device: Device) -> None:
     for other in crossed:
         device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     for n, array in zip(outputs, results):
+        if n.array is not None:
+            continue    # a finalizer had it computed, and may have changed what was read
         if n.shape != shape or n.fortran != fortran:
             array = reformed(array, n.shape, n.fortran)
         n.stream, n.array = stream, array

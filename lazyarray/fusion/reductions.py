@@ -154,13 +154,15 @@ def _of_work(device: Device, source: Node, reduction: Reduction, extent: Extent,
     if source.array is not None or source.passed and _is_enough(source):
         return None
     order = graph._needed(source)
-    if source.passed and _read_more(order, source):
+    if source.array is not None or source.passed and _read_more(order, source):
         return None
     again = [n for n in order if n.passed and n is not source and _held(n) and _is_dear(n, order)]
     if again:
         for n in again:
             n.compute()
         order = graph._needed(source)
+        if source.array is not None:
+            return None
     program, arguments, sources = graph._program(order, [source])
     result = _launched(device, program, arguments, sources, reduction, extent, freedom, shape, graph._form(order))
     if result is not None:

@@ -1,0 +1,234 @@
+"""What happens while work is recorded or computed: other threads write and compute, and finalizers do both."""
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+from recorded import base, pending
+
+import lazyarray
+from lazyarray import recording, recording_steps, ufuncs, wrap
+from lazyarray.fusion import waiting
+from lazyarray.fusion.program import Step
+
+
+def elsewhere(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+class Instead:
+    """A lock that something happens before."""
+
+    def __init__(self, lock, what):
+        self.lock, self.what = lock, what
+
+    def __enter__(self):
+        what, self.what = self.what, None
+        if what is not None:
+            what()
+        return self.lock.__enter__()
+
+    def __exit__(self, *given):
+        return self.lock.__exit__(*given)
+
+
+@pytest.fixture
+def no_watcher(monkeypatch):
+    """As if recorded work were not looked after: then the next is recorded by starting a thread, and others get on."""
+    end = time.monotonic() + 20
+    while waiting.watcher is not None and time.monotonic() < end:
+        waiting.young.clear(), waiting._old.clear()
+        time.sleep(0.02)
+    assert waiting.watcher is None
+
+
+class TestWhileItIsRecorded:
+    """Its operands know it before anybody holds it."""
+
+    @pytest.mark.parametrize("call, known", [
+        (lambda x, row: x + 1, lambda x, row: x + 1), (lambda x, row: x + row, lambda x, row: x + row),
+        (lambda x, row: np.sqrt(x.T), lambda x, row: np.sqrt(x.T)),
+    ], ids=["the quick way", "the general way", "a view"])
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_an_operand_is_written_by_another_thread(self, monkeypatch, no_watcher, call, known, times):
+        plain, line = base((3, 4)), base((4,)) * 10
+        x, row = lazyarray.asarray(plain), lazyarray.asarray(line)
+
+        def write():
+            x[...] = 100
+
+        for _ in range(times - 1):      # calls that were met before have a way of their own
+            call(x, row)
+        waiting.watcher = None
+        monkeypatch.setattr(waiting, "_starting", Instead(waiting._starting, lambda: elsewhere(write)))
+        found = call(x, row)
+        monkeypatch.undo()
+        assert not pending(found) and (np.asarray(x) == 100).all()
+        expected = known(plain, line)
+        assert found.shape == expected.shape and found.strides == expected.strides and found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+        assert np.array_equal(found * 2, expected * 2)
+
+    def test_an_operand_is_computed_by_another_thread_in_the_quick_way(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        x * 3 + 2
+        waits = x * 3
+        rule = recording_steps.rules[np.add, x.dtype, int]
+        step = rule.step
+
+        def scalar(value):
+            elsewhere(lambda: wrap.device_of(waits))
+            return value if step.scalar is None else step.scalar(value)
+
+        monkeypatch.setattr(rule, "step", Step(step.name, step.function, step.inputs, step.output, scalar))
+        found = ufuncs.quick(np.add, (waits, 2))
+        monkeypatch.undo()
+        self.check_written(waits, found, base((3, 4)) * 3, base((3, 4)) * 3 + 2)
+
+    @pytest.mark.parametrize("readers", [0, 2])
+    def test_an_operand_is_computed_by_another_thread_in_the_general_way(self, monkeypatch, readers):
+        x, row = lazyarray.asarray(base((3, 4))), lazyarray.asarray(np.arange(8.0)[::2])
+        waits = x * 3
+        others = [waits + i for i in range(readers)]
+        real = recording.recorded
+
+        def recorded(given, node):
+            elsewhere(lambda: wrap.device_of(waits))
+            return real(given, node)
+
+        monkeypatch.setattr(recording, "recorded", recorded)
+        found = recording._general(np.subtract, (waits, row), 0)
+        monkeypatch.undo()
+        self.check_written(waits, found, base((3, 4)) * 3, base((3, 4)) * 3 - np.arange(8.0)[::2])
+        for i, other in enumerate(others):
+            assert np.array_equal(other, base((3, 4)) * 3 + i)
+
+    def check_written(self, waits, found, before, expected):
+        assert not pending(waits) and pending(found)
+        assert np.array_equal(waits, before)
+        waits[...] = 0
+        assert np.array_equal(found, expected) and found.dtype == expected.dtype
+        assert not np.asarray(waits).any()
+
+
+def meanwhile(monkeypatch, what):
+    """Have something done, once, when the device is next asked for its stream: a finalizer may run there."""
+    device = lazyarray.device()
+    real, done = device.stream, []
+
+    def stream():
+        if not done:
+            done.append(True)
+            what()
+        return real()
+
+    monkeypatch.setattr(device, "stream", stream, raising=False)
+    return done
+
+
+class TestWhileItIsComputed:
+    """Finalizers run in the thread that computes, which has the lock."""
+
+    def test_it_is_computed(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        held = x * 2
+        last = held + 1
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        assert np.array_equal(wrap.value_of(last[0, 0]), 3) and done
+        monkeypatch.undo()
+        assert np.array_equal(last, base((3, 4)) * 2 + 1) and np.array_equal(held, base((3, 4)) * 2)
+
+    def test_it_is_computed_while_an_operand_is(self, monkeypatch):
+        """The operand is computed first, by a kernel of its own."""
+        small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
+        last = x + small * 2
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        array = node.compute()
+        monkeypatch.undo()
+        assert done and array is node.array
+        assert np.array_equal(last, base((3, 4)) + base((4,)) * 2)
+
+    def test_it_is_computed_before_it_is_reduced(self, monkeypatch):
+        small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
+        last = x + small * 2
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        found = last.sum()
+        monkeypatch.undo()
+        assert done and found == (base((3, 4)) + base((4,)) * 2).sum()
+
+    def test_what_it_reads_is_written(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        held = x * 2
+        last = held + 1
+        node, on_the_way = last._self_storage.pending, held._self_storage.pending
+
+        def write():
+            x[...] = 100
+
+        done = meanwhile(monkeypatch, write)
+        node.compute()
+        monkeypatch.undo()
+        assert done and on_the_way.array is not None and (np.asarray(x) == 100).all()
+        assert np.array_equal(last, base((3, 4)) * 2 + 1) and np.array_equal(held, base((3, 4)) * 2)
+        assert np.array_equal(last - held, np.ones((3, 4)))
+
+
+class TestInCycles:
+    """The collector clears weak references to all of a cycle before it calls its finalizers."""
+
+    @pytest.mark.parametrize("look, known", [
+        (np.asarray, lambda x: x), (lambda x: np.asarray(x[1:]), lambda x: x[1:]),
+        (lambda x: np.asarray(x + 1), lambda x: x + 1), (lambda x: x.tolist(), lambda x: x),
+        (lambda x: float(x.sum()), lambda x: x.sum()), (lambda x: wrap.device_of(x).tolist(), lambda x: x),
+        (lambda x: float(x[0, 0]), lambda x: x[0, 0]), (lambda x: np.asarray(np.add(x, 1, out=x)), lambda x: x + 1),
+        (lambda x: np.asarray([np.asarray(x * 2), np.asarray(x)]), lambda x: np.asarray([x * 2, x])),
+    ])
+    @pytest.mark.parametrize("steps", [1, 3])
+    def test_a_finalizer_asks_for_recorded_work(self, look, known, steps):
+        found = []
+
+        class Writer:
+            def __init__(self, work):
+                self.work, self.itself = work, self
+
+            def __del__(self):
+                found.append(look(self.work))
+
+        def work(x):
+            for _ in range(steps):
+                x = x * 2 + 1
+            return x
+
+        Writer(work(lazyarray.asarray(base((3, 4)))))
+        gc.collect()
+        value, = found
+        assert np.array_equal(value, known(work(base((3, 4)))))
+
+    def test_and_then_writes_to_it(self):
+        found = []
+
+        class Writer:
+            def __init__(self, work):
+                self.work, self.itself = work, self
+
+            def __del__(self):
+                more = self.work + 1
+                self.work[0] = 7
+                found.extend([np.asarray(self.work), np.asarray(more)])
+
+        Writer(lazyarray.asarray(base((3, 4))) * 2)
+        gc.collect()
+        written, more = found
+        expected = base((3, 4)) * 2
+        assert np.array_equal(more, expected + 1)
+        expected[0] = 7
+        assert np.array_equal(written, expected)
