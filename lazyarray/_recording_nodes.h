@@ -44,7 +44,7 @@ note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
         if (first == NULL)
             return -1;
         PyList_SET_ITEM(first, 0, Py_NewRef(ref));
-        int still = got(read, offset) == Py_None;       /* else a finalizer noted another one, when memory was asked for */
+        int still = got(read, offset) == Py_None;       /* else a finalizer noted one meanwhile */
         if (still)
             put(read, offset, first);
         Py_DECREF(first);

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .fusion import waiting
-
 if TYPE_CHECKING:
     from .storage import Storage
 
@@ -20,6 +18,6 @@ def fill(storage: Storage) -> None:
         return
     array = node.compute()
     if storage.pending is node:
-        with waiting.lock:      # else another thread is about to do it
+        with node.lock:      # else another thread is about to do it
             if storage.pending is node:
                 storage.computed(array, node.stream, node.readers)

@@ -26,7 +26,7 @@ FLOORS = [
         "routed", "containers", "slots", "speedups",
     },
     {"mirror", "tracking", "transfer", "trace", "fallbacks", "sharing", "uploads", "readers"},
-    {"compact", "fetching", "placing", "loans", "prefetching", "sending", "storage", "writing", "looking"},
+    {"compact", "fetching", "filling", "placing", "loans", "prefetching", "sending", "storage", "writing", "looking"},
     {"fusion", "placement"},
     {
         "plain_reductions", "recording_reductions",

@@ -76,6 +76,7 @@ class Node:
 
     __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
                  "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "__weakref__")
+    lock = _lock
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
