@@ -187,7 +187,7 @@ def test_uploads_of_several_threads_follow_one_another(staging, late):
 def test_its_threads_end_with_it(late):
     crew = cuda_staging.CrewInC()
     threads = set(threading.enumerate())
-    assert crew.send(3, late.driver, b"", np.zeros(6, np.uint64), 1, 0, 0, 0) == 0
+    assert crew.send(3, late.driver, b"", np.zeros(6, np.uint64), 0, 0, 0) == 0
     made = set(threading.enumerate()) - threads
     assert len(made) == 2
     del crew
@@ -196,14 +196,14 @@ def test_its_threads_end_with_it(late):
         assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("functions, parts, buffers, turns", [
+@pytest.mark.parametrize("functions, parts, buffers, threads", [
     ((0, 1, 1, 1, 1), b"\0" * 16, b"\0" * 16, 1), ((1, 1, 1, 1, 0), b"\0" * 16, b"\0" * 16, 1),
     ((1,) * 5, b"\0" * 15, b"\0" * 16, 1), ((1,) * 5, b"\0" * 16, b"", 1), ((1,) * 5, b"\0" * 16, b"\0" * 9, 1),
-    ((1,) * 5, b"\0" * 16, b"\0" * 16, 0), ((1,) * 5, b"\0" * 16, b"\0" * 16, 2),
+    ((1,) * 5, b"\0" * 16, b"\0" * 16, 0), ((1,) * 5, b"\0" * 16, b"\0" * 16, 65),
 ])
-def test_arguments_that_do_not_fit(functions, parts, buffers, turns):
+def test_arguments_that_do_not_fit(functions, parts, buffers, threads):
     with pytest.raises(ValueError, match="needed"):
-        speedups.staging.Crew().send(functions, parts, buffers, turns, 0, 0, 0)
+        speedups.staging.Crew().send(functions, parts, buffers, threads, 0, 0, 0)
 
 
 def test_a_driver_that_is_not_there(monkeypatch):

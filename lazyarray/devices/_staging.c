@@ -17,7 +17,7 @@ typedef int (*waiter)(void *);
 typedef int (*asker)(void **);
 typedef int (*chooser)(void *);
 
-/* An upload: what all threads share. */
+/* An upload: what all threads share. Part `i` goes through the buffer `i % buffers`. */
 typedef struct {
     copier copy;
     recorder record;
@@ -28,8 +28,10 @@ typedef struct {
     uint64_t target;
     const int64_t *ends;        /* of the parts: the start and the stop of each */
     int64_t parts, taken;
-    const uint64_t *places;     /* of the buffers: the address and the event of each, `turns` for each thread */
-    int64_t turns;
+    int64_t issued;             /* copies of that many parts are under way, or over */
+    char *moved;                /* of each part: whether its buffer has it */
+    const uint64_t *places;     /* of the buffers: the address and the event of each */
+    int64_t buffers;
     int error;
 } Upload;
 
@@ -43,30 +45,77 @@ typedef struct {
     Upload upload;
 } Crew;
 
-/* One thread's share: it moves parts as long as there are any. */
-static void
-move(Upload *upload, int thread)
+#define GET(variable) __atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
+#define SET(variable, value) __atomic_store_n(&(variable), value, __ATOMIC_SEQ_CST)
+
+static void *
+buffer_of(const Upload *upload, int64_t part)
 {
-    const uint64_t *places = upload->places + 2 * upload->turns * thread;
-    int64_t turn = 0;
-    int error = 0;
-    while (!error) {
-        int64_t part = __atomic_fetch_add(&upload->taken, 1, __ATOMIC_RELAXED);
+    return (void *)(uintptr_t)upload->places[2 * (part % upload->buffers)];
+}
+
+static void *
+event_of(const Upload *upload, int64_t part)
+{
+    return (void *)(uintptr_t)upload->places[2 * (part % upload->buffers) + 1];
+}
+
+/* Move a part that the calling thread has taken. Its buffer is free, but for a copy that may be under way. */
+static void
+move(Upload *upload, int64_t part)
+{
+    int error = upload->wait(event_of(upload, part));
+    if (error) {
+        SET(upload->error, error);
+        return;
+    }
+    int64_t low = upload->ends[2 * part], high = upload->ends[2 * part + 1];
+    memcpy(buffer_of(upload, part), upload->start + low, (size_t)(high - low));
+    SET(upload->moved[part], 1);
+}
+
+/* Move parts as long as there are any. */
+static void
+help(Upload *upload)
+{
+    for (;;) {
+        int64_t part = __atomic_fetch_add(&upload->taken, 1, __ATOMIC_SEQ_CST);
         if (part >= upload->parts)
             return;
-        int64_t low = upload->ends[2 * part], high = upload->ends[2 * part + 1];
-        void *buffer = (void *)(uintptr_t)places[2 * turn], *event = (void *)(uintptr_t)places[2 * turn + 1];
-        error = upload->wait(event);
-        if (error)
-            break;
-        memcpy(buffer, upload->start + low, (size_t)(high - low));
-        error = upload->copy(upload->target + (uint64_t)low, buffer, (size_t)(high - low), upload->stream);
-        if (!error)
-            error = upload->record(event, upload->stream);
-        turn = turn + 1 < upload->turns ? turn + 1 : 0;
+        while (part - GET(upload->issued) >= upload->buffers && !GET(upload->error))
+            sched_yield();      /* the part before in this buffer is not yet issued */
+        if (GET(upload->error))
+            return;
+        move(upload, part);
     }
-    __atomic_store_n(&upload->error, error, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&upload->taken, upload->parts, __ATOMIC_RELAXED);    /* the others take no more */
+}
+
+/* Issue the copies, each when its part has been moved, all from this thread: the driver lets one at a time in, and those
+   that wait for it wait for long. A part that nobody has taken yet is moved here. */
+static void
+issue(Upload *upload)
+{
+    for (int64_t part = 0; part < upload->parts; part++) {
+        while (!GET(upload->moved[part])) {
+            if (GET(upload->error))
+                return;
+            int64_t next = part;
+            if (__atomic_compare_exchange_n(&upload->taken, &next, part + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+                move(upload, part);
+            else
+                sched_yield();
+        }
+        int64_t low = upload->ends[2 * part], high = upload->ends[2 * part + 1];
+        int error = upload->copy(upload->target + (uint64_t)low, buffer_of(upload, part), (size_t)(high - low),
+                                 upload->stream);
+        if (!error)
+            error = upload->record(event_of(upload, part), upload->stream);
+        if (error) {
+            SET(upload->error, error);
+            return;
+        }
+        SET(upload->issued, part + 1);
+    }
 }
 
 PyDoc_STRVAR(serve_doc, "serve()\n--\n\nTake a share in each upload, until `close`: what a thread of the crew does.");
@@ -83,12 +132,11 @@ serve(Crew *self, PyObject *Py_UNUSED(ignored))
             break;
         /* Inside before it looks: whoever takes the places away waits until nobody is. */
         __atomic_fetch_add(&self->inside, 1, __ATOMIC_SEQ_CST);
-        int thread = __atomic_fetch_sub(&self->places, 1, __ATOMIC_SEQ_CST);
-        if (thread > 0) {
+        if (__atomic_fetch_sub(&self->places, 1, __ATOMIC_SEQ_CST) > 0) {
             if (context != self->upload.context && self->upload.use(self->upload.context) == 0)
                 context = self->upload.context;
             if (context == self->upload.context)    /* else the others do it */
-                move(&self->upload, thread);
+                help(&self->upload);
         }
         __atomic_fetch_sub(&self->inside, 1, __ATOMIC_SEQ_CST);
     }
@@ -97,7 +145,7 @@ serve(Crew *self, PyObject *Py_UNUSED(ignored))
 }
 
 PyDoc_STRVAR(send_doc,
-"send(functions, parts, buffers, turns, target, start, stream, /)\n--\n\n"
+"send(functions, parts, buffers, threads, target, start, stream, /)\n--\n\n"
 "Move parts of memory to page-locked buffers, and have each copied to the device, here and by who serves.\n\n"
 "On return all parts have been moved; the interpreter is free meanwhile.\n\n"
 "Parameters\n----------\n"
@@ -105,7 +153,7 @@ PyDoc_STRVAR(send_doc,
 "    cuCtxSetCurrent.\n"
 "parts : buffer of int64\n    The start and the stop of each, from 0 on.\n"
 "buffers : buffer of uint64\n    The address of each, and the event that says when the device has read it.\n"
-"turns : int\n    Buffers of one thread: there are as many threads at most as have that many.\n"
+"threads : int\n    That take part at most, this one among them.\n"
 "target, start, stream : int\n    The device address, the host address, and the stream.\n\n"
 "Returns\n-------\nint\n    0, or the driver's error; then parts are missing.");
 
@@ -113,38 +161,43 @@ static PyObject *
 send(Crew *self, PyObject *args)
 {
     unsigned long long copy, record, wait, get, use, target, start, stream;
-    long long turns;
+    long long threads;
     Py_buffer parts, buffers;
-    if (!PyArg_ParseTuple(args, "(KKKKK)y*y*LKKK", &copy, &record, &wait, &get, &use, &parts, &buffers, &turns, &target,
-                          &start, &stream))
+    if (!PyArg_ParseTuple(args, "(KKKKK)y*y*LKKK", &copy, &record, &wait, &get, &use, &parts, &buffers, &threads,
+                          &target, &start, &stream))
         return NULL;
     PyObject *result = NULL;
-    if (parts.len % 16 || buffers.len % 16 || turns < 1 || buffers.len / 16 < turns
-            || buffers.len / 16 / turns > MOST || !copy || !record || !wait || !get || !use) {
-        PyErr_SetString(PyExc_ValueError, "pairs of numbers, buffers for a thread and addresses are needed");
+    char *moved = NULL;
+    if (parts.len % 16 || buffers.len % 16 || buffers.len == 0 || threads < 1 || threads > MOST || !copy || !record
+            || !wait || !get || !use) {
+        PyErr_SetString(PyExc_ValueError, "pairs of numbers, buffers, threads and addresses are needed");
+        goto end;
+    }
+    if ((moved = PyMem_RawCalloc((size_t)(parts.len / 16) + 1, 1)) == NULL) {
+        PyErr_NoMemory();
         goto end;
     }
     Upload upload = {
         (copier)(uintptr_t)copy, (recorder)(uintptr_t)record, (waiter)(uintptr_t)wait, (chooser)(uintptr_t)use, NULL,
-        (void *)(uintptr_t)stream, (const char *)(uintptr_t)start, target, parts.buf, parts.len / 16, 0, buffers.buf,
-        turns, 0};
+        (void *)(uintptr_t)stream, (const char *)(uintptr_t)start, target, parts.buf, parts.len / 16, 0, 0, moved,
+        buffers.buf, buffers.len / 16, 0};
     int busy = 0;
     Py_BEGIN_ALLOW_THREADS
     upload.error = ((asker)(uintptr_t)get)(&upload.context);
     if (!upload.error) {
         busy = __atomic_exchange_n(&self->busy, 1, __ATOMIC_SEQ_CST);
         if (!busy) {
-            int others = (int)(buffers.len / 16 / turns) - 1;
+            int others = (int)(upload.parts < threads ? upload.parts : threads) - 1;
             self->upload = upload;
-            __atomic_store_n(&self->places, others, __ATOMIC_SEQ_CST);
+            SET(self->places, others);
             for (int i = 0; i < others; i++)
                 sem_post(&self->begun);
-            move(&self->upload, 0);
-            __atomic_store_n(&self->places, 0, __ATOMIC_SEQ_CST);   /* who wakes up now comes too late */
-            while (__atomic_load_n(&self->inside, __ATOMIC_SEQ_CST))
-                sched_yield();      /* they are at their last parts: to be woken takes longer */
+            issue(&self->upload);
+            SET(self->places, 0);       /* who wakes up now comes too late */
+            while (GET(self->inside))
+                sched_yield();          /* after an error, somebody may be at a part */
             upload.error = self->upload.error;
-            __atomic_store_n(&self->busy, 0, __ATOMIC_SEQ_CST);
+            SET(self->busy, 0);
         }
     }
     Py_END_ALLOW_THREADS
@@ -153,6 +206,7 @@ send(Crew *self, PyObject *args)
     else
         result = PyLong_FromLong(upload.error);
 end:
+    PyMem_RawFree(moved);
     PyBuffer_Release(&parts);
     PyBuffer_Release(&buffers);
     return result;

@@ -125,7 +125,7 @@ class Staging:
                     copies.runtime.setDevice(device)    # so that this thread has a context
                     table = np.array([(b.address, b.event_of(stream, device, event)) for row in buffers for b in row],
                                      np.uint64)
-                    error = self._in_c.send(threads, copies.driver, bounds, table, sizes.buffers, target, start, handle)
+                    error = self._in_c.send(threads, copies.driver, bounds, table, target, start, handle)
                     if error:
                         raise copies.error(error)
             except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
@@ -170,7 +170,7 @@ class CrewInC:
     def __del__(self) -> None:
         self._crew.close()
 
-    def send(self, threads: int, driver: Driver, *what: Any) -> int:
+    def send(self, threads: int, driver: Driver, bounds: Any, table: Any, *where: int) -> int:
         """Upload, by so many threads at most, the calling one among them; the driver's error, or 0."""
         while self._count < threads - 1:
             try:
@@ -178,7 +178,7 @@ class CrewInC:
             except RuntimeError:        # the interpreter is ending
                 break
             self._count += 1
-        return self._crew.send(driver[1:], *what)   # type: ignore[no-any-return]
+        return self._crew.send(driver[1:], bounds, table, threads, *where)   # type: ignore[no-any-return]
 
 
 class Crew:
