@@ -9,7 +9,8 @@ import gc as _gc
 import os as _os
 import typing as _typing
 
-# What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time.
+# What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time, and to
+# look once at its end a sixth. So it goes to the oldest generation at once, as if it had been looked at.
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
@@ -27,6 +28,9 @@ try:
     from lazyarray.trace import no_transfers, trace
 finally:
     if _collecting:
+        if _gc.get_freeze_count() < 1000:   # else somebody keeps objects frozen, for a fork; Python itself some hundreds
+            _gc.freeze()
+            _gc.unfreeze()
         _gc.enable()
 
 if _typing.TYPE_CHECKING:

@@ -154,9 +154,9 @@ def test_import_brings_no_heavy_library():
 
 
 def test_import_costs_little_more_than_numpy(tmp_path):
-    """60 ms where NumPy takes as long, more on a slower machine: most of it is what wrapt imports, asyncio for one."""
-    code = ("import time; t = time.thread_time; a = t(); import numpy; b = t(); import lazyarray; "
-            "print(b - a, t() - b)")
+    """Half of NumPy's time beside what wrapt takes, which brings asyncio; `make bench` holds the whole to 60 ms."""
+    code = ("import time; t = time.thread_time; a = t(); import numpy; b = t(); import wrapt; c = t(); "
+            "import lazyarray; print(b - a, t() - c)")
     # Compiled files are kept, as in any installation, whatever the environment of the tests says.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPYCACHEPREFIX": str(tmp_path)}
@@ -167,10 +167,18 @@ def test_import_costs_little_more_than_numpy(tmp_path):
         )
         numpy, ours = map(float, found.stdout.split())
         costs.append((ours, numpy))
-        if ours < max(0.060, 1.25 * min(numpy for _, numpy in costs)):
+        if ours < max(0.030, 0.5 * min(numpy for _, numpy in costs)):
             return
     ours, numpy = min(costs)
     raise AssertionError(f"{ours * 1e3:.0f} ms, beside {numpy * 1e3:.0f} of NumPy's")
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_import_leaves_the_garbage_collector_as_it_was(on):
+    """And nothing for its next turn: all that was imported is old."""
+    code = (f"import gc, numpy; gc.collect(); gc.{'enable' if on else 'disable'}(); import lazyarray; "
+            f"assert gc.isenabled() is {on}; assert not {on} or gc.get_count()[0] < 700, gc.get_count()")
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
 
 
 class TestPublicFace:
