@@ -28,7 +28,7 @@ try:
     from lazyarray.trace import no_transfers, trace
 finally:
     if _collecting:
-        if _gc.get_freeze_count() < 1000:   # else somebody keeps objects frozen, for a fork; Python itself some hundreds
+        if _gc.get_freeze_count() < 1000:   # else somebody froze some, for a fork; Python itself freezes hundreds
             _gc.freeze()
             _gc.unfreeze()
         _gc.enable()
