@@ -34,9 +34,11 @@ class TestRounds:
     """One round after the other, as the thread does them."""
 
     @pytest.fixture(autouse=True)
-    def alone(self, monkeypatch):
+    def alone(self, monkeypatch, hurry):
         monkeypatch.setattr(waiting, "_start", lambda: None)
-        monkeypatch.setattr(waiting, "watcher", threading.current_thread())
+        before, waiting.watcher = waiting.watcher, threading.current_thread()
+        yield
+        waiting.watcher = before if before is not None and before.is_alive() else None      # it may have ended meanwhile
 
     def test_what_waited_a_round_is_computed(self):
         x, = lazies(base())
