@@ -38,7 +38,7 @@ class TestRounds:
         monkeypatch.setattr(waiting, "_start", lambda: None)
         before, waiting.watcher = waiting.watcher, threading.current_thread()
         yield
-        waiting.watcher = before if before is not None and before.is_alive() else None      # it may have ended meanwhile
+        waiting.watcher = before if before is not None and before.is_alive() else None     # it may have ended
 
     def test_what_waited_a_round_is_computed(self):
         x, = lazies(base())
