@@ -12,6 +12,7 @@ import pytest
 from recorded import base, lazies, pending, same
 
 import lazyarray
+from lazyarray import recording_steps
 from lazyarray.fusion import waiting
 
 
@@ -93,6 +94,8 @@ class TestRounds:
 
     def test_what_can_not_be_computed_is_told_to_who_asks(self, monkeypatch):
         x, = lazies(base())
+        x * 2
+        recording_steps.rules[np.multiply, x.dtype, int].alone = 0      # else others' calls may have it done at once
         y = x * 2
 
         def fail(*args):

@@ -93,6 +93,7 @@ def test_calls_keep_nothing(call):
     kept = [rule, x.dtype, x._self_storage, x._self_leaf, x, y, np.add, wrap.outline_of(x)]
     if rule is not x:
         kept.append(rule.step)
+    kept = [one for one in kept if one is not None]     # views have no leaf; None is counted too before Python 3.12
     gc.collect()
     before = list(map(sys.getrefcount, kept))
     objects = len(gc.get_objects())

@@ -26,7 +26,7 @@ SECONDS = 1.0
 _IDLE = 3
 _FEW = 1024
 #: Seconds of work at a stretch, and how many times as long it rests then, so that the program's own threads get on.
-_STRETCH, _REST = 0.005, 9
+_STRETCH, _REST = 0.005, 24
 
 #: One for all graphs: held by whoever computes.
 lock = threading.RLock()
