@@ -64,6 +64,8 @@ def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> A
     wanted, axis = kwargs.get("dtype"), kwargs.get("axis", 0)
     if array.ndim == 0:
         raise NotOnDevice("NumPy says what a 0-d array does")
+    if any(isinstance(a, bool) for a in (axis if isinstance(axis, tuple) else (axis,))):
+        raise NotOnDevice("NumPy says that an axis is an integer")
     try:
         axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
         loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else views.as_dtype(wanted))

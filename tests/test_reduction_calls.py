@@ -106,3 +106,29 @@ def test_classes_that_tell_of_a_dtype_are_asked_each_time():
     assert (x * 2).sum(dtype=Told).dtype == (PLAIN * 2).sum(dtype=Told).dtype == np.float32
     Told.dtype = np.dtype("f8")
     assert (x * 2).sum(dtype=Told).dtype == (PLAIN * 2).sum(dtype=Told).dtype == np.float64
+
+
+ALONG = {
+    "reduce": lambda x, axis: np.add.reduce(x, axis=axis),
+    "accumulate": lambda x, axis: np.add.accumulate(x, axis=axis),
+    "argmin": lambda x, axis: x.argmin(axis=axis), "take": lambda x, axis: x.take([0], axis=axis),
+    "stack": lambda x, axis: np.stack([x, x], axis=axis), "roll": lambda x, axis: np.roll(x, 1, axis=axis),
+    "concatenate": lambda x, axis: np.concatenate([x, x], axis=axis), "sort": lambda x, axis: np.sort(x, axis=axis),
+    "nansum": lambda x, axis: np.nansum(x, axis=axis), "pending": lambda x, axis: (x * 2).sum(axis=axis),
+    "tuple": lambda x, axis: x.prod(axis=(axis,)), "median": lambda x, axis: np.median(x, axis=axis),
+    "norm": lambda x, axis: np.linalg.norm(x, axis=axis), "flip": lambda x, axis: np.flip(x, axis=axis),
+    "kept": lambda x, kept: x.sum(axis=0, keepdims=kept), "kept mean": lambda x, kept: x.mean(axis=0, keepdims=kept),
+    "kept position": lambda x, kept: np.argmax(x, axis=0, keepdims=kept),
+    "kept median": lambda x, kept: np.median(x, axis=0, keepdims=kept),
+    "kept extreme": lambda x, kept: (x * 2).max(axis=0, keepdims=kept),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("odd", [True, False, np.True_, np.False_, 1.0, None, 1, np.int8(1), "x"], ids=repr)
+@pytest.mark.parametrize("name", ALONG)
+def test_axes_and_keepdims_that_are_no_plain_integers(name, odd):
+    """NumPy takes True for an axis in some functions, and not in others."""
+    call, x = ALONG[name], lazyarray.asarray(PLAIN)
+    found, expected = told(lambda: call(x, odd)), told(lambda: call(PLAIN, odd))
+    assert same(found, expected), (found, expected)

@@ -113,13 +113,20 @@ def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
     return adapter
 
 
+def integer(axis: Any) -> int:
+    """One axis as a number; most of NumPy's functions refuse True and False."""
+    if isinstance(axis, bool):
+        raise NotOnDevice("NumPy says whether an axis may be True or False")
+    return operator.index(axis)
+
+
 def axis_of(axis: Any) -> Any:
     """`axis` of a reduction as NumPy takes it: None, an integer, or a tuple of integers (a list is an error)."""
     if axis is None:
         return None
     if isinstance(axis, tuple):
-        return tuple(operator.index(a) for a in axis)
-    return operator.index(axis)
+        return tuple(map(integer, axis))
+    return integer(axis)
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -127,7 +134,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def axis_index(axis: Any, ndim: int) -> int:
-    return int(normalize_axis_index(operator.index(axis), ndim))
+    return int(normalize_axis_index(integer(axis), ndim))
 
 
 def reduced_shape(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ argmax otherwise, and round the mean of float16 before it goes into the variance
 """
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
@@ -18,6 +17,7 @@ from .common import (
     axis_of,
     count_of,
     filled,
+    integer,
     intp,
     intp_result,
     mask,
@@ -42,7 +42,9 @@ def _chosen(xp: Any, a: Any, where: Any, fill: Any) -> Any:
 
 
 def _keep(keepdims: Any) -> bool:
-    return False if keepdims is _none else bool(keepdims)
+    if not isinstance(keepdims, int) and keepdims is not _none:
+        raise NotOnDevice("NumPy says what a keepdims= that is no integer is")
+    return keepdims is not _none and bool(keepdims)
 
 
 def _given(initial: Any) -> bool:
@@ -149,7 +151,7 @@ def _position(name: str, nan: bool = False) -> Any:
 
     def adapter(xp, /, a, axis=None, out=None, *, keepdims=_none):
         a, keepdims = array(xp, a), _keep(keepdims)
-        axis = None if axis is None else operator.index(axis)
+        axis = None if axis is None else integer(axis)
         if nan and a.dtype.kind in "fc":
             if a.dtype.kind == "c":
                 raise NotOnDevice("complex numbers with NaN have no order that the device follows")
