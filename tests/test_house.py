@@ -154,23 +154,24 @@ def test_import_brings_no_heavy_library():
 
 
 def test_import_costs_little_more_than_numpy(tmp_path):
-    """Half of NumPy's time beside what wrapt takes, which brings asyncio; `make bench` holds the whole to 60 ms."""
+    """60 ms where NumPy takes as long, more on a slower machine; half of that is what wrapt imports, asyncio for one."""
     code = ("import time; t = time.thread_time; a = t(); import numpy; b = t(); import wrapt; c = t(); "
-            "import lazyarray; print(b - a, t() - c)")
+            "import lazyarray; print(b - a, t() - b, t() - c)")
     # Compiled files are kept, as in any installation, whatever the environment of the tests says.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPYCACHEPREFIX": str(tmp_path)}
-    costs: list[tuple[float, float]] = []
+    costs: list[tuple[float, float, float]] = []
     for _ in range(30):     # neighbours on the same core slow single runs
         found = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
-        numpy, ours = map(float, found.stdout.split())
-        costs.append((ours, numpy))
-        if ours < max(0.030, 0.5 * min(numpy for _, numpy in costs)):
+        numpy, total, own = map(float, found.stdout.split())
+        costs.append((total, own, numpy))
+        least = min(numpy for *_, numpy in costs)
+        if total < max(0.060, 1.25 * least) and own < max(0.030, 0.5 * least):
             return
-    ours, numpy = min(costs)
-    raise AssertionError(f"{ours * 1e3:.0f} ms, beside {numpy * 1e3:.0f} of NumPy's")
+    total, own, numpy = (1e3 * value for value in min(costs))
+    raise AssertionError(f"{total:.0f} ms, {own:.0f} of them its own, beside {numpy:.0f} of NumPy's")
 
 
 @pytest.mark.parametrize("on", [True, False])
