@@ -192,10 +192,8 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     Room rooms[MOST];
     void *parameters[MOST];
     uint64_t places, aligned;
-    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
+    if (has_keywords(kwargs))
         return NULL;
-    }
     if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran)
             || is_unmade(self->dtypes) < 0)
         return NULL;

@@ -85,6 +85,16 @@ kernel_init(Kernel *kernel, unsigned long long function, unsigned long long laun
     return 0;
 }
 
+/* 1 with an exception if a launch is called with keywords. */
+static int
+has_keywords(PyObject *kwargs)
+{
+    if (kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0)
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
+    return 1;
+}
+
 /* An integer attribute of an attribute or, with no `inner`, of the object itself. */
 static int
 address_of(PyObject *object, PyObject *name, PyObject *inner, uint64_t *found)

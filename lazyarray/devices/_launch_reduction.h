@@ -121,10 +121,8 @@ reduction_call(Reduction *self, PyObject *args, PyObject *kwargs)
     Room rooms[MOST];
     void *parameters[MOST];
     uint64_t places, aligned;
-    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
+    if (has_keywords(kwargs))
         return NULL;
-    }
     if (!PyArg_ParseTuple(args, "O!dO!O", &PyList_Type, &arguments, &divisor, &PyTuple_Type, &shape, &stream)
             || is_unmade(self->otherwise) < 0)
         return NULL;
