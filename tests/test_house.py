@@ -154,7 +154,7 @@ def test_import_brings_no_heavy_library():
 
 
 def test_import_costs_little_more_than_numpy(tmp_path):
-    """60 ms where NumPy takes as long, more on a slower machine; half of that is what wrapt imports, asyncio for one."""
+    """60 ms where NumPy takes as long, more on a slower machine; over half of it is what wrapt imports, as asyncio."""
     code = ("import time; t = time.thread_time; a = t(); import numpy; b = t(); import wrapt; c = t(); "
             "import lazyarray; print(b - a, t() - b, t() - c)")
     # Compiled files are kept, as in any installation, whatever the environment of the tests says.

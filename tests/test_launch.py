@@ -270,6 +270,12 @@ def test_several_threads():
     assert len(driver.calls) == 800
 
 
+def test_keywords_are_refused():
+    for launch in (launch_of(Driver([]), ()), TestReduction().reduction_of(Driver([]), ())):
+        with pytest.raises(TypeError, match="no keywords"):
+            launch([], (3,), False, stream=1)
+
+
 class TestReduction:
     """The launch of a kernel that reduces: parameters are the inputs, out, parts, turns, six numbers, divisor, walk."""
 
