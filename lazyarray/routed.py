@@ -57,17 +57,13 @@ def set_default(choice: Choice) -> None:
     _default = choice
 
 
-NOWHERE = None, NOTHING
-"""What `unrouted` puts on the stack."""
-
-
 class unrouted:
     """A context in which nothing is sent to the device."""
 
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = scopes.set((*scopes.get(), NOWHERE))
+        self._token = scopes.set((*scopes.get(), (None, NOTHING)))
 
     def __exit__(self, *exc_info: object) -> None:
         scopes.reset(self._token)
