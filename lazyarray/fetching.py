@@ -5,12 +5,15 @@ The caller holds the storage's lock.
 from __future__ import annotations
 
 import math
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import compact, loans, transfer, views
+from .callees import who_asks
 from .mirror import PAGES_FROM, Mirror
+from .mirror_filling import DIRECT_FROM, arm, memory_to_fill
 from .options import current as current_options
 from .ranges import Ranges, runs_of
 from .trace import begin, end
@@ -32,17 +35,20 @@ _COMING = Mirror.small(1)
 _MOST_STALE = 16
 
 
-def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
-    """An alias of all of a small storage that has never been on the host and is nobody else's; else None.
+def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: FrameType | None = None) -> Any:
+    """An alias of all of a small or large storage that has never been on the host and is nobody else's; else None.
 
     What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at; as much as can be is
-    done while the device copies. `view`: the root's outline. Without one, the result is the alias's buffer.
+    done while the device copies. `view`: the root's outline. Without one, the result is the alias's buffer, if it is
+    for whoever `frame` calls: see `callees`.
     """
     root = storage.root
     if storage.mirror is not None or root is None or not storage.quiet:
         return None
     nbytes, device, stream = root.nbytes, storage.device, storage.stream
-    if (not 0 < nbytes < PAGES_FROM or not root._c_contiguous or storage.foreign or device.count > 1
+    if PAGES_FROM <= nbytes < DIRECT_FROM:
+        return None
+    if (not nbytes or not root._c_contiguous or storage.foreign or device.count > 1
             or storage.loans and not loans.all_ended(storage)
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
@@ -52,6 +58,10 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
     with storage._lock or storage.lock:
         if storage.mirror is not None or not storage.quiet:
             return None         # another thread was quicker
+        if nbytes >= DIRECT_FROM:
+            return _first_large(storage, view, why, frame)
+        if frame is not None and who_asks(frame):
+            return None
         # Something is there before the bytes are: from now on device code that writes tells of it.
         storage.mirror = _COMING
         try:
@@ -81,6 +91,55 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
             end(token)
         mirror.lend_first()
     return found
+
+
+def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: FrameType | None) -> Any:
+    """`first_alias` of a large storage, where the device can fill the memory directly; else None.
+
+    As little as can be is done before the copy begins: what has not run for a while takes three times as long.
+    """
+    root, device = storage.root, storage.device
+    if not device.writes_unseen or (found := memory_to_fill(root.nbytes)) is None:
+        return None
+    memory, mapping = found
+    if mapping.region is None:
+        storage.mirror = Mirror(root.nbytes, "auto", memory, mapping)     # to be filled in stages
+        return None
+    storage.mirror = _COMING
+    writes = storage.writes
+    try:
+        token = begin("materialise", root.nbytes, root.shape, root.dtype, why)
+        wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory))
+    except BaseException as error:
+        storage.mirror = None
+        if isinstance(error, device.faults):
+            storage._check_usable()     # which names a reason that it knows
+        raise
+    try:
+        storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
+        storage._nbytes = root.nbytes
+        storage.quiet = False
+        whole = Ranges(0, root.nbytes)
+        arm(mirror, whole)
+        lent = None
+        if frame is None or not who_asks(frame):        # others get something else, of the same bytes
+            alias = lent = mirror.lend(root.shape, root.dtype, root.strides, 0, True)
+            if view is None:
+                storage._resident = None, alias
+                lent = memoryview(alias)
+    except BaseException:       # an interrupt too: nothing may be under way into memory that others get
+        wait()
+        if storage.mirror is _COMING:
+            storage.mirror = None
+        raise
+    wait()
+    if storage.writes == writes:
+        mirror.valid = whole
+    else:                       # a finaliser wrote on the device meanwhile
+        settle(storage, views.outline(root.shape, root.dtype, root.strides), why)
+    if token is not None:
+        end(token)
+    return lent
 
 
 def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> None:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from .errors import LazyArrayError
-from .mirror_filling import Filling
-from .mirror_memory import Mapping, mapped
+from .mirror_filling import Filling, memory_to_fill
+from .mirror_memory import Mapping
 from .ranges import EMPTY, Ranges
 from .tracking import Nothing, Pages, Snapshot, kernel, why_no_pages
 
@@ -68,13 +68,13 @@ class Mirror:
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
                  "_bury", "_exact", "_live", "_late", "_found", "_pinned", "_first", "_first_copy", "__weakref__")
 
-    def __init__(self, nbytes: int, tracking: str) -> None:
+    def __init__(self, nbytes: int, tracking: str, memory: np.ndarray | None = None, mapping: Mapping | None = None
+                 ) -> None:
         self.nbytes = nbytes
         self.valid = EMPTY
         self.lent = False
         self._tracking = tracking
-        self._memory: np.ndarray | None = None
-        self._mapping: Mapping | None = None
+        self._memory, self._mapping = memory, mapping
         # The rest of it is made when something is lent: of a million mirrors, few are.
         self._tracker: Any = None           # Nothing, Snapshot or Pages
         self._aliases: Any = None           # dict[int, _Alias]
@@ -151,12 +151,9 @@ class Mirror:
 
     def _allocate(self) -> np.ndarray:
         by_pages = self._tracking == "pages" or (self._tracking == "auto" and self.nbytes >= PAGES_FROM)
-        if by_pages and kernel() is not None:
-            try:
-                memory, self._mapping = mapped(self.nbytes)
-                return memory
-            except OSError:
-                pass    # no more mappings, perhaps; if it is memory that lacks, NumPy says so
+        if by_pages and (found := memory_to_fill(self.nbytes)) is not None:
+            memory, self._mapping = found
+            return memory
         if (by_pages or self._tracking == "none") and not self._exact:
             self._tracker = _NOTHING
         return np.empty(self.nbytes, _u1)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .mirror_memory import Mapping, mapped
 from .ranges import EMPTY, Ranges
-from .tracking import Pages
+from .tracking import Pages, kernel
 
 if TYPE_CHECKING:
     from .mirror import Mirror
@@ -56,6 +57,16 @@ class Filling:
 DIRECT_FROM = 16 << 20
 
 
+def memory_to_fill(nbytes: int) -> tuple[np.ndarray, Mapping] | None:
+    """Memory for a mirror that is found written by pages, and where it lies; None if there can be none."""
+    if kernel() is None:
+        return None
+    try:
+        return mapped(nbytes)
+    except OSError:     # no more mappings, perhaps; if it is memory that lacks, NumPy says so
+        return None
+
+
 def can_fill_directly(mirror: Mirror, ranges: Ranges) -> bool:
     """Whether `fill_directly` does what `Filling` does, and sooner."""
     if len(ranges) != 1 or ranges.nbytes < DIRECT_FROM or mirror.lent or mirror._exact:
@@ -63,6 +74,16 @@ def can_fill_directly(mirror: Mirror, ranges: Ranges) -> bool:
     memory = mirror.bytes
     return (memory.nbytes > 0 and mirror._mapping is not None and mirror._mapping.region is not None
             and (mirror._tracker is None or type(mirror._tracker) is Pages))
+
+
+def arm(mirror: Mirror, ranges: Ranges) -> None:
+    """Find what is written there from now on, as far as the kernel can tell."""
+    try:
+        tracker = mirror._working_tracker()
+        if type(tracker) is Pages:
+            tracker.arm(ranges)
+    except OSError:
+        mirror._give_up()
 
 
 def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]
@@ -75,11 +96,7 @@ def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray],
     start, stop = ranges.bounds
     wait = begin(mirror.bytes[start:stop])
     try:
-        tracker = mirror._working_tracker()
-        if type(tracker) is Pages:
-            tracker.arm(ranges)
-    except OSError:
-        mirror._give_up()
+        arm(mirror, ranges)
     except BaseException:       # an interrupt too: what has begun must end before anybody else gets the memory
         wait()
         raise

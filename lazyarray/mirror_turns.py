@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .ranges import EMPTY, Ranges
 from .tracking import Pages
@@ -14,6 +14,23 @@ if TYPE_CHECKING:
 def goes_in_turns(mirror: Mirror) -> bool:
     """Whether parts can be looked at: a comparison with a copy is of the whole, and else nobody knows."""
     return mirror.lent and type(mirror._tracker) is Pages
+
+
+def pages_of_all(mirror: Mirror) -> tuple[tuple[int, int, int] | None, Any]:
+    """What it takes to look at all pages (see `Pages.scanned_by`), and the device's region around them.
+
+    None instead, unless aliases are all of the mirror and nothing is known yet. What is found counts as collected.
+    """
+    tracker, live = mirror._tracker, mirror._live
+    if (type(tracker) is not Pages or not mirror.lent or mirror._dead or mirror._late or mirror._found
+            or live is None or live.nbytes != mirror.nbytes or not mirror.full):
+        return None, None
+    return tracker.scanned_by(mirror.nbytes), mirror._mapping.region    # type: ignore[union-attr]
+
+
+def give_up(mirror: Mirror) -> None:
+    """The kernel refuses to look: from now on nobody knows what is written."""
+    mirror._give_up()
 
 
 def collect_in_turns(mirror: Mirror, turns: Iterable[tuple[int, int]]) -> Iterator[Ranges]:

@@ -48,8 +48,8 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is."""
     outline, storage = x._self_outline, x._self_storage
     if (type(storage) is Storage and storage.mirror is None and storage._root_view is outline
-            and (outline is None or outline.flags.carray) and not who_asks(sys._getframe(1))):
-        found = fetching.first_alias(storage, None, "buffer")
+            and (outline is None or outline.flags.carray)):
+        found = fetching.first_alias(storage, None, "buffer", sys._getframe(1))
         if found is not None:
             return found
     if outline is None:

@@ -186,7 +186,8 @@ class Storage(_Slots):
                 filling.fill(self)
             if not self.quiet:
                 with self.lock:
-                    self._settle_device(Ranges.span(*views.extent(view)), view, why)
+                    if view is not self._root_view or not sending.at_once(self):
+                        self._settle_device(Ranges.span(*views.extent(view)), view, why)
         self.join()
         if array is not None:
             return array

@@ -100,6 +100,10 @@ class Kernel:
             raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
         return self._call(descriptor, request, argument)
 
+    def descriptor(self) -> int:
+        """For PAGEMAP_SCAN; -1 in a forked child."""
+        return self._pagemap if os.getpid() == self._pid else -1
+
     def register(self, start: int, stop: int) -> None:
         """Make anonymous memory fit for `protect`. Unmapping it undoes this."""
         self._ioctl(self._uffd, _UFFDIO_REGISTER,
@@ -337,6 +341,13 @@ class Pages:
         pages = ranges.rounded(PAGE)
         self._protect(pages, True)
         self._armed = self._armed | pages
+
+    def scanned_by(self, nbytes: int) -> tuple[int, int, int] | None:
+        """(descriptor for PAGEMAP_SCAN, address, `nbytes`), if so many bytes from the first on are armed."""
+        armed, descriptor = self._armed, self._kernel.descriptor()
+        if descriptor < 0 or armed.start or armed.stop < nbytes or len(armed) != 1:
+            return None
+        return descriptor, self._base, nbytes
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
         return self._scan(_coarse(ranges.rounded(PAGE)) & self._armed) & ranges

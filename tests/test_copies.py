@@ -281,9 +281,9 @@ class TestRegions:
         cuda.copies.region(one.ctypes.data, PIECE)
         region = cuda.copies.region(other.ctypes.data, PIECE)
         region.release()
-        assert cuda.copies._find(other.ctypes.data, other.ctypes.data + PIECE) is None
-        assert cuda.copies._find(one.ctypes.data, one.ctypes.data + PIECE + 1) is None
-        assert cuda.copies._find(one.ctypes.data + 1, one.ctypes.data + PIECE) is not None
+        assert cuda.copies.find(other.ctypes.data, other.ctypes.data + PIECE) is None
+        assert cuda.copies.find(one.ctypes.data, one.ctypes.data + PIECE + 1) is None
+        assert cuda.copies.find(one.ctypes.data + 1, one.ctypes.data + PIECE) is not None
 
 
 @pytest.mark.parametrize(("shape", "strides", "offset"), [

@@ -26,10 +26,11 @@ class Late:
     def __init__(self):
         self.lock, self.issued, self.done, self.recorded = threading.RLock(), [], 0, {}
         self.refused = None     # the number of the copy that fails
-        self.current, self.used, self.lost, self.unusable = 0x77, [], 0, 0
+        self.current, self.used, self.lost, self.unusable, self.unfinished = 0x77, [], 0, 0, 0
         self._kept = [ctypes.CFUNCTYPE(ctypes.c_int, *types)(function) for function, types in (
             (self.copy, (POINTER, POINTER, ctypes.c_size_t, HANDLE)), (self.record, (HANDLE, HANDLE)),
-            (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)))]
+            (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)),
+            (self.synchronize, (HANDLE,)))]
         self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept])
 
     def copy(self, target, source, nbytes, stream):
@@ -48,6 +49,11 @@ class Late:
         with self.lock:
             self.arrive(self.recorded.get(event, 0))
             return 0
+
+    def synchronize(self, stream):
+        with self.lock:
+            self.arrive(len(self.issued))
+            return self.unfinished
 
     def context(self, found):
         found[0] = self.current

@@ -1,4 +1,5 @@
-/* Uploads of pageable memory by several threads, in C and without the interpreter: `cuda_staging` says what they do.
+/* Uploads in C and without the interpreter: of pageable memory, by several threads (`cuda_staging` says what they do),
+   and of written pages (`_staging_written.h`).
 
 CUDA is not needed to compile this: the driver's functions are called through their addresses.
 */
@@ -212,6 +213,8 @@ end:
     return result;
 }
 
+#include "_staging_written.h"
+
 PyDoc_STRVAR(close_doc, "close()\n--\n\nLet go of who serves.");
 
 static PyObject *
@@ -261,9 +264,14 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {"lazyarray.devices._staging.Crew", sizeof(Crew), 0, Py_TPFLAGS_DEFAULT, slots};
 
+static PyMethodDef functions[] = {
+    {"send_written", send_written, METH_VARARGS, send_written_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads of pageable memory, in C."), -1, NULL, NULL,
-    NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads, in C."), -1, functions, NULL, NULL, NULL,
+    NULL,
 };
 
 PyMODINIT_FUNC
@@ -271,7 +279,7 @@ PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 8) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

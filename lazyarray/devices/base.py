@@ -182,6 +182,17 @@ class Device(ABC):
         The next range is asked for while the copies run.  `source` may be changed on return.
         """
 
+    def upload_written(self, pages: tuple[int, int, int], region: Any, target: Any, turns: tuple[int, ...],
+                       outcome: list[Any]) -> bool:
+        """Copy host memory that was written to the same places in a device block, part by part as it is found.
+
+        `pages`: see `Pages.scanned_by`; `region`: around them; `turns`: see `lazyarray.sending`.  To `outcome` a tuple
+        is added, whatever is raised then: an error's code; 0, or why the system would not look at all of it; pairs of
+        int64, the ranges that were found, and now are armed again; those of them that are left to `upload_ranges`.
+        False, and nothing is done, if it can't.
+        """
+        return False
+
     @abstractmethod
     def download(self, source: Any, target: np.ndarray) -> None:
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""

@@ -13,10 +13,9 @@ from .cuda_copies import STAGED_FROM, Copies
 def download_begin(copies: Copies, source: Any, target: np.ndarray, stream: Any) -> Callable[[], None]:
     """`Device.download_begin`. What is too large for a buffer of its own, and can't be locked, is copied at once."""
     start, nbytes = target.__array_interface__["data"][0], target.nbytes
-    region = copies.locked(start, start + nbytes, corners=True)
+    region = copies.find(start, start + nbytes)
     if region is not None:
-        for low, high, _, _ in region.pieces(start, start + nbytes):
-            (source.data + (low - start)).copy_to_host_async(low, high - low, stream)
+        copies.fill_begin(region, source.data, start, nbytes, stream, corners=True)
         return _Wait(copies.event(stream), source, target, None)
     if nbytes < STAGED_FROM:
         buffer = copies.alloc(nbytes)

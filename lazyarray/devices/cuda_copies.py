@@ -75,6 +75,11 @@ class Region:
             yield start, min(stop, end), piece, end
             start = end
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of it is locked."""
+        return len(self.locked) * PIECE >= self.stop - self.start
+
     def release(self) -> None:
         self._copies.release(self)
 
@@ -85,7 +90,7 @@ class Copies:
     def __init__(self, cupy: Any, driver: Driver | None = None) -> None:
         self._cupy, self.driver = cupy, driver
         self._cuda = cupy.cuda
-        self.runtime = cupy.cuda.runtime
+        self.runtime, self.stream = cupy.cuda.runtime, cupy.cuda.get_current_stream
         self._errors = (cupy.cuda.runtime.CUDARuntimeError,)
         self._starts: list[int] = []        # of the regions, sorted
         self._regions: list[Region] = []
@@ -124,7 +129,7 @@ class Copies:
         _left_behind.append((self._staging_up, self._readers))      # CUDA's events and modules can't be given back here
         self.__init__(self._cupy, self.driver)  # type: ignore[misc]
 
-    def _find(self, start: int, stop: int) -> Region | None:
+    def find(self, start: int, stop: int) -> Region | None:
         place = bisect.bisect(self._starts, start) - 1
         if place >= 0:
             region = self._regions[place]
@@ -132,16 +137,16 @@ class Copies:
                 return region
         return None
 
-    def locked(self, start: int, stop: int, corners: bool = False) -> Region | None:
+    def locked(self, start: int, stop: int) -> Region | None:
         """The region around a range of addresses once all its pieces there are locked; None if they can't be.
 
-        To lock a piece means to have all its memory: without `corners` it is not done for less than half of it.
+        To lock a piece means to have all its memory: it is not done for less than half of it.
         """
-        region = self._find(start, stop)
+        region = self.find(start, stop)
         if region is None:
             return None
         pieces = {piece: end for _, _, piece, end in region.pieces(start, stop) if piece not in region.locked}
-        if not corners and (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
+        if (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
             return None
         ready = [(piece, end, self._populate(piece, end)) for piece, end in pieces.items()]
         done = True
@@ -174,7 +179,7 @@ class Copies:
             else:
                 over(start, nbytes)[...] = buffer[:nbytes]
             return
-        region = self._find(start, start + nbytes)
+        region = self.find(start, start + nbytes)
         if region is not None:
             self._fill(region, pointer, start, nbytes, stream)
         elif nbytes < STAGED_FROM or self._is_locked(start, nbytes):
@@ -215,10 +220,10 @@ class Copies:
         The next is asked for while the copies run, less those of small pieces; the host's memory may change on return.
         """
         read = False
-        region = self._find(start, start + 1)
+        region = self.find(start, start + 1)
         # Where all of it is locked, small pieces are gathered, for a kernel that reads many at once.
         last = 0
-        if region is not None and len(region.locked) * PIECE >= region.stop - region.start:
+        if region is not None and region.complete:
             last = 0 if (start | pointer.ptr) % UNIT else region.stop - start
         small: list[int] = []
         try:
@@ -249,7 +254,7 @@ class Copies:
 
     def _send(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
         """Begin a copy to the device; whether the host's memory may still be read on return."""
-        region = self._find(start, start + nbytes)
+        region = self.find(start, start + nbytes)
         if region is None:
             if nbytes < STAGED_FROM:
                 return self._driven_up(pointer, start, nbytes, stream)
@@ -281,26 +286,39 @@ class Copies:
         return attributes(start).type > 0 and attributes(start + nbytes - 1).type > 0
 
     def _fill(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+        self.fill_begin(region, pointer, start, nbytes, stream)
+        stream.synchronize()
+
+    def fill_begin(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any,
+                   corners: bool = False) -> None:
+        """Begin to copy into a region: each piece as soon as it is locked, while the next ones are made ready.
+
+        What can't be locked has arrived on return. `corners`: pieces are locked for less than half of them, too.
+        """
+        locked = region.locked
         parts = list(region.pieces(start, start + nbytes))
         ready = {}
         for low, high, piece, end in parts:
             # To lock a piece means to have all its memory: not for a corner of it.
-            if piece not in region.locked and (high - low) * 2 >= end - piece:
+            if piece not in locked and (corners or (high - low) * 2 >= end - piece):
                 ready[piece] = self._populate(piece, end)
         pageable = []
-        for low, high, piece, end in parts:
-            if piece not in region.locked:
-                futures = ready.get(piece)
-                if futures is not None:
-                    for future in futures:
-                        future.result()
-                if futures is None or not self._lock_piece(region, piece, end):
-                    pageable.append((low, high))
-                    continue
-            (pointer + (low - start)).copy_to_host_async(low, high - low, stream)
-        for low, high in pageable:
-            self._stage_down(pointer + (low - start), low, high - low, stream)
-        stream.synchronize()
+        try:
+            for low, high, piece, end in parts:
+                if piece not in locked:
+                    futures = ready.get(piece)
+                    if futures is not None:
+                        for future in futures:
+                            future.result()
+                    if futures is None or not self._lock_piece(region, piece, end):
+                        pageable.append((low, high))
+                        continue
+                (pointer + (low - start)).copy_to_host_async(low, high - low, stream)
+            for low, high in pageable:
+                self._stage_down(pointer + (low - start), low, high - low, stream)
+        except BaseException:       # an interrupt too: nothing may be under way into memory that others get
+            stream.synchronize()
+            raise
 
     def _populate(self, start: int, stop: int) -> list[Future[Any]]:
         """Have the kernel give the pages, in several threads; their contents are kept."""

@@ -1,0 +1,167 @@
+/* Pages that foreign code wrote go to the device as they are found: what `sending` says, in one call.
+
+Python's part between two looks, and before the first copy, takes as long as the link takes for megabytes.
+*/
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PAGEMAP_SCAN 0xC0606610UL       /* see Documentation/admin-guide/mm/pagemap.rst */
+#define WP_MATCHING 1
+#define CHECK_WPASYNC 2
+#define PAGE_IS_WRITTEN 2
+#define ROWS 256
+
+typedef struct { uint64_t start, end, categories; } Row;
+
+typedef struct {
+    uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted, category_mask,
+        category_anyof_mask, return_mask;
+} Scan;
+
+/* Byte ranges, as pairs of numbers. */
+typedef struct { int64_t *pairs; Py_ssize_t count, room; } Pairs;
+
+static int
+add_pair(Pairs *to, int64_t low, int64_t high)
+{
+    if (to->count && to->pairs[2 * to->count - 1] == low) {
+        to->pairs[2 * to->count - 1] = high;
+        return 0;
+    }
+    if (to->count == to->room) {
+        Py_ssize_t room = to->room ? 2 * to->room : 64;
+        int64_t *larger = PyMem_RawRealloc(to->pairs, (size_t)room * 2 * sizeof(int64_t));
+        if (larger == NULL)
+            return -1;
+        to->pairs = larger;
+        to->room = room;
+    }
+    to->pairs[2 * to->count] = low;
+    to->pairs[2 * to->count + 1] = high;
+    to->count++;
+    return 0;
+}
+
+static PyObject *
+bytes_of(const Pairs *pairs)
+{
+    return PyBytes_FromStringAndSize((const char *)pairs->pairs, pairs->count * (Py_ssize_t)(2 * sizeof(int64_t)));
+}
+
+typedef struct {
+    copier copy;
+    void *stream;
+    uint64_t start, target;     /* addresses of the host's memory, and of the device's */
+    int64_t nbytes, piece, small;
+    int descriptor;
+    Pairs found, left;          /* all that was written; what of it was not sent */
+    int issued, error, refused;
+} Written;
+
+/* Send a range, part by part: no copy may go from one locked piece to the next. */
+static void
+send_range(Written *work, int64_t low, int64_t high)
+{
+    while (low < high && !work->error) {
+        int64_t end = (low / work->piece + 1) * work->piece, stop = end < high ? end : high;
+        work->error = work->copy(work->target + (uint64_t)low, (void *)(uintptr_t)(work->start + (uint64_t)low),
+                                 (size_t)(stop - low), work->stream);
+        work->issued = 1;
+        low = stop;
+    }
+}
+
+/* Look at a part, which arms it again, and send what was written there; the bytes that were, or -1. */
+static int64_t
+send_turn(Written *work, int64_t low, int64_t high)
+{
+    Row rows[ROWS];
+    int64_t sum = 0;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t at = work->start + (uint64_t)low, stop = (work->start + (uint64_t)high + page - 1) / page * page;
+    while (at < stop) {
+        Scan scan = {sizeof(Scan), WP_MATCHING | CHECK_WPASYNC, at, stop, 0, (uint64_t)(uintptr_t)rows, ROWS, 0, 0,
+                     PAGE_IS_WRITTEN, 0, PAGE_IS_WRITTEN};
+        int count = ioctl(work->descriptor, PAGEMAP_SCAN, &scan);
+        if (count < 0) {
+            work->refused = errno;
+            return -1;
+        }
+        for (int i = 0; i < count; i++) {
+            int64_t first = (int64_t)(rows[i].start - work->start), last = (int64_t)(rows[i].end - work->start);
+            if (last > work->nbytes)
+                last = work->nbytes;
+            sum += last - first;
+            int small = last - first <= work->small;
+            if (add_pair(&work->found, first, last) < 0 || (small && add_pair(&work->left, first, last) < 0)) {
+                work->refused = ENOMEM;
+                return -1;
+            }
+            if (!small)
+                send_range(work, first, last);
+        }
+        at = scan.walk_end;
+    }
+    return sum;
+}
+
+PyDoc_STRVAR(send_written_doc,
+"send_written(functions, pages, target, stream, sizes, turns, outcome, /)\n--\n\n"
+"Have what was written in page-locked memory copied to the device, each part as it is found and armed again.\n\n"
+"The interpreter is free meanwhile. What was sent has arrived on return, unless something is left.\n\n"
+"Parameters\n----------\n"
+"functions : tuple of int\n    Addresses of cuMemcpyHtoDAsync and cuStreamSynchronize.\n"
+"pages : tuple of int\n    The descriptor to ask for written pages, the address of the first one, and bytes.\n"
+"target, stream : int\n    The device address, and the stream.\n"
+"sizes : tuple of int\n    Memory is locked in pieces of so many bytes; ranges of up to so many are not sent.\n"
+"turns : tuple of int\n    Bytes of the first turn; how many times as large each is as the one before, at most how\n"
+"    large, and how many times where fewer bytes than in the first turn were written in the one before.\n"
+"outcome : list\n    To which a tuple is added: the driver's error or 0; the system's or 0, else parts were not\n"
+"    looked at; as pairs of int64 the ranges that were found; those of them that are left.\n\n"
+"Returns\n-------\nint\n    The driver's error or 0.");
+
+static PyObject *
+send_written(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    unsigned long long copy, synchronize, start, target, stream;
+    long long nbytes, piece, small, first, growth, most, leap;
+    int descriptor;
+    PyObject *outcome;
+    if (!PyArg_ParseTuple(args, "(KK)(iKL)KK(LL)(LLLL)O!", &copy, &synchronize, &descriptor, &start, &nbytes, &target,
+                          &stream, &piece, &small, &first, &growth, &most, &leap, &PyList_Type, &outcome))
+        return NULL;
+    if (!copy || !synchronize || nbytes < 0 || piece <= 0 || first <= 0 || growth <= 0 || most <= 0 || leap <= 0) {
+        PyErr_SetString(PyExc_ValueError, "addresses of functions, and numbers above 0, are needed");
+        return NULL;
+    }
+    Written work = {(copier)(uintptr_t)copy, (void *)(uintptr_t)stream, start, target, nbytes, piece, small, descriptor,
+                    {NULL, 0, 0}, {NULL, 0, 0}, 0, 0, 0};
+    Py_BEGIN_ALLOW_THREADS
+    int64_t low = 0, size = first;
+    while (low < nbytes && !work.error) {
+        int64_t high = size < nbytes - low ? low + size : nbytes;
+        int64_t sum = send_turn(&work, low, high);
+        if (sum < 0)
+            break;
+        low = high;
+        if (sum < first)
+            size *= leap;
+        else
+            size = size * growth < most ? size * growth : most;
+    }
+    if (work.issued && (work.error || work.refused || !work.left.count)) {
+        int error = ((waiter)(uintptr_t)synchronize)(work.stream);
+        if (!work.error)
+            work.error = error;
+    }
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL, *told = Py_BuildValue("iiNN", work.error, work.refused, bytes_of(&work.found),
+                                                   bytes_of(&work.left));
+    if (told != NULL && PyList_Append(outcome, told) == 0)
+        result = PyLong_FromLong(work.error);
+    Py_XDECREF(told);
+    PyMem_RawFree(work.found.pairs);
+    PyMem_RawFree(work.left.pairs);
+    return result;
+}
