@@ -13,7 +13,7 @@ import numpy as np
 from . import compact, loans, transfer, views
 from .callees import who_asks
 from .mirror import PAGES_FROM, Mirror
-from .mirror_filling import DIRECT_FROM, arm, memory_to_fill
+from .mirror_filling import DIRECT_FROM, memory_to_fill
 from .options import current as current_options
 from .ranges import Ranges, runs_of
 from .trace import begin, end
@@ -102,25 +102,20 @@ def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: Fra
     if not device.writes_unseen or (found := memory_to_fill(root.nbytes)) is None:
         return None
     memory, mapping = found
+    # Something is there before the bytes are: from now on device code that writes tells of it.
+    storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
     if mapping.region is None:
-        storage.mirror = Mirror(root.nbytes, "auto", memory, mapping)     # to be filled in stages
-        return None
-    storage.mirror = _COMING
+        return None             # to be filled in stages
     writes = storage.writes
     try:
         token = begin("materialise", root.nbytes, root.shape, root.dtype, why)
         wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory))
-    except BaseException as error:
-        storage.mirror = None
-        if isinstance(error, device.faults):
-            storage._check_usable()     # which names a reason that it knows
+    except device.faults:
+        storage._check_usable()     # which names a reason that it knows
         raise
     try:
-        storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
         storage._nbytes = root.nbytes
         storage.quiet = False
-        whole = Ranges(0, root.nbytes)
-        arm(mirror, whole)
         lent = None
         if frame is None or not who_asks(frame):        # others get something else, of the same bytes
             alias = lent = mirror.lend(root.shape, root.dtype, root.strides, 0, True)
@@ -129,12 +124,10 @@ def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: Fra
                 lent = memoryview(alias)
     except BaseException:       # an interrupt too: nothing may be under way into memory that others get
         wait()
-        if storage.mirror is _COMING:
-            storage.mirror = None
         raise
     wait()
     if storage.writes == writes:
-        mirror.valid = whole
+        mirror.valid = Ranges(0, root.nbytes)
     else:                       # a finaliser wrote on the device meanwhile
         settle(storage, views.outline(root.shape, root.dtype, root.strides), why)
     if token is not None:

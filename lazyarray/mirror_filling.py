@@ -76,16 +76,6 @@ def can_fill_directly(mirror: Mirror, ranges: Ranges) -> bool:
             and (mirror._tracker is None or type(mirror._tracker) is Pages))
 
 
-def arm(mirror: Mirror, ranges: Ranges) -> None:
-    """Find what is written there from now on, as far as the kernel can tell."""
-    try:
-        tracker = mirror._working_tracker()
-        if type(tracker) is Pages:
-            tracker.arm(ranges)
-    except OSError:
-        mirror._give_up()
-
-
 def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray], Callable[[], None]]
                    ) -> Callable[[], None]:
     """Let a device whose writes the kernel does not mark fill one range, which is armed meanwhile for who is lent it.
@@ -96,7 +86,11 @@ def begin_directly(mirror: Mirror, ranges: Ranges, begin: Callable[[np.ndarray],
     start, stop = ranges.bounds
     wait = begin(mirror.bytes[start:stop])
     try:
-        arm(mirror, ranges)
+        tracker = mirror._working_tracker()
+        if type(tracker) is Pages:
+            tracker.arm(ranges)
+    except OSError:
+        mirror._give_up()
     except BaseException:       # an interrupt too: what has begun must end before anybody else gets the memory
         wait()
         raise

@@ -24,8 +24,9 @@ FROM = 16 << 20
 #: is so many times larger, up to the last; else it is far larger. To look takes a fifth of the time of the copy, and
 #: Python 50 us in between: so each turn is over when the copies of the one before are.
 TURN, GROWTH, LAST, LEAP = 4 << 20, 2, 32 << 20, 32
-#: The first turn where the device does both: nothing comes in between.
-TURN_AT_ONCE = 1 << 20
+#: The same where the device does both and nothing comes in between: there each further turn is so many times as large
+#: as all before, so that few of them end within a piece of locked memory.
+AT_ONCE = 1 << 20, 3, 32 << 20, 32
 
 
 def applies(storage: Storage) -> bool:
@@ -51,11 +52,10 @@ def at_once(storage: Storage) -> bool:
         return False
     whole = Ranges(0, mirror.nbytes)
     outcome: list[tuple[int, int, bytes, bytes]] = []
-    storage._check_usable()
     with storage.place():
         storage.join_all()
-        try:
-            if not device.upload_written(pages, region, block, (TURN_AT_ONCE, GROWTH, LAST, LEAP), outcome):
+        try:        # not in a forked child, where nobody can look at the pages
+            if not device.upload_written(pages, region, block, AT_ONCE, outcome):
                 return False
             _, refused, _, left = outcome[0]
             if left:

@@ -674,6 +674,52 @@ class TestBesideOtherWork:
         wait()
 
 
+class TestPieceByPiece:
+    """What is not locked yet is copied piece by piece, the first while the next ones are made ready."""
+
+    def begun(self, cuda, monkeypatch, nbytes, then):
+        array, source, stream = fresh(nbytes), values(nbytes), Stream(cuda.runtime)
+        region, lock = cuda.copies.region(array.ctypes.data, nbytes), cuda.copies._lock_piece
+
+        def locks(region, start, stop):
+            then((start - region.start) // PIECE, len(stream.queue))
+            return lock(region, start, stop)
+
+        monkeypatch.setattr(cuda.copies, "_lock_piece", locks)
+        return array, source, stream, region, lambda: download_begin(
+            cuda.copies, SimpleNamespace(data=Pointer(source.ctypes.data)), array, stream)
+
+    def test_a_copy_begins_when_its_piece_is_locked(self, cuda, monkeypatch):
+        seen = []
+        array, source, stream, region, begin = self.begun(
+            cuda, monkeypatch, 3 * PIECE + 5 * KB, lambda piece, queued: seen.append((piece, queued)))
+        wait = begin()
+        assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)] and region.complete and stream.queue
+        wait()
+        assert np.array_equal(array, source)
+
+    def test_some_can_not_be_locked(self, cuda, monkeypatch):
+        def refuse(piece, queued):
+            cuda.runtime.refuse = piece == 1
+
+        array, source, stream, region, begin = self.begun(cuda, monkeypatch, 3 * PIECE, refuse)
+        wait = begin()
+        assert len(region.locked) == 2 and not region.complete
+        wait()
+        assert np.array_equal(array, source)
+
+    def test_an_interrupt_leaves_nothing_under_way(self, cuda, monkeypatch):
+        def interrupt(piece, queued):
+            if piece == 2:
+                assert queued == 2
+                raise KeyboardInterrupt
+
+        array, source, stream, region, begin = self.begun(cuda, monkeypatch, 3 * PIECE, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+        assert not stream.queue and np.array_equal(array[:2 * PIECE], source[:2 * PIECE])
+
+
 @pytest.mark.parametrize("nbytes", [1, MB, 16 * MB, 100 * MB + 4 * KB, 1 << 30])
 @pytest.mark.parametrize("much", [False, True])
 def test_turns_make_up_all_of_a_mirror(nbytes, much):

@@ -5,9 +5,11 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 from machine import Control, Library, Machine
+from simulated_sending import Sender
 
 import lazyarray
-from lazyarray import sending
+from lazyarray import sending, speedups
+from lazyarray.tracking import why_no_pages
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
@@ -48,6 +50,8 @@ class UntrackedMachine(TrackedMachine):
 class MachineInTurns(TrackedMachine):
     """What aliases wrote is sent to the device page by page as it is found, as in large mirrors."""
 
+    write_tracking = "auto" if why_no_pages() else "pages"
+
     def __init__(self):
         super().__init__()
         self._sizes = sending.FROM, sending.TURN, sending.GROWTH, sending.LEAP
@@ -55,6 +59,23 @@ class MachineInTurns(TrackedMachine):
 
     def teardown(self):
         sending.FROM, sending.TURN, sending.GROWTH, sending.LEAP = self._sizes
+        super().teardown()
+
+
+class MachineAtOnce(MachineInTurns):
+    """The same in one call of the device's, which leaves some of them to another one."""
+
+    def __init__(self):
+        super().__init__()
+        self._at_once, sending.AT_ONCE = sending.AT_ONCE, (1 << 12, 1, 1 << 13, 1)
+        device = lazyarray.device()
+        self._sent = device.upload_written
+        if device.name == "simulated" and speedups.staging is not None:
+            device.upload_written = Sender(device, small=1 << 12)
+
+    def teardown(self):
+        sending.AT_ONCE = self._at_once
+        lazyarray.device().upload_written = self._sent
         super().teardown()
 
 
@@ -70,5 +91,7 @@ TestUntracked = UntrackedMachine.TestCase
 TestUntracked.settings = PROFILE
 TestInTurns = MachineInTurns.TestCase
 TestInTurns.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestAtOnce = MachineAtOnce.TestCase
+TestAtOnce.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
 TestControl = ControlMachine.TestCase
 TestControl.settings = settings(PROFILE, max_examples=200)

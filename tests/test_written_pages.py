@@ -4,17 +4,16 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from simulated_sending import Sender
 from test_staging import MB, Late
 
 import lazyarray
 from lazyarray import sending, speedups, wrap
 from lazyarray.devices.cuda_copies import PIECE
 from lazyarray.devices.cuda_pieces import SMALL
-from lazyarray.devices.cuda_written import upload_written
 from lazyarray.mirror_memory import mapped
 from lazyarray.ranges import Ranges
 from lazyarray.tracking import Pages, kernel
@@ -23,7 +22,7 @@ if speedups.staging is None or kernel() is None:
     pytest.skip("the part in C was not compiled, or the kernel tells of no written pages", allow_module_level=True)
 
 PAGE = mmap.PAGESIZE
-TURNS = MB, 2, 32 * MB, 32
+TURNS = sending.AT_ONCE
 
 
 class Memory:
@@ -40,8 +39,9 @@ class Memory:
         found, address, nbytes = self.pages.scanned_by(self.host.nbytes)
         outcome = []
         error = speedups.staging.send_written(
-            (self.late.driver.copy, self.late.driver.synchronize), (found if descriptor is None else descriptor, address,
-             nbytes), self.device.ctypes.data, 5, (piece, small), turns, outcome)
+            (self.late.driver.copy, self.late.driver.synchronize),
+            (found if descriptor is None else descriptor, address, nbytes), self.device.ctypes.data, 5, (piece, small),
+            turns, outcome)
         assert [told[0] for told in outcome] == [error]
         return outcome[0]
 
@@ -101,6 +101,13 @@ def test_no_copy_goes_from_one_piece_to_the_next():
     assert all(from_ - start == to - target for to, from_, _ in memory.late.issued)
 
 
+def test_what_is_written_all_over_goes_in_few_copies():
+    memory = Memory(64 * MB)
+    memory.host[:] = 9
+    memory.send()
+    assert [n // MB for _, _, n in memory.late.issued] == [1, 3, 12, 16, 16, 16]
+
+
 @pytest.mark.parametrize("refused", [0, 1, 2])
 def test_after_an_error_of_the_drivers_what_was_found_is_told(refused):
     memory = Memory(32 * MB)
@@ -139,50 +146,19 @@ def test_numbers_that_make_no_sense(arguments):
         speedups.staging.send_written(*arguments)
 
 
-class Refused(Exception):
-    pass
-
-
 class TestOfAStorage:
-    """`sending.at_once`, on a simulated device that sends as CUDA's does."""
+    """`sending.at_once`, on a simulated device."""
 
     NBYTES = 16 * MB
 
     @pytest.fixture
     def sent(self, monkeypatch):
-        """What was asked for, and how to go wrong."""
-        device, late = lazyarray.device(), Late()
+        device = lazyarray.device()
         if device.name == "cuda":
             pytest.skip("CUDA sends by itself")
-        calls = SimpleNamespace(count=0, ranges=0, late=late, raised=None)
-        copies = SimpleNamespace(driver=late.driver, stream=lambda: SimpleNamespace(ptr=1), error=lambda code: Refused(code),
-                                 runtime=SimpleNamespace(streamPerThread=2, setDevice=lambda number: None))
-        region = SimpleNamespace(complete=True, release=lambda: None)
-        ordinary = device.upload_ranges
-
-        def upload(pages, given, block, turns, outcome):
-            calls.count += 1
-            held = np.zeros(pages[2], np.uint8)
-            target = SimpleNamespace(data=SimpleNamespace(ptr=held.ctypes.data, device_id=0))
-            try:
-                done = upload_written(copies, pages, region, target, turns, outcome)
-            finally:
-                if outcome and not outcome[0][0]:
-                    small = Ranges.of_pairs(np.frombuffer(outcome[0][3], np.int64))
-                    late.synchronize(1)
-                    for low, high in Ranges.of_pairs(np.frombuffer(outcome[0][2], np.int64)) - small:
-                        ordinary(held, block, [(low, high)])
-            if calls.raised is not None:
-                raise calls.raised
-            return done
-
-        def upload_ranges(source, target, pairs):
-            calls.ranges += 1
-            ordinary(source, target, pairs)
-
-        monkeypatch.setattr(device, "upload_written", upload)
-        monkeypatch.setattr(device, "upload_ranges", upload_ranges)
-        return calls
+        sender = Sender(device, small=SMALL)
+        monkeypatch.setattr(device, "upload_written", sender)
+        return sender
 
     def array(self):
         x = lazyarray.asarray(np.zeros(self.NBYTES // 4, np.float32)) + 1
@@ -194,8 +170,8 @@ class TestOfAStorage:
         for value in (2, 3):
             alias[:] = value
             assert float((x * 2).min()) == 2 * value == float((x * 2).max())
-        assert sent.count == 4 and sent.ranges == 0     # of each reduction
-        assert float(x.sum()) == 3 * x.size and sent.late.issued
+        assert sent.count == 4      # of each reduction
+        assert float(x.sum()) == 3 * x.size
 
     def test_a_few_pages(self, sent):
         x, alias = self.array()
@@ -203,31 +179,21 @@ class TestOfAStorage:
         assert np.array_equal(lazyarray.asnumpy(x[::MB // 2].copy()), [5, 1] * 4)
         float((x * 1).sum())
         alias[7] = 6
-        assert float(x.max()) == 6
-        assert sent.ranges >= 1
+        assert float(x.max()) == 6 and sent.count
 
-    @pytest.mark.parametrize("wrong", ["driver", "interrupt", "interrupt before"])
-    def test_nothing_is_lost_where_it_goes_wrong(self, sent, wrong):
+    @pytest.mark.parametrize("wrong", ["driver", "before", "after"])
+    @pytest.mark.parametrize("all_over", [True, False])
+    def test_nothing_is_lost_where_it_goes_wrong(self, sent, wrong, all_over):
         x, alias = self.array()
-        alias[:] = 4
-        if wrong == "driver":
-            sent.late.refused = 0
-        else:
-            sent.raised = KeyboardInterrupt()
-        if wrong == "interrupt before":
-            sending_before = lazyarray.device().upload_written
-
-            def before(*args):
-                raise KeyboardInterrupt
-
-            lazyarray.device().upload_written = before
-        with pytest.raises(Refused if wrong == "driver" else KeyboardInterrupt):
+        alias[::1 if all_over else 4096] = 4
+        alias[:MB] = 4
+        wanted = alias.copy()
+        sent.error, sent.interrupt = (700, "") if wrong == "driver" else (0, wrong)
+        with pytest.raises(MemoryError if wrong == "driver" else KeyboardInterrupt):
             wrap.device_of(x)
-        if wrong == "interrupt before":
-            lazyarray.device().upload_written = sending_before
-        sent.raised, sent.late.refused = None, None
-        assert float(x.min()) == 4 == float(x.max())
-        assert np.array_equal(alias, np.full(x.size, 4, np.float32))
+        sent.error, sent.interrupt = 0, ""
+        assert float(x.min()) == wanted.min()
+        assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted) and np.array_equal(alias, wanted)
 
     def test_the_kernel_refuses(self, sent, monkeypatch):
         x, alias = self.array()
@@ -270,5 +236,42 @@ class TestOfAStorage:
             wrap.device_of(x)
         assert sent.count == 0 and [(event.kind, event.nbytes) for event in told.events] == [("upload", 4096)]
 
+    @pytest.mark.parametrize("seed", range(30))
+    def test_any_mixture_gives_what_numpy_gives(self, sent, monkeypatch, seed):
+        """Writes through aliases, some of a part, and on the device; reads of all and of parts, now and later."""
+        monkeypatch.setattr(sending, "AT_ONCE", (PAGE, 1 + seed % 2, 4 * PAGE, 1 + seed % 3))
+        rng = np.random.default_rng(seed)
+        n = 40 * PAGE // 4 + int(rng.integers(3))       # enough to be found by pages
+        x, model = lazyarray.asarray(np.zeros(n, np.float32)) + 1, np.ones(n, np.float32)
+        sent.small = int(rng.choice([0, PAGE]))
+        held, later = [], []
+        monkeypatch.setattr(sending, "FROM", 0)
+        for step in range(60):
+            low, high = sorted(rng.integers(0, n + 1, 2)) if rng.random() < 0.7 else (0, n)
+            match rng.choice(["hold", "write", "write", "device", "read", "read", "record", "drop", "at once"]):
+                case "hold":
+                    held.append((np.asarray(x[low:high]) if rng.random() < 0.3 else np.asarray(x)[low:high], low, high))
+                case "write" if held:
+                    alias, low, high = held[rng.integers(len(held))]
+                    at = slice(None) if rng.random() < 0.5 else slice(*sorted(rng.integers(0, high - low + 1, 2)))
+                    alias[at] = step
+                    model[low:high][at] = step
+                case "device":
+                    x[low:high] += 1
+                    model[low:high] += 1
+                case "read":
+                    assert float((x[low:high] * 1).sum()) == float(model[low:high].sum())
+                    for alias, low, high in held:
+                        assert np.array_equal(alias, model[low:high])
+                case "record":
+                    later.append((x * 2, model * 2))
+                case "drop" if held:
+                    held.pop(rng.integers(len(held)))
+                case "at once":
+                    assert np.array_equal(lazyarray.device().xp.asnumpy(wrap.device_of(x)), model)
+        for found, wanted in later:
+            assert np.array_equal(lazyarray.asnumpy(found), wanted)
+        assert np.array_equal(lazyarray.asnumpy(x.copy()), model) and sent.count
+
     def test_the_turns_are_whole_pages(self):
-        assert sending.TURN_AT_ONCE % PAGE == 0
+        assert not any(n % PAGE for n in sending.AT_ONCE[::2])

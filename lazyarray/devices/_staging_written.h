@@ -115,8 +115,8 @@ PyDoc_STRVAR(send_written_doc,
 "pages : tuple of int\n    The descriptor to ask for written pages, the address of the first one, and bytes.\n"
 "target, stream : int\n    The device address, and the stream.\n"
 "sizes : tuple of int\n    Memory is locked in pieces of so many bytes; ranges of up to so many are not sent.\n"
-"turns : tuple of int\n    Bytes of the first turn; how many times as large each is as the one before, at most how\n"
-"    large, and how many times where fewer bytes than in the first turn were written in the one before.\n"
+"turns : tuple of int\n    Bytes of the first turn; how many times as large each is as all before, at most how large,\n"
+"    and how many times as large as the one before where fewer bytes than in the first were written in that.\n"
 "outcome : list\n    To which a tuple is added: the driver's error or 0; the system's or 0, else parts were not\n"
 "    looked at; as pairs of int64 the ranges that were found; those of them that are left.\n\n"
 "Returns\n-------\nint\n    The driver's error or 0.");
@@ -148,7 +148,7 @@ send_written(PyObject *Py_UNUSED(self), PyObject *args)
         if (sum < first)
             size *= leap;
         else
-            size = size * growth < most ? size * growth : most;
+            size = low < most / growth ? low * growth : most;
     }
     if (work.issued && (work.error || work.refused || !work.left.count)) {
         int error = ((waiter)(uintptr_t)synchronize)(work.stream);

@@ -1,0 +1,201 @@
+"""The first alias of a large array, where the device fills memory unseen: as on CUDA, whose copies mark no pages."""
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import fetching, mirror_pool, wrap
+from lazyarray.mirror import Mirror
+from lazyarray.tracking import why_no_pages
+
+pytestmark = pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
+MB = 1 << 20
+NBYTES = 16 * MB
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """What was begun and waited for, and what happens in between."""
+    device = lazyarray.device()
+    found = SimpleNamespace(begun=0, waited=0, then=lambda: None, error=None)
+    if device.name == "cuda":
+        ordinary = device.download_begin
+    else:
+        monkeypatch.setattr(device, "writes_unseen", True, raising=False)
+        mirror_pool.pool.look_after(idle=-1)    # what is kept has no region
+        monkeypatch.setattr(device, "region", lambda start, size: SimpleNamespace(release=lambda: None))
+
+        under_way, download = [], device.download
+
+        def arrive():
+            for target, values in under_way:
+                target[...] = values
+            under_way.clear()
+
+        def ordinary(source, target):
+            arrive()
+            under_way.append((target, source.get()))
+            target[...] = 99        # a copy that marks no pages would write at any time
+            return arrive
+
+        def behind(source, target):     # on the same stream
+            arrive()
+            download(source, target)
+
+        monkeypatch.setattr(device, "download", behind)
+
+    def begin(source, target):
+        if found.error is not None:
+            raise found.error
+        found.begun += 1
+        wait = ordinary(source, target)
+
+        def waited():
+            found.waited += 1
+            wait()
+
+        found.then()
+        return waited
+
+    monkeypatch.setattr(device, "download_begin", begin)
+    yield found
+    mirror_pool.pool.look_after(idle=-1)
+
+
+def made(dtype=np.float32, shape=None, order="C"):
+    dtype = np.dtype(dtype)
+    shape = shape or (NBYTES // dtype.itemsize,)
+    values = (np.arange(np.prod(shape)) % 120).astype(dtype).reshape(shape, order=order)
+    x = lazyarray.asarray(values) + dtype.type(1)
+    wrap.device_of(x)
+    return x, values + dtype.type(1)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2", "c16", "u1"])
+@pytest.mark.parametrize("look", [np.asarray, lambda x: np.asarray(memoryview(x)), lambda x: x.__array__()])
+def test_it_is_the_array(copies, dtype, look):
+    x, wanted = made(dtype, (4, NBYTES // np.dtype(dtype).itemsize // 4))
+    alias = look(x)
+    assert alias.dtype == wanted.dtype and alias.shape == wanted.shape and alias.flags.carray
+    assert np.array_equal(alias, wanted) and copies.begun == copies.waited == 1
+    with lazyarray.no_transfers():
+        assert np.shares_memory(np.asarray(x), alias)
+    alias[1] = 7
+    wanted[1] = 7
+    assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted)
+    x += x.dtype.type(1)
+    wanted += wanted.dtype.type(1)
+    wrap.device_of(x)
+    assert np.array_equal(alias, wanted), "it is live"
+
+
+def test_memory_that_was_written_before(copies):
+    for value in range(4):
+        x, wanted = made()
+        x += np.float32(value)
+        alias = np.asarray(x)
+        with lazyarray.no_transfers():
+            assert float(x[5]) == wanted[5] + value, "no page counts as written"
+        alias[::MB] = 3
+        assert int((x == 3).sum()) == int((wanted + value == 3).sum()) + 4 - int((wanted[::MB] + value == 3).sum())
+        alias[:] = 50
+        del alias
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_event(copies, order):
+    x, wanted = made(shape=(4, MB), order=order)
+    with lazyarray.trace() as told:
+        alias = np.asarray(x)
+    [event] = told.events
+    assert (event.kind, event.nbytes, event.shape, event.dtype) == ("materialise", NBYTES, (4, MB), np.float32)
+    assert event.filename == __file__ and event.seconds > 0
+    assert np.array_equal(alias, wanted)
+
+
+def test_where_copies_are_forbidden_nothing_begins(copies):
+    x, wanted = made()
+    with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError):
+        np.array(x)
+    assert copies.begun == 0
+    assert np.array_equal(np.asarray(x), wanted) and copies.begun == 1
+
+
+def test_after_an_error_it_is_as_before(copies):
+    x, wanted = made()
+    copies.error = MemoryError("no more")
+    with pytest.raises(MemoryError):
+        memoryview(x)
+    copies.error = None
+    x += np.float32(1)
+    assert np.array_equal(np.asarray(x), wanted + 1)
+
+
+@pytest.mark.parametrize("owner, name", [(Mirror, "lend"), (fetching, "who_asks")])
+def test_an_interrupt_waits_for_what_has_begun(copies, monkeypatch, owner, name):
+    x, wanted = made()
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr(owner, name, interrupted)
+        memoryview(x)
+    assert copies.begun == copies.waited == 1
+    assert np.array_equal(np.asarray(x), wanted)
+    x *= np.float32(2)
+    assert np.array_equal(np.asarray(x), wanted * 2)
+
+
+@pytest.mark.parametrize("what", ["written", "asked for", "written and asked for"])
+def test_a_finalizer_while_it_is_copied(copies, what):
+    x, wanted = made()
+    kept = []
+
+    class Last:
+        def __del__(self):
+            if "written" in what:
+                x.fill(5)
+                wrap.device_of(x)
+            if "asked" in what:
+                kept.append(np.asarray(x))
+
+    def then():
+        copies.then = lambda: None
+        cycle = Last()
+        cycle.me = cycle
+        del cycle
+        gc.collect()
+
+    copies.then = then
+    alias = np.asarray(x)
+    if "written" in what:
+        wanted[:] = 5
+    assert np.array_equal(alias, wanted)
+    assert all(np.array_equal(other, wanted) for other in kept)
+    alias[3] = 8
+    wanted[3] = 8
+    assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted)
+    assert np.array_equal(np.asarray(x), wanted)
+
+
+def test_beyond_the_limit_of_locked_memory(copies):
+    if lazyarray.device().name == "simulated":
+        lazyarray.device().region = lambda start, size: None
+    with lazyarray.options(pool_bytes=0):
+        x, wanted = made()
+        alias = np.asarray(x)
+    assert np.array_equal(alias, wanted)
+    alias[0] = 77
+    assert float(x.max()) == wanted[1:].max().clip(77)
+
+
+def test_for_whom_an_alias_is_not_the_right_thing(copies):
+    x, wanted = made()
+    rows = np.lib.stride_tricks.as_strided(x, (3, 5), (8, 4))
+    assert np.array_equal(rows, np.lib.stride_tricks.as_strided(wanted, (3, 5), (8, 4)))
+    assert np.array_equal(np.asarray(x), wanted)
