@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import statistics
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -62,8 +63,11 @@ def microseconds(number: int, rounds: int) -> dict[str, float]:
                            "asarray(ndarray)": lambda: lazyarray.asarray(host)}, number, rounds)
 
 
-def figures(count: int = COUNT, number: int = 500, rounds: int = 31) -> timing.Figures:
-    """The figures, as in `calls.figures`. Alone is before and after: a machine has its slow moments."""
+def figures(count: int = COUNT, number: int = 500, rounds: int = 15, turns: int = 3) -> timing.Figures:
+    """The figures, as in `calls.figures`: medians of turns, each of alone, crowded and alone again.
+
+    A machine has its slow moments, which last as long as one of these.
+    """
     found = timing.Figures()
     measured = min(count, MEASURED)
     for kind, make in makers().items():     # what was fetched has a second home, and its alias
@@ -73,15 +77,19 @@ def figures(count: int = COUNT, number: int = 500, rounds: int = 31) -> timing.F
     found.note("host memory of one of the device's own", bytes_each(lambda: a + b, measured), "bytes")
     before = microseconds(number, rounds)
     for kind, make in makers().items():
-        kept = [make() for _ in range(count)]
-        assert len({id(one) for one in kept}) == count
-        crowded = microseconds(number, rounds)
-        del kept
-        after = microseconds(number, rounds)
-        for what, value in crowded.items():
-            found.note(f"{what} beside {count:,} {kind}, in times of beside none",
-                       2 * value / (before[what] + after[what]), "times", most=1.1)
-        before = after
+        ratios: dict[str, list[float]] = {what: [] for what in before}
+        for _ in range(turns):
+            kept = [make() for _ in range(count)]
+            assert len({id(one) for one in kept}) == count
+            crowded = microseconds(number, rounds)
+            del kept
+            after = microseconds(number, rounds)
+            for what, value in crowded.items():
+                ratios[what].append(2 * value / (before[what] + after[what]))
+            before = after
+        for what, values in ratios.items():
+            found.note(f"{what} beside {count:,} {kind}, in times of beside none", statistics.median(values), "times",
+                       most=1.1)
     return found
 
 

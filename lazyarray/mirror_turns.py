@@ -23,7 +23,7 @@ def pages_of_all(mirror: Mirror) -> tuple[tuple[int, int, int] | None, Any]:
     """
     tracker, live = mirror._tracker, mirror._live
     if (type(tracker) is not Pages or not mirror.lent or mirror._dead or mirror._late or mirror._found
-            or live is None or live.nbytes != mirror.nbytes or not mirror.full):
+            or live is None or not live.is_span(0, mirror.nbytes) or not mirror.valid.is_span(0, mirror.nbytes)):
         return None, None
     return tracker.scanned_by(mirror.nbytes), mirror._mapping.region    # type: ignore[union-attr]
 

@@ -5,12 +5,14 @@ The caller holds the storage's lock.
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import sharing
 from .mirror_turns import collect_in_turns, give_up, goes_in_turns, pages_of_all
 from .ranges import Ranges
 from .trace import heard
@@ -42,31 +44,33 @@ def at_once(storage: Storage) -> bool:
 
     What Python does before the first copy, from cold caches, would take as long as the copy of some megabytes.
     """
-    mirror, device, block = storage.mirror, storage.device, storage._block
+    mirror, device, block, kept = storage.mirror, storage.device, storage._block, storage._resident
     if (mirror is None or mirror.nbytes < FROM or block is None or storage.ahead or storage.loans
-            or storage.foreign or storage.compacts or storage.readers is not None or heard()):
+            or storage.foreign or storage.compacts or storage.readers is not None
+            or kept is not None and sys.getrefcount(kept[1]) <= 2       # nobody but us holds it
+            or device.count > 1 and not device.on_current(block) or heard()):
         return False
-    storage._let_go()
     pages, region = pages_of_all(mirror)
     if pages is None:
         return False
-    whole = Ranges(0, mirror.nbytes)
-    outcome: list[tuple[int, int, bytes, bytes]] = []
-    with storage.place():
+    stream = device.stream()
+    if stream != storage.stream or storage.joined or sharing.partners:
         storage.join_all()
-        try:        # not in a forked child, where nobody can look at the pages
-            if not device.upload_written(pages, region, block, AT_ONCE, outcome):
-                return False
-            _, refused, _, left = outcome[0]
-            if left:
-                device.upload_ranges(mirror.bytes, block, _ranges(left))
-        except BaseException:       # a fault of the device, or an interrupt: it may or may not have arrived
-            storage.ahead = _ranges(outcome[0][2]) if outcome and not outcome[0][1] else whole
-            raise
-        storage.stream, storage.joined = device.stream(), ()
+    outcome: list[tuple[int, int, bytes, bytes]] = []
+    try:        # not in a forked child, where nobody can look at the pages
+        if not device.upload_written(pages, region, block, AT_ONCE, outcome):
+            return False
+        _, refused, _, left = outcome[0]
+        if left:
+            device.upload_ranges(mirror.bytes, block, _ranges(left))
+    except BaseException:       # a fault of the device, or an interrupt: it may or may not have arrived
+        known = outcome and not outcome[0][1]
+        storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, mirror.nbytes)
+        raise
+    storage.stream, storage.joined = stream, ()
     if refused:     # nobody knows what is written, from now on
         give_up(mirror)
-        storage.ahead = whole
+        storage.ahead = Ranges.span(0, mirror.nbytes)
     return not refused
 
 

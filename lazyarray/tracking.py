@@ -345,7 +345,7 @@ class Pages:
     def scanned_by(self, nbytes: int) -> tuple[int, int, int] | None:
         """(descriptor for PAGEMAP_SCAN, address, `nbytes`), if so many bytes from the first on are armed."""
         armed, descriptor = self._armed, self._kernel.descriptor()
-        if descriptor < 0 or armed.start or armed.stop < nbytes or len(armed) != 1:
+        if descriptor < 0 or armed.stop < nbytes or not armed.is_span(0, armed.stop):
             return None
         return descriptor, self._base, nbytes
 
