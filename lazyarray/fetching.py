@@ -26,7 +26,7 @@ _u8 = np.dtype(np.uint8)
 _empty = np.empty
 
 #: Stands for the mirror of a storage whose lock is held until there is one: none of its bytes is valid.
-_COMING = Mirror.small(1)
+COMING = Mirror.small(1)
 
 #: More pieces than this that aliases hold are fetched as the run that holds them all.
 _MOST_STALE = 16
@@ -41,46 +41,66 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str) -> Any:
     root = storage.root
     if storage.mirror is not None or root is None or not storage.quiet:
         return None
-    nbytes, device, stream = root.nbytes, storage.device, storage.stream
+    nbytes, device, written = root.nbytes, storage.device, storage.stream
     if (not 0 < nbytes < PAGES_FROM or not root._c_contiguous or storage.foreign or device.count > 1
             or storage.loans and not loans.all_ended(storage)
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
     current = device.stream()
-    if current is not stream and current != stream:
+    if current is not written and current != written:
         return None
     with storage._lock or storage.lock:
-        if storage.mirror is not None or not storage.quiet:
+        if storage.mirror is not None or not storage.quiet or storage.stream is not written:
             return None         # another thread was quicker
         # Something is there before the bytes are: from now on device code that writes tells of it.
-        storage.mirror = _COMING
+        storage.mirror = COMING
         try:
             token = begin("materialise", nbytes, root.shape, root.dtype, why)
             copy = device.fetch_begin(root)
         except BaseException as error:
-            storage.mirror = None
+            undo(storage)
             if isinstance(error, device.faults):
                 storage._check_usable()     # which names a reason that it knows
             raise
         try:
-            storage.mirror = mirror = Mirror.small(nbytes)
-            memory = _empty(nbytes, _u8)
-            target = memory.data
-            alias = found = mirror.prepare(memory, root.shape, root.dtype)
-            storage._nbytes = nbytes
-            if view is None:
-                storage._resident = None, alias
-                found = memoryview(alias)
-            storage.quiet = False
+            mirror, alias = prepare(storage, root, nbytes, view is None)
+            found = memoryview(alias) if view is None else alias
+            target = mirror.bytes.data
         except BaseException:       # memory that ran out, or an interrupt: nothing may be under way, nor half made
-            storage.mirror = None
+            undo(storage)
             device.fetch_end(copy, _empty(nbytes, _u8).data)
             raise
-        device.fetch_end(copy, target)
-        if token is not None:
-            end(token)
-        mirror.lend_first()
+        try:
+            device.fetch_end(copy, target)
+            if token is not None:
+                end(token)
+            mirror.lend_first()
+        except BaseException:
+            undo(storage)
+            raise
     return found
+
+
+def prepare(storage: Storage, root: Any, nbytes: int, lasting: bool = True) -> tuple[Mirror, np.ndarray]:
+    """What `first_alias` and `_fetching.c` do while the device copies: the mirror, and an alias of all of it.
+
+    `lasting`: it serves whoever asks for a buffer later.
+    """
+    storage.mirror = mirror = Mirror.small(nbytes)
+    alias = mirror.prepare(_empty(nbytes, _u8), root.shape, root.dtype)
+    storage._nbytes = nbytes
+    storage.quiet = False
+    if lasting:
+        storage._resident = None, alias
+    return mirror, alias
+
+
+def undo(storage: Storage) -> None:
+    """Nothing came: nobody has the alias, and the storage is as it was, unless a finalizer has used it meanwhile."""
+    storage._resident = None
+    if storage.mirror is not None and not storage.mirror.lent:
+        storage.mirror = None
+        storage._update_quiet()
 
 
 def settle(storage: Storage, view: np.ndarray, why: str, lend: bool = False) -> None:

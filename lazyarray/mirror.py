@@ -22,7 +22,7 @@ import numpy as np
 from .errors import LazyArrayError
 from .mirror_filling import Filling
 from .mirror_memory import Mapping, mapped
-from .ranges import EMPTY, Ranges
+from .ranges import EMPTY, Ranges, first_bytes
 from .tracking import Nothing, Pages, Snapshot, kernel, why_no_pages
 
 __all__ = ["Mirror"]
@@ -230,7 +230,7 @@ class Mirror:
         self._memory = memory
         owner = PickleBuffer(memory)
         self._first = _ref(owner)
-        self._live = Ranges(0, self.nbytes)
+        self._live = first_bytes(self.nbytes)
         return _ndarray(shape, dtype, owner)
 
     def lend_first(self) -> None:

@@ -5,12 +5,13 @@ more than one are sorted arrays, and all work on them is vectorised.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["Ranges", "runs_of"]
+__all__ = ["Ranges", "first_bytes", "runs_of"]
 
 
 class Ranges:
@@ -309,6 +310,9 @@ class Regular(Ranges):
 
 
 EMPTY = Ranges.EMPTY = Ranges(0, 0)
+
+#: The set of so many bytes from the first on; kept, as programs lend arrays of few sizes.
+first_bytes = functools.lru_cache(64)(functools.partial(Ranges.span, 0))
 
 
 def runs_of(shape: Sequence[int], strides: Sequence[int], itemsize: int,

@@ -30,7 +30,7 @@ class Late:
         self._kept = [ctypes.CFUNCTYPE(ctypes.c_int, *types)(function) for function, types in (
             (self.copy, (POINTER, POINTER, ctypes.c_size_t, HANDLE)), (self.record, (HANDLE, HANDLE)),
             (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)))]
-        self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept])
+        self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept], 1, 1)
 
     def copy(self, target, source, nbytes, stream):
         with self.lock:

@@ -99,6 +99,7 @@ class CudaDevice(Device):
         driver = cuda_driver.found()
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
+        self.fetcher = copies.fetches.fetcher if count == 1 else None
         self._kernels = Kernels(cupy, count, driver)
         reductions = Reductions(self._kernels, count)
         self.reduction = reductions.get     # type: ignore[method-assign]

@@ -169,7 +169,7 @@ class CrewInC:
             except RuntimeError:        # the interpreter is ending
                 break
             self._count += 1
-        return self._crew.send(driver[1:], bounds, table, threads, *where)   # type: ignore[no-any-return]
+        return self._crew.send(driver[1:6], bounds, table, threads, *where)   # type: ignore[no-any-return]
 
 
 class Crew:
