@@ -129,7 +129,7 @@ view_of(PyObject *storage, PyObject *root, Fetcher *fetcher, Fetch *fetch, Py_bu
         }
     }
     /* Memory that ran out, or an interrupt, is no reason not to wait: nothing may be under way. */
-    error = fetch_waited(fetcher, fetch);
+    error = ready ? fetch_waited(fetcher, fetch) : fetch_given_up(fetcher, fetch);
     if (ready && error) {
         PyBuffer_Release(view);
         raise_failure(fetcher, fetch->stream, error);

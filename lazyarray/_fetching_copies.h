@@ -99,6 +99,17 @@ fetch_waited(Fetcher *self, Fetch *fetch)
     return error;
 }
 
+/* The same when all that is left of a copy is to wait for it; an exception stays the one that is raised. */
+static int
+fetch_given_up(Fetcher *self, Fetch *fetch)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    int error = fetch_waited(self, fetch);
+    PyErr_Restore(kind, value, trace);
+    return error;
+}
+
 /* The room is free again; after an error it never is, since nobody knows whether something still comes. */
 static void
 fetch_over(Fetcher *self, Fetch *fetch, int error)
@@ -190,7 +201,7 @@ copy_dealloc(Copy *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     if (self->fetcher != NULL) {
-        fetch_over(self->fetcher, &self->fetch, fetch_waited(self->fetcher, &self->fetch));
+        fetch_over(self->fetcher, &self->fetch, fetch_given_up(self->fetcher, &self->fetch));
         Py_DECREF(self->fetcher);
     }
     PyObject_Free(self);
