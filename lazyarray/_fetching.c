@@ -28,6 +28,10 @@ static PyObject *text_mirror, *text_own_lock, *text_lock, *text_locked, *text_ac
     *text_c_contiguous;
 static Py_ssize_t pages_from;
 
+/* A lock that a thread has acquired, which is nobody's yet. */
+static PyObject *spare;
+static unsigned long spare_owner;
+
 #define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
 /* A slot that never was filled counts as None. */
@@ -59,15 +63,45 @@ is_untouched(PyObject *storage, PyObject *stream)
     return mirror == NULL ? -1 : mirror == Py_None;
 }
 
-/* The lock of a storage, as its `lock`: a new one if there is none, and nobody is about to make one. */
+/* Acquire a lock that we have; NULL with an exception if it can't be done. */
+static PyObject *
+acquired(PyObject *lock)
+{
+    PyObject *done = lock == NULL ? NULL : PyObject_CallMethodNoArgs(lock, text_acquire);
+    if (done == NULL)
+        Py_CLEAR(lock);
+    Py_XDECREF(done);
+    return lock;
+}
+
+/* Have a lock at hand that this thread has acquired, for the next storage that has none. */
+static void
+make_spare(void)
+{
+    unsigned long here = PyThread_get_thread_ident();
+    if (PyErr_Occurred() || (spare != NULL && spare_owner == here))
+        return;
+    PyObject *lock = acquired(PyObject_CallNoArgs(rlock));
+    if (lock == NULL)
+        PyErr_Clear();      /* one is made when it is needed, and then it is told */
+    Py_XSETREF(spare, lock);
+    spare_owner = here;
+}
+
+/* The lock of a storage, acquired: a new one if there is none, and nobody is about to make one, as its `lock` does. */
 static PyObject *
 lock_of(PyObject *storage)
 {
     PyObject *lock = PyObject_GetAttr(storage, text_own_lock);
     if (lock == NULL || lock != Py_None)
-        return lock;
+        return acquired(lock);
     Py_DECREF(lock);
-    if ((lock = PyObject_CallNoArgs(rlock)) == NULL)
+    int mine = spare != NULL && spare_owner == PyThread_get_thread_ident();
+    if (mine) {
+        lock = spare;
+        spare = NULL;
+    }
+    else if ((lock = PyObject_CallNoArgs(rlock)) == NULL)
         return NULL;
     PyObject *busy = PyObject_CallMethodNoArgs(making_lock, text_locked);
     PyObject *now = busy == NULL ? NULL : PyObject_GetAttr(storage, text_own_lock);
@@ -76,9 +110,10 @@ lock_of(PyObject *storage)
         done = -1;
     Py_XDECREF(busy);
     Py_XDECREF(now);
-    if (done <= 0)
-        Py_SETREF(lock, done < 0 ? NULL : PyObject_GetAttr(storage, text_lock));
-    return lock;
+    if (done > 0)
+        return mine ? lock : acquired(lock);
+    Py_DECREF(lock);
+    return done < 0 ? NULL : acquired(PyObject_GetAttr(storage, text_lock));
 }
 
 /* Release a lock; an exception stays the one that is raised. -1: another one. */
@@ -108,28 +143,44 @@ undone(PyObject *storage)
     PyErr_Restore(kind, value, trace);
 }
 
+/* The alias of a new mirror, while the device copies, and the mirror itself; -1 with an exception. */
+static int
+alias_of(PyObject *storage, PyObject *root, size_t nbytes, Py_buffer *view, int flags, PyObject **mirror)
+{
+    PyObject *size = PyLong_FromSize_t(nbytes), *with[] = {storage, root, size};
+    PyObject *made = size == NULL ? NULL : PyObject_Vectorcall(prepare, with, 3, NULL);
+    int failed = made == NULL;
+    if (!failed && (!PyTuple_CheckExact(made) || PyTuple_GET_SIZE(made) != 2
+                    || Py_TYPE(PyTuple_GET_ITEM(made, 0)) != mirror_type)) {
+        PyErr_SetString(PyExc_TypeError, "a mirror and an alias are needed");
+        failed = 1;
+    }
+    failed = failed || PyObject_GetBuffer(PyTuple_GET_ITEM(made, 1), view, flags) < 0;
+    if (!failed && view->len != (Py_ssize_t)nbytes) {
+        PyErr_SetString(PyExc_ValueError, "the alias has another size");
+        PyBuffer_Release(view);
+        failed = 1;
+    }
+    if (!failed)
+        *mirror = Py_NewRef(PyTuple_GET_ITEM(made, 0));
+    Py_XDECREF(size);
+    Py_XDECREF(made);
+    return failed ? -1 : 0;
+}
+
 /* What is done while the device copies, and the wait: 0 with the view of the alias, or -1 with an exception. */
 static int
 view_of(PyObject *storage, PyObject *root, Fetcher *fetcher, Fetch *fetch, Py_buffer *view, int flags)
 {
-    PyObject *copy = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)fetch->nbytes), *made = NULL;
-    PyObject *size = copy == NULL ? NULL : PyLong_FromSize_t(fetch->nbytes), *mirror;
-    PyObject *with[] = {storage, root, size};
-    int ready = 0, error;
-    if (size != NULL)
-        made = PyObject_Vectorcall(prepare, with, 3, NULL);
-    if (made != NULL && (!PyTuple_CheckExact(made) || PyTuple_GET_SIZE(made) != 2
-                         || Py_TYPE(mirror = PyTuple_GET_ITEM(made, 0)) != mirror_type))
-        PyErr_SetString(PyExc_TypeError, "a mirror and an alias are needed");
-    else if (made != NULL && PyObject_GetBuffer(PyTuple_GET_ITEM(made, 1), view, flags) == 0) {
-        ready = view->len == (Py_ssize_t)fetch->nbytes;
-        if (!ready) {
-            PyErr_SetString(PyExc_ValueError, "the alias has another size");
-            PyBuffer_Release(view);
-        }
+    PyObject *mirror = NULL, *copy = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)fetch->nbytes);
+    make_spare();       /* first, so that the garbage collector, if it is due now, runs while the device copies */
+    int ready = copy != NULL && alias_of(storage, root, fetch->nbytes, view, flags, &mirror) == 0;
+    if (ready) {
+        memset(view->buf, 0, fetch->nbytes);    /* so that the memory is there, and near */
+        memset(PyBytes_AS_STRING(copy), 0, fetch->nbytes);
     }
     /* Memory that ran out, or an interrupt, is no reason not to wait: nothing may be under way. */
-    error = ready ? fetch_waited(fetcher, fetch) : fetch_given_up(fetcher, fetch);
+    int error = ready ? fetch_waited(fetcher, fetch) : fetch_given_up(fetcher, fetch);
     if (ready && error) {
         PyBuffer_Release(view);
         raise_failure(fetcher, fetch->stream, error);
@@ -145,9 +196,8 @@ view_of(PyObject *storage, PyObject *root, Fetcher *fetcher, Fetch *fetch, Py_bu
     fetch_over(fetcher, fetch, error);
     if (!ready)
         undone(storage);
-    Py_XDECREF(size);
+    Py_XDECREF(mirror);
     Py_XDECREF(copy);
-    Py_XDECREF(made);
     return ready ? 0 : -1;
 }
 
@@ -178,7 +228,7 @@ first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fe
 static int
 first(PyObject *x, Py_buffer *view, int flags)
 {
-    PyObject *storage = got(x, X.storage), *outline = got(x, X.outline), *fetcher, *stream = NULL, *lock, *taken;
+    PyObject *storage = got(x, X.storage), *outline = got(x, X.outline), *fetcher, *stream = NULL, *lock;
     if (Py_TYPE(storage) != storage_type || got(storage, S.root_view) != outline || got(storage, S.root) == Py_None)
         return 0;
     uint64_t nbytes;
@@ -202,14 +252,11 @@ first(PyObject *x, Py_buffer *view, int flags)
     done = -1;
     if ((lock = lock_of(storage)) == NULL)
         goto end;
-    if ((taken = PyObject_CallMethodNoArgs(lock, text_acquire)) != NULL) {
-        Py_DECREF(taken);
-        done = first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
-        if (unlocked(lock) < 0) {
-            if (done > 0)
-                PyBuffer_Release(view);
-            done = -1;
-        }
+    done = first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
+    if (unlocked(lock) < 0) {
+        if (done > 0)
+            PyBuffer_Release(view);
+        done = -1;
     }
     Py_DECREF(lock);
 end:

@@ -4,6 +4,7 @@
 
 static PyObject *asks, *scopes, *options_names, *listening, *trace_names;
 static PyObject *text_default, *text_write_tracking, *text_process, *text_flags, *text_carray;
+static PyObject *usual_options;     /* the last that were */
 
 /* Instructions that ask for nothing but a buffer, whatever their locals are; the code objects are kept. */
 static struct { PyObject *code; int at; } sites[SITES];
@@ -66,23 +67,28 @@ unheard(void)
     return PyTuple_CheckExact(process) && PyTuple_GET_SIZE(process) == 0;
 }
 
-/* Whether writes are tracked as usual; -1: an error. As `options.current` says. */
+/* Whether writes are tracked as usual; -1: an error. As `options.current` says, whose records never change. */
 static int
 tracks_as_usual(void)
 {
-    PyObject *stack, *options, *value;
+    PyObject *stack, *options = NULL, *value;
     if (PyContextVar_Get(scopes, NULL, &stack) < 0)
         return -1;
     if (stack != NULL && PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
         options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
     else
         options = PyDict_GetItemWithError(options_names, text_default);
-    value = options == NULL ? NULL : PyObject_GetAttr(options, text_write_tracking);
+    Py_XINCREF(options);
     Py_XDECREF(stack);
-    if (value == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    int usual = PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "auto") == 0;
-    Py_DECREF(value);
+    int usual = options == NULL ? (PyErr_Occurred() ? -1 : 0) : options == usual_options;
+    if (options != NULL && !usual) {
+        value = PyObject_GetAttr(options, text_write_tracking);
+        usual = value == NULL ? -1 : PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "auto") == 0;
+        Py_XDECREF(value);
+        if (usual > 0)
+            Py_XSETREF(usual_options, Py_NewRef(options));
+    }
+    Py_XDECREF(options);
     return usual;
 }
 
