@@ -7,6 +7,7 @@ typedef int (*copier)(void *, uint64_t, size_t, void *);
 typedef int (*waiter)(void *);
 
 #define MOST_FREE 8
+#define PER_THREAD 2        /* cudaStreamPerThread: another stream in each thread, so that another can't wait for it */
 #define NOT_INITIALIZED 3   /* CUDA_ERROR_NOT_INITIALIZED: what the driver says in a forked child */
 
 /* Page-locked memory, and where it is. */
@@ -60,7 +61,7 @@ fetch_begun(Fetcher *self, PyObject *array, size_t nbytes, PyObject *stream, Fet
     Py_XDECREF(data);
     if (failed)
         return -1;
-    if (self->closed || nbytes == 0 || nbytes > (size_t)self->most)
+    if (self->closed || handle == PER_THREAD || nbytes == 0 || nbytes > (size_t)self->most)
         return 0;
     if (self->count > 0)    /* taken away until it is over: a finalizer may run in between, and fetch something too */
         fetch->room = self->rooms[--self->count];

@@ -1,4 +1,4 @@
-"""Small arrays' first way to the host, on a driver made of memory: a copy happens when somebody waits for it, no sooner."""
+"""Small arrays' first way to the host, on a driver made of memory: a copy happens when somebody waits for it."""
 from __future__ import annotations
 
 import ctypes
@@ -33,13 +33,11 @@ class Refused(Exception):
     """In place of CuPy's errors."""
 
 
-class Pinned:
-    def __init__(self, nbytes):
-        self.memory = np.full(nbytes, 0xEE, np.uint8)
-        self.ptr = self.memory.ctypes.data
-
-    def __buffer__(self, flags):
-        return memoryview(self.memory)
+def pinned(nbytes):
+    """Memory, at its `ptr`, of what NumPy takes for a buffer in every version of Python."""
+    memory = (ctypes.c_uint8 * nbytes)(*[0xEE] * min(nbytes, 100))
+    memory.ptr = ctypes.addressof(memory)
+    return memory
 
 
 class Late:
@@ -58,7 +56,7 @@ class Late:
         self.fetches = Fetches(self, self.driver, self.alloc, lambda code: Refused(code))
 
     def alloc(self, nbytes):
-        self.rooms.append(Pinned(nbytes))
+        self.rooms.append(pinned(nbytes))
         return self.rooms[-1]
 
     def copy(self, target, source, nbytes, stream):
@@ -214,6 +212,10 @@ class TestCopies:
         late.stream.ptr = 0
         assert np.array_equal(fetched(late, values(77)), values(77)) and late.issued == 1
 
+    def test_the_default_stream_of_a_thread_is_cupys(self, late):
+        late.stream.ptr = 2
+        assert np.array_equal(fetched(late, values(77)), values(77)) and (late.issued, late.in_python) == (0, 1)
+
     def test_in_a_forked_child_it_is_cupys(self, late):
         fetched(late, values(10))
         copy = late.fetches.begin(late.array(values(10)))
@@ -288,7 +290,8 @@ def untouched(x):
 @needs_buffers
 class TestAliases:
     @pytest.mark.parametrize("host", [
-        np.arange(256, dtype="f4"), np.arange(6).reshape(2, 3), np.array(2.5), np.array([True, False]), np.ones((3, 1, 2)),
+        np.arange(256, dtype="f4"), np.arange(6).reshape(2, 3), np.array(2.5), np.array([True, False]),
+        np.ones((3, 1, 2)),
         np.arange(4) * 1j, np.arange(5, dtype="f2"), np.arange(16383.0), np.arange(3, dtype="u1"),
     ], ids=lambda host: f"{host.dtype}{host.shape}")
     def test_they_are_what_python_makes(self, device, late, monkeypatch, host):
@@ -583,6 +586,22 @@ class TestThreads:
         asks.join(10)
         mine[0] = 9
         assert found[0].tolist() == [9, 1, 2] and late.issued == 1
+
+    @pytest.mark.parametrize("python", [False, True])
+    def test_who_writes_on_another_stream_meanwhile(self, device, late, monkeypatch, python):
+        x, found, begun = on_device(np.arange(3.0)), [], []
+        if python:
+            monkeypatch.setattr(device, "fetcher", None)
+        monkeypatch.setattr(device, "fetch_begin", begun.append, raising=False)
+        wrap.device_of(x)
+        with x._self_storage.lock:
+            asks = threading.Thread(target=lambda: found.append(np.asarray(x)))
+            asks.start()
+            asks.join(0.1)
+            with device.new_stream():
+                x[1] = 7
+        asks.join(10)
+        assert found[0].tolist() == [0, 7, 2] and (late.issued, begun) == (0, [])
 
     def test_many_at_once(self, device, late):
         arrays = [on_device(np.full(50, i)) for i in range(60)]
