@@ -3,7 +3,8 @@ import glob
 
 from setuptools import Extension, setup
 
-SOURCES = ("lazyarray/_recording.c", "lazyarray/devices/_launch.c", "lazyarray/devices/_staging.c")
+SOURCES = ("lazyarray/_recording.c", "lazyarray/_fetching.c", "lazyarray/devices/_launch.c",
+           "lazyarray/devices/_staging.c")
 
 setup(ext_modules=[
     Extension(source[:-2].replace("/", "."), [source], depends=glob.glob(source[:-2] + "_*.h"), optional=True)

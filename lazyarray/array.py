@@ -383,4 +383,5 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 wrap.bind(LazyNdarray, LazyScalar)
+protocols.bind(LazyNdarray)
 recording.bind(LazyNdarray, ufuncs.planned)

@@ -45,6 +45,15 @@ def who_asks(frame: FrameType) -> int:
     return answer if type(answer) is int else _known(_follow(_local(frame, answer[0]), answer[1:]))
 
 
+def asks(frame: FrameType) -> int:
+    """`who_asks`, or -1 if it is 0 now, but is not always, for the callee is a local variable."""
+    answer = who_asks(frame)
+    if answer:
+        return answer
+    known = _sites.get((id(frame.f_code), frame.f_lasti))
+    return 0 if known is not None and type(known[1]) is int else -1
+
+
 def assigns_an_item(frame: FrameType) -> bool:
     """Whether `frame` is at ``a[index] = x``: then it is not itself that asks `x` for an attribute, but `a` does.
 

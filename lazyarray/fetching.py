@@ -28,9 +28,6 @@ MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
 _u8 = np.dtype(np.uint8)
 _empty = np.empty
 
-#: Stands for the mirror of a storage whose lock is held until there is one: none of its bytes is valid.
-_COMING = Mirror.small(1)
-
 #: More pieces than this that aliases hold are fetched as the run that holds them all.
 _MOST_STALE = 16
 
@@ -45,7 +42,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
     root = storage.root
     if storage.mirror is not None or root is None or not storage.quiet:
         return None
-    nbytes, device, stream = root.nbytes, storage.device, storage.stream
+    nbytes, device, written = root.nbytes, storage.device, storage.stream
     if PAGES_FROM <= nbytes < DIRECT_FROM:
         return None
     if (not nbytes or not root._c_contiguous or storage.foreign or device.count > 1
@@ -53,44 +50,63 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
     current = device.stream()
-    if current is not stream and current != stream:
+    if current is not written and current != written:
         return None
     with storage._lock or storage.lock:
-        if storage.mirror is not None or not storage.quiet:
+        if storage.mirror is not None or not storage.quiet or storage.stream is not written:
             return None         # another thread was quicker
         if nbytes >= DIRECT_FROM:
             return _first_large(storage, view, why, frame)
         if frame is not None and who_asks(frame):
             return None
         # Something is there before the bytes are: from now on device code that writes tells of it.
-        storage.mirror = _COMING
+        storage.mirror = mirror = Mirror.small(nbytes)
+        writes = storage.writes
         try:
             token = begin("materialise", nbytes, root.shape, root.dtype, why)
             copy = device.fetch_begin(root)
         except BaseException as error:
-            storage.mirror = None
+            undo(storage)
             if isinstance(error, device.faults):
                 storage._check_usable()     # which names a reason that it knows
             raise
         try:
-            storage.mirror = mirror = Mirror.small(nbytes)
-            memory = _empty(nbytes, _u8)
-            target = memory.data
-            alias = found = mirror.prepare(memory, root.shape, root.dtype)
-            storage._nbytes = nbytes
+            prepared = prepare(storage, root, nbytes)
+            alias = found = prepared[0]
             if view is None:
-                storage._resident = None, alias
                 found = memoryview(alias)
-            storage.quiet = False
+            target = prepared[1].data
         except BaseException:       # memory that ran out, or an interrupt: nothing may be under way, nor half made
-            storage.mirror = None
+            undo(storage)
             device.fetch_end(copy, _empty(nbytes, _u8).data)
             raise
-        device.fetch_end(copy, target)
-        if token is not None:
-            end(token)
-        mirror.lend_first()
+        try:
+            device.fetch_end(copy, target)
+            if token is not None:
+                end(token)
+            bytes_ = target.tobytes()
+            if storage.writes != writes or not mirror.lend_first(prepared, bytes_):
+                return None     # a finaliser has used the storage meanwhile
+        except BaseException:
+            undo(storage)
+            raise
+        if view is None:
+            storage._resident = None, alias
     return found
+
+
+def prepare(storage: Storage, root: Any, nbytes: int) -> tuple[Any, ...]:
+    """What `first_alias` and `_fetching.c` do while the device copies: an alias of all of it, as `Mirror.prepared`."""
+    storage._nbytes = nbytes
+    storage.quiet = False
+    return Mirror.prepared(_empty(nbytes, _u8), root.shape, root.dtype)
+
+
+def undo(storage: Storage) -> None:
+    """Nothing came: nobody has an alias, and the storage is as it was, unless a finaliser has used it meanwhile."""
+    if storage.mirror is not None and storage.mirror._folded and not storage.mirror.lent:
+        storage.mirror = None
+        storage._update_quiet()
 
 
 def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: FrameType | None) -> Any:

@@ -13,6 +13,7 @@ skipped by NumPy, and an ndarray over an ndarray too.)
 """
 from __future__ import annotations
 
+import functools
 import weakref
 from pickle import PickleBuffer
 from typing import Any
@@ -42,6 +43,7 @@ _ndarray = np.ndarray
 _new = object.__new__
 _ref = weakref.ref
 _NOTHING = Nothing()
+_first_bytes = functools.lru_cache(64)(functools.partial(Ranges.span, 0))   # kept: programs lend arrays of few sizes
 
 
 class _Alias(weakref.ref):
@@ -66,32 +68,30 @@ class Mirror:
     """
 
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
-                 "_bury", "_exact", "_live", "_late", "_found", "_pinned", "_first", "_first_copy", "__weakref__")
+                 "_bury", "_exact", "_live", "_late", "_found", "_pinned", "_first", "_first_copy", "_folded",
+                 "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str, memory: np.ndarray | None = None, mapping: Mapping | None = None
                  ) -> None:
         self.nbytes = nbytes
-        self.valid = EMPTY
-        self.lent = False
+        self.valid, self.lent = EMPTY, False
         self._tracking = tracking
         self._memory, self._mapping = memory, mapping
         # The rest of it is made when something is lent: of a million mirrors, few are.
         self._tracker: Any = None           # Nothing, Snapshot or Pages
-        self._aliases: Any = None           # dict[int, _Alias]
-        self._dead: Any = None              # list[_Alias]
+        self._aliases = self._dead = None   # a dict[int, _Alias] and a list[_Alias]
         self._exact = False
         self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
+        self._folded = False
 
     @classmethod
     def small(cls, nbytes: int) -> Mirror:
         """What `reserve` gives for a few bytes, in less time: `lend_first` is what it is for."""
         self = _new(cls)
-        self.nbytes = nbytes
-        self.valid = EMPTY
-        self.lent = False
+        self.nbytes, self._folded, self.valid, self.lent = nbytes, True, EMPTY, False
         self._memory = self._first = None
         return self
 
@@ -222,19 +222,22 @@ class Mirror:
         self.lent = True
         return array
 
-    def prepare(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """A C-contiguous array over `memory`, which will be all of a `small` mirror: an alias after `lend_first`."""
-        self._memory = memory
+    @staticmethod
+    def prepared(memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+        """What `lend_first` takes: a C-contiguous array over `memory`, which is nobody's yet, and more."""
         owner = PickleBuffer(memory)
-        self._first = _ref(owner)
-        self._live = Ranges(0, self.nbytes)
-        return _ndarray(shape, dtype, owner)
+        return _ndarray(shape, dtype, owner), memory, _ref(owner), _first_bytes(memory.nbytes)
 
-    def lend_first(self) -> None:
-        """The memory is filled, and the alias that was prepared is lent."""
-        self._first_copy = self._memory.tobytes()   # type: ignore[union-attr]
-        self.valid = self._live     # type: ignore[assignment]
-        self.lent = True
+    def lend_first(self, prepared: tuple[Any, ...], copy: bytes) -> bool:
+        """Lend what is `prepared`, with all bytes of this `small` mirror in it; `copy`: the same bytes.
+
+        False if a finaliser has used the mirror meanwhile: then nothing is lent. (`_fetching.c` does the same.)
+        """
+        if not self._folded:
+            return False
+        _, self._memory, self._first, self._live = prepared
+        self._first_copy, self.valid, self.lent = copy, self._live, True    # type: ignore[assignment]
+        return True
 
     def _unfold(self) -> None:
         """Be as if the alias of `lend_first` had been lent by `lend`."""

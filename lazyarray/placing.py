@@ -42,7 +42,8 @@ def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
         options.write_tracking == "auto")
     if small:
         mirror = Mirror.small(nbytes)
-        memory = mirror.prepare(array, (nbytes,), array.dtype)
+        prepared = Mirror.prepared(array, (nbytes,), array.dtype)
+        mirror.lend_first(prepared, array.tobytes())
     else:
         mirror = Mirror.reserve(nbytes, options.write_tracking)
         with mirror.filling(whole) as target:
@@ -54,7 +55,6 @@ def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     storage.stream = storage.device.stream()
     storage.pending = None      # last: until then other threads read what is recorded
     if small:
-        mirror.lend_first()
-        return np.ndarray(view.shape, view.dtype, memory, 0, view.strides)
+        return np.ndarray(view.shape, view.dtype, prepared[0], 0, view.strides)
     return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
 

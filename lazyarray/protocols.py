@@ -9,15 +9,18 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from _thread import RLock
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import fetching, sharing, views, wrap
-from .callees import BYTES, FORTRAN, ROW, STRIDES, called, who_asks
+from . import fetching, options, sharing, speedups, views, wrap
+from . import trace as events
+from .callees import BYTES, FORTRAN, ROW, STRIDES, asks, called, who_asks
 from .errors import NotOnDevice
-from .storage import Storage
+from .mirror import PAGES_FROM, Mirror
+from .storage import Storage, _making_lock
 from .writable import may_write, writeable
 
 if TYPE_CHECKING:
@@ -67,6 +70,17 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
     return x._self_storage.expose_buffer(outline, "buffer")
+
+
+def bind(array_type: Any) -> None:
+    """Let the part in C lend what is plain of the memory of arrays, in place of `buffer` (called once)."""
+    if speedups.fetching is not None and _HAS_BUFFER:
+        speedups.fetching.bind({
+            "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "PAGES_FROM": PAGES_FROM,
+            "asks": asks, "prepare": fetching.prepare, "undo": fetching.undo, "small": Mirror.small, "RLock": RLock,
+            "making_lock": _making_lock, "scopes": options._scopes, "options": vars(options),
+            "listening": events._listening, "trace": vars(events),
+        })
 
 
 @functools.cache

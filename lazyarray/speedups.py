@@ -8,7 +8,7 @@ import importlib
 import os
 from types import ModuleType
 
-__all__ = ["launch", "recording", "staging"]
+__all__ = ["fetching", "launch", "recording", "staging"]
 
 PURE = os.environ.get("LAZYARRAY_PURE", "") not in ("", "0")
 
@@ -28,6 +28,8 @@ def _found(name: str) -> ModuleType | None:
 
 #: `_recording.c`, for `recording.py` and `wrap.py`.
 recording = _found("._recording")
+#: `_fetching.c`, for `protocols.py` and `devices/cuda_copies.py`.
+fetching = _found("._fetching")
 #: `devices/_launch.c`, for `devices/cuda_kernels.py`.
 launch = _found(".devices._launch")
 #: `devices/_staging.c`, for `devices/cuda_staging.py`.

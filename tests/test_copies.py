@@ -16,7 +16,8 @@ import lazyarray
 from lazyarray import sending, wrap
 from lazyarray.devices import cuda_copies, cuda_pieces, cuda_staging, cuda_strided
 from lazyarray.devices.cuda_beside import download_begin
-from lazyarray.devices.cuda_copies import BOUNCED, FETCHED, PIECE, STAGED_FROM, Copies
+from lazyarray.devices.cuda_copies import BOUNCED, PIECE, STAGED_FROM, Copies
+from lazyarray.devices.cuda_fetching import FETCHED
 from lazyarray.devices.cuda_strided import download_rows
 from lazyarray.ranges import runs_of
 from lazyarray.tracking import why_no_pages

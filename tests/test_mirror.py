@@ -494,8 +494,9 @@ TestModel.settings = settings(max_examples=100, stateful_step_count=40, deadline
 class TestTheShortWay:
     def lent(self, nbytes=1000):
         mirror = Mirror.small(nbytes)
-        alias = mirror.prepare(np.ones(nbytes, U1), (nbytes,), U1)
-        mirror.lend_first()
+        memory = np.ones(nbytes, U1)
+        alias, *more = Mirror.prepared(memory, (nbytes,), U1)
+        assert mirror.lend_first((alias, *more), memory.tobytes())
         return mirror, alias
 
     def test_it_is_as_valid_and_as_lent_as_by_the_long_way(self):
@@ -562,6 +563,14 @@ class TestTheShortWay:
         del alias
         mirror.bytes[7] = 0
         assert list(mirror.collect()) == [(7, 8)] and mirror.lent
+
+    def test_one_that_was_used_meanwhile_lends_nothing(self):
+        mirror, memory = Mirror.small(1000), np.zeros(1000, U1)
+        prepared = Mirror.prepared(memory, (1000,), U1)
+        with mirror.filling(Ranges.span(0, 1000)) as used:
+            used[:] = 2
+        assert not mirror.lend_first(prepared, memory.tobytes())
+        assert mirror.full and not mirror.lent and (mirror.bytes == 2).all()
 
     def test_without_a_copy_it_is_an_empty_mirror(self):
         mirror = Mirror.small(1000)

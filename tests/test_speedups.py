@@ -24,17 +24,19 @@ needs_c = pytest.mark.skipif(speedups.recording is None, reason="the part in C w
 @pytest.mark.skipif(shutil.which("cc") is None or not HEADERS.exists() or speedups.PURE,
                     reason="no compiler, or LAZYARRAY_PURE=1")
 def test_they_are_there():
-    assert speedups.recording is not None and speedups.launch is not None, "python setup.py build_ext --inplace"
+    parts = speedups.recording, speedups.launch, speedups.staging, speedups.fetching
+    assert None not in parts, "python setup.py build_ext --inplace"
     assert recording.quick is speedups.recording.quick and wrap.new_array is speedups.recording.new_array
 
 
 PROGRAM = """
 import numpy as np, lazyarray
 from lazyarray import recording, speedups, wrap
-assert speedups.recording is None and speedups.launch is None
+assert speedups.recording is None and speedups.launch is None and speedups.fetching is None
 assert recording.quick.__module__ == "lazyarray.recording" and wrap.new_array.__module__ == "lazyarray.wrap"
 x = lazyarray.asarray(np.arange(5.0))
 assert ((x + x) * 2 - 1).tolist() == [-1, 3, 7, 11, 15]
+assert np.asarray(x).tolist() == [0, 1, 2, 3, 4]
 """
 
 

@@ -31,7 +31,8 @@ class Late:
             (self.copy, (POINTER, POINTER, ctypes.c_size_t, HANDLE)), (self.record, (HANDLE, HANDLE)),
             (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)),
             (self.synchronize, (HANDLE,)))]
-        self.driver = Driver(1, *[ctypes.cast(f, HANDLE).value for f in self._kept])
+        *others, finish = [ctypes.cast(f, HANDLE).value for f in self._kept]
+        self.driver = Driver(1, *others, 1, finish)
 
     def copy(self, target, source, nbytes, stream):
         with self.lock:

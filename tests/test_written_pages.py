@@ -39,7 +39,7 @@ class Memory:
         found, address, nbytes = self.pages.scanned_by(self.host.nbytes)
         outcome = []
         error = speedups.staging.send_written(
-            (self.late.driver.copy, self.late.driver.synchronize),
+            (self.late.driver.copy, self.late.driver.finish),
             (found if descriptor is None else descriptor, address, nbytes), self.device.ctypes.data, 5, (piece, small),
             turns, outcome)
         assert [told[0] for told in outcome] == [error]

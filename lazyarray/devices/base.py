@@ -212,6 +212,9 @@ class Device(ABC):
         smallest stride first.  False, and nothing is copied, if it is quicker to gather them on the device.
         """
 
+    #: What fetches small arrays in C, for `protocols.buffer`, where there is one device; None where Python has to.
+    fetcher: Any = None
+
     def fetch_begin(self, d: Any) -> Any:
         """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
         return d

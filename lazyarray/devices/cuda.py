@@ -101,6 +101,7 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self.upload_written = functools.partial(upload_written, copies)   # type: ignore[method-assign]
+        self.fetcher = copies.fetches.fetcher if count == 1 else None
         self._kernels = Kernels(cupy, count, driver)
         reductions = Reductions(self._kernels, count)
         self.reduction = reductions.get     # type: ignore[method-assign]

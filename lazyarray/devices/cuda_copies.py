@@ -4,7 +4,7 @@ A copy runs at the link's rate only from or to page-locked memory. Who owns the 
 
 =====================  ===============================================================================
 small                  through a page-locked buffer of the thread, which beats the driver's own up to
-                       `BOUNCED` bytes
+                       `BOUNCED` bytes (with other work meanwhile: see `cuda_fetching`)
 a `Region` (a mirror)  locked piece by piece while it is filled the first time: the kernel clears a
                        piece's pages in several threads, the driver locks it, the copy starts
 anything else, large   in turns through page-locked buffers, which threads empty or fill (see `cuda_staging`)
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .cuda_fetching import Fetches
 from .cuda_host import cores, madvise, over
 from .cuda_pieces import FEW, SMALL, UNIT, Readers
 from .cuda_staging import Staging
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
-#: Arrays up to this size may be fetched, with other work until they arrive.
-FETCHED = 128 << 10
 #: From this size on pageable memory is staged by our threads.
 STAGED_FROM = 4 << 20
 #: Regions are locked in pieces of this size.
@@ -87,7 +86,7 @@ class Region:
 class Copies:
     """The copies of one process; `cupy` is the module."""
 
-    def __init__(self, cupy: Any, driver: Driver | None = None) -> None:
+    def __init__(self, cupy: Any, driver: Driver | None = None, fetches: Fetches | None = None) -> None:
         self._cupy, self.driver = cupy, driver
         self._cuda = cupy.cuda
         self.runtime, self.stream = cupy.cuda.runtime, cupy.cuda.get_current_stream
@@ -101,6 +100,8 @@ class Copies:
         self._readers = Readers(cupy)
         self._workers: ThreadPoolExecutor | None = None
         self._mine = threading.local()
+        self.fetches = fetches or Fetches(cupy.cuda, driver, self.alloc, self.error)
+        self.fetch_begin, self.fetch_end = self.fetches.begin, self.fetches.end
         self._madvise = madvise()
 
     # -- regions -------------------------------------------------------------------------------
@@ -126,8 +127,9 @@ class Copies:
         """In a forked child: what is locked is the parent's, and the threads are not here."""
         for region in self._regions:
             region.locked = set()
-        _left_behind.append((self._staging_up, self._readers))      # CUDA's events and modules can't be given back here
-        self.__init__(self._cupy, self.driver)  # type: ignore[misc]
+        # CUDA's events, modules and memory can't be given back here.
+        _left_behind.append((self._staging_up, self._readers, self.fetches.forget()))
+        self.__init__(self._cupy, self.driver, self.fetches)  # type: ignore[misc]
 
     def find(self, start: int, stop: int) -> Region | None:
         place = bisect.bisect(self._starts, start) - 1
@@ -187,27 +189,6 @@ class Copies:
             stream.synchronize()
         else:
             self._stage_down(pointer, start, nbytes, stream)
-
-    def fetch_begin(self, array: Any) -> tuple[Any, memoryview, Any]:
-        """Begin to copy at most `FETCHED` bytes to page-locked memory of this thread, on the current stream."""
-        # Taken away until it is over: a finaliser may run in between, and fetch something too.
-        mine = self._mine
-        found = getattr(mine, "fetched", None)
-        mine.fetched = None
-        if found is None:
-            array_of_it, address = self._buffer_of(FETCHED)
-            found = memoryview(array_of_it), address
-        buffer, address = found
-        nbytes, stream = array.nbytes, self._cuda.get_current_stream()
-        array.data.copy_to_host_async(address, nbytes, stream)
-        return found, buffer[:nbytes], stream
-
-    def fetch_end(self, copy: tuple[Any, memoryview, Any], memory: memoryview) -> None:
-        """Wait for it, and put it into `memory`."""
-        found, arrived, stream = copy
-        stream.synchronize()
-        memory[:] = arrived
-        self._mine.fetched = found
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""

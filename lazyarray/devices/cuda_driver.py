@@ -18,7 +18,8 @@ class Driver(NamedTuple):
     wait: int       # cuEventSynchronize
     context: int    # cuCtxGetCurrent
     use: int        # cuCtxSetCurrent
-    synchronize: int    # cuStreamSynchronize
+    fetch: int      # cuMemcpyDtoHAsync
+    finish: int     # cuStreamSynchronize
 
 
 def found() -> Driver | None:
@@ -27,7 +28,7 @@ def found() -> Driver | None:
         library = ctypes.CDLL(LIBRARY)
         functions = [getattr(library, name) for name in (
             "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize",
-            "cuCtxGetCurrent", "cuCtxSetCurrent", "cuStreamSynchronize")]
+            "cuCtxGetCurrent", "cuCtxSetCurrent", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize")]
     except (OSError, AttributeError):
         return None
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]

@@ -18,7 +18,7 @@ def upload_written(copies: Copies, pages: tuple[int, int, int], region: Region |
             or handle == runtime.streamPerThread):      # for which the driver has other functions
         return False
     runtime.setDevice(target.data.device_id)    # the current one: so that this thread has a context
-    error = speedups.staging.send_written((driver.copy, driver.synchronize), pages, target.data.ptr, handle,
+    error = speedups.staging.send_written((driver.copy, driver.finish), pages, target.data.ptr, handle,
                                           (PIECE, SMALL), turns, outcome)
     if error:
         raise copies.error(error)

@@ -1,0 +1,338 @@
+/* The first alias of a small array for who asks for a buffer, in C: what it costs is the price of asking for names.
+
+`getbuffer` does what `protocols.buffer` and `fetching.first_alias` do, where there is nothing to find out, and leaves all
+else to them. Only what comes before the copy is begun, and after it is over, is here: the device takes as long as Python
+to do what comes in between, which is `fetching.prepare`. Without this module everything works, and takes longer.
+
+The class of arrays has its `__buffer__`, for which the interpreter makes a memoryview and more; so does this not, whose
+consumers hold the alias itself. A class that is derived from it goes the usual way.
+*/
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_fetching_asking.h"
+#include "_fetching_copies.h"
+#include "_fetching_lock.h"
+
+/* Where the slots are: of LazyNdarray, Storage and Mirror. */
+static struct { Py_ssize_t storage, outline; } X;
+static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, root_view; } S;
+static struct { Py_ssize_t valid, lent, live, memory, first, first_copy, folded; } M;
+
+static PyTypeObject *storage_type, *mirror_type;
+static getbufferproc otherwise;
+static PyObject *prepare, *undo, *small;
+static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
+static Py_ssize_t pages_from;
+
+#define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* A slot that never was filled counts as None. */
+static inline PyObject *
+got(PyObject *object, Py_ssize_t offset)
+{
+    PyObject *value = AT(object, offset);
+    return value == NULL ? Py_None : value;
+}
+
+static inline void
+put(PyObject *object, Py_ssize_t offset, PyObject *value)
+{
+    PyObject *before = AT(object, offset);
+    AT(object, offset) = Py_NewRef(value);
+    Py_XDECREF(before);
+}
+
+/* Whether a storage's bytes are on the device alone, and nobody else's; -1: an error. */
+static int
+is_untouched(PyObject *storage, PyObject *stream)
+{
+    PyObject *loans = got(storage, S.loans);
+    if (got(storage, S.quiet) != Py_True || got(storage, S.foreign) != Py_False || !PyTuple_CheckExact(loans)
+            || PyTuple_GET_SIZE(loans) > 0 || (stream != NULL && got(storage, S.stream) != stream))
+        return 0;
+    PyObject *mirror = PyObject_GetAttr(storage, text_mirror);
+    Py_XDECREF(mirror);
+    return mirror == NULL ? -1 : mirror == Py_None;
+}
+
+/* The storage is as it was; an exception stays the one that is raised. */
+static void
+undone(PyObject *storage)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *none = PyObject_CallOneArg(undo, storage);
+    if (none == NULL)
+        PyErr_WriteUnraisable(undo);
+    Py_XDECREF(none);
+    PyErr_Restore(kind, value, trace);
+}
+
+/* What `fetching.prepare` makes, while the device copies, and the view of the alias; NULL with an exception. */
+static PyObject *
+prepared_for(PyObject *storage, PyObject *root, size_t nbytes, Py_buffer *view, int flags)
+{
+    PyObject *size = PyLong_FromSize_t(nbytes), *with[] = {storage, root, size};
+    PyObject *made = size == NULL ? NULL : PyObject_Vectorcall(prepare, with, 3, NULL);
+    Py_XDECREF(size);
+    if (made != NULL && (!PyTuple_CheckExact(made) || PyTuple_GET_SIZE(made) != 4)) {
+        PyErr_SetString(PyExc_TypeError, "an alias, its memory, its owner and ranges are needed");
+        Py_CLEAR(made);
+    }
+    if (made != NULL && PyObject_GetBuffer(PyTuple_GET_ITEM(made, 0), view, flags) < 0)
+        Py_CLEAR(made);
+    if (made != NULL && view->len != (Py_ssize_t)nbytes) {
+        PyErr_SetString(PyExc_ValueError, "the alias has another size");
+        PyBuffer_Release(view);
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* As `Mirror.lend_first`, and the storage knows the alias. 1: it is lent; 0: a finaliser has used the storage meanwhile;
+   -1: an exception. */
+static int
+lent_first(PyObject *storage, PyObject *mirror, PyObject *prepared, PyObject *copy, PyObject *writes)
+{
+    PyObject *now = PyObject_GetAttr(storage, text_writes);
+    int unused = now == NULL ? -1 : PyObject_RichCompareBool(now, writes, Py_EQ);
+    Py_XDECREF(now);
+    if (unused <= 0 || got(mirror, M.folded) != Py_True)
+        return unused < 0 ? -1 : 0;
+    PyObject *resident = PyTuple_Pack(2, Py_None, PyTuple_GET_ITEM(prepared, 0));
+    int failed = resident == NULL || PyObject_SetAttr(storage, text_resident, resident) < 0;
+    Py_XDECREF(resident);
+    if (failed)
+        return -1;
+    put(mirror, M.memory, PyTuple_GET_ITEM(prepared, 1));
+    put(mirror, M.first, PyTuple_GET_ITEM(prepared, 2));
+    put(mirror, M.live, PyTuple_GET_ITEM(prepared, 3));
+    put(mirror, M.first_copy, copy);
+    put(mirror, M.valid, PyTuple_GET_ITEM(prepared, 3));
+    put(mirror, M.lent, Py_True);
+    return 1;
+}
+
+/* What is done while the device copies, and the wait. 1: there is the view of the alias; 0: Python has to do it; -1: an
+   exception. */
+static int
+view_of(PyObject *storage, PyObject *root, PyObject *mirror, PyObject *writes, Fetcher *fetcher, Fetch *fetch,
+        Py_buffer *view, int flags)
+{
+    PyObject *copy = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)fetch->nbytes), *prepared = NULL;
+    make_spare();       /* first, so that the garbage collector, if it is due now, runs while the device copies */
+    if (copy != NULL)
+        prepared = prepared_for(storage, root, fetch->nbytes, view, flags);
+    if (prepared != NULL) {
+        memset(view->buf, 0, fetch->nbytes);    /* so that the memory is there, and near */
+        memset(PyBytes_AS_STRING(copy), 0, fetch->nbytes);
+    }
+    /* Memory that ran out, or an interrupt, is no reason not to wait: nothing may be under way. */
+    int error = prepared != NULL ? fetch_waited(fetcher, fetch) : fetch_given_up(fetcher, fetch), done = -1;
+    if (prepared != NULL && error)
+        raise_failure(fetcher, fetch->stream, error);
+    else if (prepared != NULL) {
+        memcpy(view->buf, fetch->room.address, fetch->nbytes);
+        memcpy(PyBytes_AS_STRING(copy), fetch->room.address, fetch->nbytes);
+        done = lent_first(storage, mirror, prepared, copy, writes);
+    }
+    fetch_over(fetcher, fetch, error);
+    if (done <= 0 && prepared != NULL)
+        PyBuffer_Release(view);
+    if (done < 0)
+        undone(storage);
+    Py_XDECREF(prepared);
+    Py_XDECREF(copy);
+    return done;
+}
+
+/* With the storage's lock. 1: there is a view; 0: Python has to do it; -1: an exception. */
+static int
+first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fetcher, size_t nbytes, Py_buffer *view,
+                int flags)
+{
+    Fetch fetch;
+    int fits = is_untouched(storage, stream);       /* perhaps another thread was quicker */
+    if (fits <= 0)
+        return fits;
+    PyObject *size = PyLong_FromSize_t(nbytes), *writes = PyObject_GetAttr(storage, text_writes);
+    PyObject *mirror = size == NULL || writes == NULL ? NULL : PyObject_CallOneArg(small, size);
+    int done = -1, begun = -1;
+    /* Something is there before the bytes are: from now on device code that writes tells of it. */
+    if (mirror != NULL && Py_TYPE(mirror) != mirror_type)
+        PyErr_SetString(PyExc_TypeError, "a mirror is needed");
+    else if (mirror != NULL && PyObject_SetAttr(storage, text_mirror, mirror) == 0) {
+        begun = fetch_begun(fetcher, root, nbytes, stream, &fetch);
+        done = begun <= 0 ? begun : view_of(storage, root, mirror, writes, fetcher, &fetch, view, flags);
+        if (begun <= 0)
+            undone(storage);
+        if (begun < 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_Clear();      /* it comes again where there is more to say about it */
+            done = 0;
+        }
+    }
+    Py_XDECREF(size);
+    Py_XDECREF(writes);
+    Py_XDECREF(mirror);
+    return done;
+}
+
+/* The view of the first alias of all of an array. 1: there is one; 0: Python has to do it; -1: an exception. */
+static int
+first(PyObject *x, Py_buffer *view, int flags)
+{
+    PyObject *storage = got(x, X.storage), *outline = got(x, X.outline), *fetcher, *stream = NULL, *lock;
+    if (Py_TYPE(storage) != storage_type || got(storage, S.root_view) != outline || got(storage, S.root) == Py_None)
+        return 0;
+    uint64_t nbytes;
+    int done = is_untouched(storage, NULL);
+    if (done <= 0)
+        return done;
+    Py_INCREF(storage);
+    PyObject *root = Py_NewRef(got(storage, S.root));
+    fetcher = PyObject_GetAttr(got(storage, S.device), text_fetcher);
+    done = fetcher == NULL ? -1 : Py_TYPE(fetcher) == fetcher_type && ((Fetcher *)fetcher)->stream != NULL;
+    if (done > 0) {
+        stream = PyObject_CallNoArgs(((Fetcher *)fetcher)->stream);
+        done = stream == NULL ? -1 : stream == got(storage, S.stream);
+    }
+    if (done <= 0 || (done = is_carray(got(x, X.outline))) <= 0 || (done = plainly_asked()) <= 0
+            || (done = tracks_as_usual()) <= 0 || (done = unheard()) <= 0
+            || (done = is_true_at(root, text_c_contiguous)) <= 0 || (done = number_at(root, text_nbytes, &nbytes)) < 0)
+        goto end;
+    if (nbytes == 0 || nbytes >= (uint64_t)pages_from)
+        goto end;           /* with 0 */
+    done = -1;
+    if ((lock = lock_of(storage)) == NULL)
+        goto end;
+    done = first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
+    if (unlocked(lock) < 0) {
+        if (done > 0)
+            PyBuffer_Release(view);
+        done = -1;
+    }
+    Py_DECREF(lock);
+end:
+    Py_DECREF(storage);
+    Py_DECREF(root);
+    Py_XDECREF(fetcher);
+    Py_XDECREF(stream);
+    return done;
+}
+
+/* What lends the memory of an array: a slot of its class. */
+static int
+getbuffer(PyObject *x, Py_buffer *view, int flags)
+{
+    /* Only who wants to know all: others may get what they could not, had they asked a moment later. */
+    int done = (flags & PyBUF_FULL_RO) == PyBUF_FULL_RO ? first(x, view, flags) : 0;
+    if (done == 0)
+        return otherwise(x, view, flags);
+    if (done < 0)
+        view->obj = NULL;
+    return done < 0 ? -1 : 0;
+}
+
+/* The offset of a slot, -1 with an error if there is no such slot. */
+static Py_ssize_t
+offset_of(PyTypeObject *type, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    Py_ssize_t offset = -1;
+    if (found != NULL && Py_TYPE(found) == &PyMemberDescr_Type)
+        offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else if (found != NULL)
+        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
+    Py_XDECREF(found);
+    return offset;
+}
+
+PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
+"Tell the module the classes and functions of the Python modules, and have it lend the memory of arrays (called once).");
+
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *names)
+{
+    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL;
+    const struct { PyObject **where; const char *name; } objects[] = {
+        {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&most, "PAGES_FROM"},
+        {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
+        {&rlock, "RLock"}, {&making_lock, "making_lock"}, {&scopes, "scopes"}, {&options_names, "options"},
+        {&listening, "listening"}, {&trace_names, "trace"},
+    };
+    if (!PyDict_Check(names)) {
+        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        PyObject *found = PyDict_GetItemString(names, objects[i].name);
+        if (found == NULL) {
+            PyErr_Format(PyExc_TypeError, "bind was not told %s", objects[i].name);
+            return NULL;
+        }
+        *objects[i].where = Py_NewRef(found);       /* for good: this is called once */
+    }
+    if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyDict_Check(options_names)
+            || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0) {
+        PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
+        return NULL;
+    }
+    storage_type = (PyTypeObject *)storage;
+    mirror_type = (PyTypeObject *)mirror;
+    const struct { Py_ssize_t *where; PyTypeObject *type; const char *name; } slots[] = {
+        {&X.storage, (PyTypeObject *)array, "_self_storage"}, {&X.outline, (PyTypeObject *)array, "_self_outline"},
+        {&S.device, storage_type, "device"}, {&S.root, storage_type, "root"}, {&S.stream, storage_type, "stream"},
+        {&S.loans, storage_type, "loans"}, {&S.foreign, storage_type, "foreign"}, {&S.quiet, storage_type, "quiet"},
+        {&S.root_view, storage_type, "_root_view"}, {&M.valid, mirror_type, "valid"}, {&M.lent, mirror_type, "lent"},
+        {&M.live, mirror_type, "_live"}, {&M.memory, mirror_type, "_memory"}, {&M.first, mirror_type, "_first"},
+        {&M.first_copy, mirror_type, "_first_copy"}, {&M.folded, mirror_type, "_folded"},
+    };
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        if ((*slots[i].where = offset_of(slots[i].type, slots[i].name)) < 0)
+            return NULL;
+    PyBufferProcs *procs = ((PyTypeObject *)array)->tp_as_buffer;
+    if (procs == NULL || procs->bf_getbuffer == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the class has no __buffer__");
+        return NULL;
+    }
+    otherwise = procs->bf_getbuffer;
+    procs->bf_getbuffer = getbuffer;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"bind", bind, METH_O, bind_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "lazyarray._fetching", PyDoc_STR("The first alias of a small array, in C."), -1, methods, NULL,
+    NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC
+PyInit__fetching(void)
+{
+    static const struct { PyObject **where; const char *text; } texts[] = {
+        {&text_data, "data"}, {&text_ptr, "ptr"}, {&text_nbytes, "nbytes"}, {&text_mirror, "mirror"},
+        {&text_writes, "writes"}, {&text_resident, "_resident"},
+        {&text_own_lock, "_lock"}, {&text_lock, "lock"}, {&text_locked, "locked"}, {&text_acquire, "acquire"},
+        {&text_release, "release"}, {&text_fetcher, "fetcher"}, {&text_default, "_default"},
+        {&text_write_tracking, "write_tracking"}, {&text_process, "_process"}, {&text_flags, "flags"},
+        {&text_carray, "carray"}, {&text_c_contiguous, "_c_contiguous"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
+            return NULL;
+    fetcher_type = (PyTypeObject *)PyType_FromSpec(&fetcher_spec);
+    copy_type = (PyTypeObject *)PyType_FromSpec(&copy_spec);
+    PyObject *module = fetcher_type == NULL || copy_type == NULL ? NULL : PyModule_Create(&definition);
+    if (module != NULL && (PyModule_AddObjectRef(module, "Fetcher", (PyObject *)fetcher_type) < 0
+                           || PyModule_AddIntConstant(module, "INTERFACE", 8) < 0))
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,75 @@
+/* The lock of a storage, as `Storage.lock` has it: made when it is first needed. */
+
+static PyObject *rlock, *making_lock;
+static PyObject *text_own_lock, *text_lock, *text_locked, *text_acquire, *text_release;
+
+/* A lock that a thread has acquired, which is nobody's yet. */
+static PyObject *spare;
+static unsigned long spare_owner;
+
+/* Acquire a lock that we have; NULL with an exception if it can't be done. */
+static PyObject *
+acquired(PyObject *lock)
+{
+    PyObject *done = lock == NULL ? NULL : PyObject_CallMethodNoArgs(lock, text_acquire);
+    if (done == NULL)
+        Py_CLEAR(lock);
+    Py_XDECREF(done);
+    return lock;
+}
+
+/* Have a lock at hand that this thread has acquired, for the next storage that has none. */
+static void
+make_spare(void)
+{
+    unsigned long here = PyThread_get_thread_ident();
+    if (PyErr_Occurred() || (spare != NULL && spare_owner == here))
+        return;
+    PyObject *lock = acquired(PyObject_CallNoArgs(rlock));
+    if (lock == NULL)
+        PyErr_Clear();      /* one is made when it is needed, and then it is told */
+    Py_XSETREF(spare, lock);
+    spare_owner = here;
+}
+
+/* The lock of a storage, acquired: a new one if there is none, and nobody is about to make one, as its `lock` does. */
+static PyObject *
+lock_of(PyObject *storage)
+{
+    PyObject *lock = PyObject_GetAttr(storage, text_own_lock);
+    if (lock == NULL || lock != Py_None)
+        return acquired(lock);
+    Py_DECREF(lock);
+    int mine = spare != NULL && spare_owner == PyThread_get_thread_ident();
+    if (mine) {
+        lock = spare;
+        spare = NULL;
+    }
+    else if ((lock = PyObject_CallNoArgs(rlock)) == NULL)
+        return NULL;
+    PyObject *busy = PyObject_CallMethodNoArgs(making_lock, text_locked);
+    PyObject *now = busy == NULL ? NULL : PyObject_GetAttr(storage, text_own_lock);
+    int done = now == NULL ? -1 : busy == Py_False && now == Py_None;
+    if (done > 0 && PyObject_SetAttr(storage, text_own_lock, lock) < 0)
+        done = -1;
+    Py_XDECREF(busy);
+    Py_XDECREF(now);
+    if (done > 0)
+        return mine ? lock : acquired(lock);
+    Py_DECREF(lock);
+    return done < 0 ? NULL : acquired(PyObject_GetAttr(storage, text_lock));
+}
+
+/* Release a lock; an exception stays the one that is raised. -1: another one. */
+static int
+unlocked(PyObject *lock)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *none = PyObject_CallMethodNoArgs(lock, text_release);
+    if (none == NULL)
+        return -1;
+    Py_DECREF(none);
+    PyErr_Restore(kind, value, trace);
+    return 0;
+}
