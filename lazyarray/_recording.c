@@ -14,6 +14,7 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_chains.h"
 #include "_recording_computing.h"
 #include "_recording_views.h"
+#include "_recording_host.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
 "A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -305,6 +306,7 @@ static PyMethodDef methods[] = {
     {"plain", (PyCFunction)(void (*)(void))plain, METH_FASTCALL, plain_doc},
     {"compute", compute, METH_O, compute_doc},
     {"needed", needed, METH_O, needed_doc},
+    {"on_host", on_host, METH_O, on_host_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
     {"address", address, METH_O, address_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
@@ -327,6 +329,7 @@ PyInit__recording(void)
         {&text_compute, "compute"}, {&text_join, "join"}, {&text_kernel, "kernel"}, {&text_learns, "learns"},
         {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
         {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"}, {&text_read_late, "read_late"},
+        {&text_itemsize, "itemsize"}, {&text_costs, "_costs"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
@@ -334,7 +337,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 8) < 0)
         Py_CLEAR(module);
     return module;
 }

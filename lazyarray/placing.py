@@ -25,7 +25,9 @@ def private(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     array = None if node is None else node.on_host()
     if array is None:
         return None
-    array.setflags(write=False)
+    array.setflags(False)       # of keywords NumPy makes a dict
+    if view is storage._root_view:      # as the node lies, and what is asked for most often
+        return array.reshape(node.shape[::-1]).T if node.fortran else array.reshape(node.shape)
     return np.ndarray(view.shape, view.dtype, array, storage._offset(view), view.strides)
 
 

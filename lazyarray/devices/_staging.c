@@ -271,7 +271,7 @@ PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 7) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 8) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;
