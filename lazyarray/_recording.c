@@ -14,6 +14,8 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_chains.h"
 #include "_recording_computing.h"
 #include "_recording_views.h"
+#include "_recording_outlines.h"
+#include "_recording_sources.h"
 #include "_recording_host.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
@@ -271,27 +273,6 @@ plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return PyObject_CallFunctionObjArgs(planned, args[0], args[1], NULL);
 }
 
-PyDoc_STRVAR(source_doc, "source(device, step, template, size, /)\n--\n\n"
-"The lazy array of a step without operands, in C order; see `recording.source`.");
-
-static PyObject *
-source(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
-{
-    if (nargs != 4 || array_type == NULL || Py_TYPE(args[1]) != step_type) {
-        PyErr_SetString(PyExc_TypeError, "source takes a device, a step, a template and a size");
-        return NULL;
-    }
-    Operand form = {NULL, PyObject_GetAttr(args[2], text_shape), Py_False, args[3], got(args[1], P.output), args[2]};
-    if (form.shape == NULL)
-        return NULL;
-    PyObject *result = NULL, *node = made_node(args[0], args[1], no_arguments, &form, 1, no_arguments);
-    if (node != NULL)
-        result = array_of(node, Py_None, 1);
-    Py_XDECREF(node);
-    Py_DECREF(form.shape);
-    return result;
-}
-
 static PyObject *
 stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
@@ -308,6 +289,10 @@ static PyMethodDef methods[] = {
     {"needed", needed, METH_O, needed_doc},
     {"on_host", on_host, METH_O, on_host_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
+    {"counted", (PyCFunction)(void (*)(void))counted, METH_FASTCALL, counted_doc},
+    {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, view_of_doc},
+    {"reshaped", (PyCFunction)(void (*)(void))reshaped, METH_FASTCALL, reshaped_doc},
+    {"turned", turned, METH_O, turned_doc},
     {"address", address, METH_O, address_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
@@ -330,6 +315,8 @@ PyInit__recording(void)
         {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
         {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"}, {&text_read_late, "read_late"},
         {&text_itemsize, "itemsize"}, {&text_costs, "_costs"},
+        {&text_turned, "T"}, {&text_reshape, "reshape"}, {&text_usable, "usable"}, {&text_current, "_current"},
+        {&text_lazy, "lazy"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

@@ -20,12 +20,14 @@ static PyObject *errors, *usual_errors, *tells_of_errors, *ignoring;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners, *programs;
 static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *prune, *look_after,
     *new_program, *unfused, *reformed;
+static PyObject *templates, *make_outline, *counts, *devices_names;
 static PyObject *placement_names, *sooner, *host_functions, *host_learn, *host_places, *host_filled, *host_broadcast,
     *host_own, *host_value;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
-    *text_strided, *text_read_late, *text_itemsize, *text_costs;
+    *text_strided, *text_read_late, *text_itemsize, *text_costs,
+    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
 static Py_ssize_t long_size, longest, large_bytes, large_result;
@@ -117,6 +119,10 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(unfused, "unfused");
     NAME(reformed, "reformed");
     NAME(known, "known");
+    NAME(templates, "templates");
+    NAME(make_outline, "outline_of");
+    NAME(counts, "counts");
+    NAME(devices_names, "devices");
     NAME(ignoring, "ignoring");
     NAME(placement_names, "placement");
     NAME(sooner, "sooner");

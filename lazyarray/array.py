@@ -146,11 +146,6 @@ class LazyNdarray(_Proxy):
         return self._self_base
 
     @property
-    def T(self) -> LazyNdarray:
-        outline = self._self_outline
-        return wrap.view_of(self, wrap.outline_of(self).T if outline is None else outline.T)
-
-    @property
     def mT(self) -> LazyNdarray:
         return wrap.view_of(self, wrap.outline_of(self).mT)
 
@@ -164,6 +159,7 @@ class LazyNdarray(_Proxy):
     def device(self) -> str:
         return "cpu"
 
+    T = property(wrap.turned)
     flags = property(LazyFlags)
     real = property(attributes.get_real, attributes.set_part(attributes.get_real))
     imag = property(attributes.get_imag, attributes.set_part(attributes.get_imag))

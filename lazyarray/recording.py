@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from . import options, placement, speedups, wrap
+from . import devices, options, placement, speedups, wrap
 from .fusion import graph, on_host, waiting
 from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step, reformed
 from .options import current as current_options
 from .recording_known import Known, keep, known, of_known, seen
-from .recording_layouts import template_of
+from .recording_layouts import template_of, templates
 from .recording_operands import LARGE_RESULT, Operands, ready_array, whole
 from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
@@ -278,6 +278,10 @@ def array_of(nodes: Sequence[Node], back: Any) -> Any:
     return array
 
 
+#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
+counts: dict[int, tuple[Step, np.ndarray]] = {}
+
+
 def source(device: Any, step: Step, template: np.ndarray, size: int) -> Any:
     """The lazy array of a step without operands, in C order."""
     node = Node(device, step, (), template.shape, False, 1, (), False, size)
@@ -303,6 +307,7 @@ def bind(array_type: type, planned: Any) -> None:
             "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
             "Order": graph.Order, "programs": graph.programs, "new_program": graph.new_program,
             "unfused": graph.unfused, "reformed": reformed, "ignoring": _ignoring,
+            "templates": templates, "outline_of": wrap.outline_of, "counts": counts, "devices": vars(devices),
             "generic": np.generic, "ufunc": np.ufunc, "Places": on_host.Places, "placement": vars(placement),
             "sooner": placement.on_host, "host_functions": on_host.functions, "host_learn": on_host.learn,
             "host_places": on_host.places, "host_filled": on_host.filled, "host_broadcast": on_host.broadcast,
