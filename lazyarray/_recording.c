@@ -288,6 +288,7 @@ static PyMethodDef methods[] = {
     {"compute", compute, METH_O, compute_doc},
     {"needed", needed, METH_O, needed_doc},
     {"on_host", on_host, METH_O, on_host_doc},
+    {"private", (PyCFunction)(void (*)(void))private, METH_FASTCALL, private_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
     {"counted", (PyCFunction)(void (*)(void))counted, METH_FASTCALL, counted_doc},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, view_of_doc},
@@ -316,7 +317,7 @@ PyInit__recording(void)
         {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"}, {&text_read_late, "read_late"},
         {&text_itemsize, "itemsize"}, {&text_costs, "_costs"},
         {&text_turned, "T"}, {&text_reshape, "reshape"}, {&text_usable, "usable"}, {&text_current, "_current"},
-        {&text_lazy, "lazy"},
+        {&text_lazy, "lazy"}, {&text_setflags, "setflags"}, {&text_acquire, "acquire"}, {&text_release, "release"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

@@ -193,3 +193,78 @@ on_host(PyObject *Py_UNUSED(module), PyObject *node)
     Py_DECREF(known);
     return found;
 }
+
+/* What `on_host` gives, if the node is not computed by now, while nobody else computes: `Node.on_host`. */
+static PyObject *
+on_host_alone(PyObject *module, PyObject *node)
+{
+    PyObject *done = PyObject_CallMethodNoArgs(graph_lock, text_acquire), *kind, *value, *trace;
+    if (done == NULL)
+        return NULL;
+    Py_DECREF(done);
+    PyObject *found = got(node, N.array) == Py_None ? on_host(module, node) : Py_NewRef(Py_None);
+    PyErr_Fetch(&kind, &value, &trace);
+    done = PyObject_CallMethodNoArgs(graph_lock, text_release);
+    Py_XDECREF(done);
+    if (done == NULL)
+        Py_CLEAR(found);
+    if (kind != NULL)
+        PyErr_Restore(kind, value, trace);
+    return found;
+}
+
+static PyObject *
+reversed(PyObject *shape)
+{
+    Py_ssize_t ndim = PyTuple_GET_SIZE(shape);
+    PyObject *found = PyTuple_New(ndim);
+    for (Py_ssize_t i = 0; found != NULL && i < ndim; i++)
+        PyTuple_SET_ITEM(found, i, Py_NewRef(PyTuple_GET_ITEM(shape, ndim - 1 - i)));
+    return found;
+}
+
+/* As `placing.private` sees the bytes of a node, which are given away. */
+static PyObject *
+as_lying(PyObject *array, PyObject *node, PyObject *storage, PyObject *view)
+{
+    PyObject *done = PyObject_CallMethodOneArg(array, text_setflags, Py_False), *shape, *found = NULL;
+    Py_XDECREF(done);
+    if (done == NULL)
+        goto end;
+    if (view != got(storage, S.root_view)) {
+        found = PyObject_CallFunctionObjArgs(host_seen, array, storage, view, NULL);
+        goto end;
+    }
+    int fortran = got(node, N.fortran) == Py_True;
+    shape = fortran ? reversed(got(node, N.shape)) : Py_NewRef(got(node, N.shape));
+    if (shape == NULL)
+        goto end;
+    found = PyObject_CallMethodOneArg(array, text_reshape, shape);
+    Py_DECREF(shape);
+    if (found != NULL && fortran)
+        Py_SETREF(found, PyObject_GetAttr(found, text_turned));
+end:
+    Py_DECREF(array);
+    return found;
+}
+
+PyDoc_STRVAR(private_doc, "private(storage, view, /)\n--\n\n"
+"A read-only array of a view of pending bytes, if the host is to compute it, else None; see `placing.private`.");
+
+static PyObject *
+private(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || array_type == NULL || !PyObject_TypeCheck(args[0], storage_type)) {
+        PyErr_SetString(PyExc_TypeError, "private takes a storage and a view");
+        return NULL;
+    }
+    PyObject *node = got(args[0], S.pending);
+    if (node == Py_None)
+        Py_RETURN_NONE;
+    Py_INCREF(node);
+    PyObject *array = Py_TYPE(node) == node_type ? on_host_alone(module, node) : Py_NewRef(Py_None);
+    if (array != NULL && array != Py_None)
+        array = as_lying(array, node, args[0], args[1]);
+    Py_DECREF(node);
+    return array;
+}

@@ -67,6 +67,40 @@ note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
     return failed;
 }
 
+/* Whether what a weak reference is to has gone. */
+static int
+is_gone(PyObject *ref)
+{
+    if (!PyWeakref_Check(ref))
+        return 0;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *there = NULL;
+    int found = PyWeakref_GetRef(ref, &there);
+    Py_XDECREF(there);
+    return found == 0;
+#else
+    return PyWeakref_GetObject(ref) == Py_None;
+#endif
+}
+
+/* A reference more, in place of the last one if that is to what has gone: else each would have to be sifted out. Nothing
+of Python's runs between the look and the change. */
+static int
+add_young(PyObject *young, PyObject *ref)
+{
+    Py_ssize_t length = PyObject_Size(young);
+    PyObject *last = length > 0 ? PySequence_GetItem(young, length - 1) : NULL, *done;
+    if (length < 0 || length > 0 && last == NULL)
+        return -1;
+    int gone = last != NULL && is_gone(last);
+    Py_XDECREF(last);
+    if (gone)
+        return PySequence_SetItem(young, length - 1, ref);
+    done = PyObject_CallMethodOneArg(young, text_append, ref);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 /* Let it be looked after, as `waiting.note` does. */
 static int
 note_young(PyObject *ref)
@@ -80,14 +114,13 @@ note_young(PyObject *ref)
         return -1;
     }
     Py_INCREF(young);
-    PyObject *done = PyObject_CallMethodOneArg(young, text_append, ref);
+    int failed = add_young(young, ref);
     Py_ssize_t length = PyObject_Size(young);
     Py_DECREF(young);
-    if (done == NULL)
+    if (failed)
         return -1;
-    Py_DECREF(done);
     if (watcher == Py_None || length > PyLong_AsSsize_t(limit)) {
-        done = PyObject_CallNoArgs(look_after);
+        PyObject *done = PyObject_CallNoArgs(look_after);
         if (done == NULL)
             return -1;
         Py_DECREF(done);

@@ -22,12 +22,13 @@ static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *tem
     *new_program, *unfused, *reformed;
 static PyObject *templates, *make_outline, *counts, *devices_names;
 static PyObject *placement_names, *sooner, *host_functions, *host_learn, *host_places, *host_filled, *host_broadcast,
-    *host_own, *host_value;
+    *host_own, *host_value, *host_seen, *graph_lock;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
     *text_strided, *text_read_late, *text_itemsize, *text_costs,
-    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy;
+    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy, *text_setflags, *text_acquire,
+    *text_release;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
 static Py_ssize_t long_size, longest, large_bytes, large_result;
@@ -133,6 +134,8 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(host_broadcast, "host_broadcast");
     NAME(host_own, "host_own");
     NAME(host_value, "host_value");
+    NAME(host_seen, "host_seen");
+    NAME(graph_lock, "lock");
     NAME(ready_array, "ready_array");
     NUMBER(most_steps, "MOST_STEPS");
     NUMBER(most_readers, "MOST_READERS");

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from . import devices, options, placement, speedups, wrap
+from . import devices, options, placement, placing, speedups, wrap
 from .fusion import graph, on_host, waiting
 from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step, reformed
@@ -312,6 +312,7 @@ def bind(array_type: type, planned: Any) -> None:
             "sooner": placement.on_host, "host_functions": on_host.functions, "host_learn": on_host.learn,
             "host_places": on_host.places, "host_filled": on_host.filled, "host_broadcast": on_host.broadcast,
             "host_own": on_host.own, "host_value": on_host.value,
+            "host_seen": placing.seen, "lock": waiting.lock,
         })
 
 
