@@ -90,7 +90,7 @@ add_young(PyObject *young, PyObject *ref)
 {
     Py_ssize_t length = PyObject_Size(young);
     PyObject *last = length > 0 ? PySequence_GetItem(young, length - 1) : NULL, *done;
-    if (length < 0 || length > 0 && last == NULL)
+    if (length < 0 || (length > 0 && last == NULL))
         return -1;
     int gone = last != NULL && is_gone(last);
     Py_XDECREF(last);

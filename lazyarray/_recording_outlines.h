@@ -88,14 +88,17 @@ reshaped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     PyObject *outline = is_array(x) ? outline_of(x) : NULL;
     if (outline == NULL)
         return NULL;
-    PyObject *flags = PyObject_GetAttr(outline, text_flags), *other = NULL;
-    PyObject *c = flags == NULL ? NULL : PyObject_GetAttr(flags, text_c_contiguous);
-    if (c == Py_True)       /* NumPy needs no copy */
-        other = PyObject_CallMethodOneArg(outline, text_reshape, shape);
-    else if (c != NULL)
+    PyObject *other = NULL;
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(outline, &buffer, PyBUF_STRIDED_RO) < 0) {
+        PyErr_Clear();      /* of few dtypes */
         other = Py_NewRef(Py_None);
-    Py_XDECREF(flags);
-    Py_XDECREF(c);
+    }
+    else {
+        int packed = is_packed(&buffer, 0);
+        PyBuffer_Release(&buffer);
+        other = packed ? PyObject_CallMethodOneArg(outline, text_reshape, shape) : Py_NewRef(Py_None);   /* no copy */
+    }
     Py_DECREF(outline);
     return other == Py_None ? other : made_view(x, other);
 }

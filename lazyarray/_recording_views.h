@@ -185,6 +185,37 @@ union_of(PyObject *a, PyObject *b)
     return both;
 }
 
+/* Whether one kernel reads all arrays among the operands in the order of memory. */
+static int
+are_flat(PyObject *operands)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == node_type || (Py_TYPE(operand) == leaf_type && same(got(operand, L.mode), text_flat) != 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* A large result of arrays that are ready, computed at the call as `quick` has those of whole arrays. NULL without an
+error: it is to be recorded. */
+static PyObject *
+known_at_once(PyObject *found, PyObject *rule, PyObject *operands, PyObject *device)
+{
+    long alone = PyLong_AsLong(got(rule, R.alone));
+    PyObject *form = alone > most_alone_long ? leaf_type->tp_alloc(leaf_type, 0) : NULL;
+    if (form == NULL)
+        return NULL;
+    put(form, L.shape, got(found, K.shape));
+    put(form, L.fortran, got(found, K.fortran));
+    put(form, L.size, got(found, K.size));
+    PyObject *result = computed_now(rule, operands, form, device, alone);
+    Py_DECREF(form);
+    if (result == Py_None || result == Py_NotImplemented)
+        Py_CLEAR(result);
+    return result;
+}
+
 /* What is found under the key becomes a node, and its lazy array. None: it is not to be recorded. NULL without an
 error: Python does it. */
 static PyObject *
@@ -198,6 +229,7 @@ made_known(PyObject *found, Seen *given, Py_ssize_t count, Py_ssize_t least)
     if (nbytes < 0 || nbytes >= large_result)
         return NULL;
     PyObject *device = NULL, *operands = NULL, *large = Py_NewRef(no_arguments), *node = NULL, *result = NULL;
+    PyObject *counting = Py_None;       /* the rule, if it is to count what is needed alone */
     long steps = 1;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (given[i].number != NULL)
@@ -233,13 +265,20 @@ made_known(PyObject *found, Seen *given, Py_ssize_t count, Py_ssize_t least)
     }
     if (operands == NULL)
         goto end;
+    if (steps == 1 && PyLong_AsSsize_t(got(found, K.size)) >= long_size && got(found, K.any_strided) == Py_False
+            && are_flat(operands)) {
+        counting = rule;
+        result = known_at_once(found, rule, operands, device);
+        if (result != NULL || PyErr_Occurred())
+            goto end;
+    }
     PyObject *step = got(rule, R.step);
     const Operand form = {NULL, got(found, K.shape), got(found, K.fortran), got(found, K.size), got(step, P.output),
                           got(found, K.template)};
     node = made_node(device, step, operands, &form, steps, large);
     if (node != NULL) {
         put(node, N.strided, got(found, K.any_strided));
-        result = array_of(node, Py_None, steps);
+        result = array_of(node, counting, steps);
     }
 end:
     Py_XDECREF(operands);
