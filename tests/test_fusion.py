@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import sys
 import threading
 import weakref
 
@@ -15,7 +16,7 @@ from recorded import lazies, same
 import lazyarray
 import lazyarray.numpy as lnp
 from lazyarray import recording_steps, sharing, speedups, wrap
-from lazyarray.fusion import graph
+from lazyarray.fusion import graph, waiting
 
 ON_CUDA = lazyarray.device().name == "cuda"
 N = 24
@@ -518,7 +519,8 @@ class TestWhatIsNeededByItself:
     @pytest.mark.skipif(speedups.recording is None, reason="the part in C was not compiled")
     @pytest.mark.parametrize("call", [
         lambda x, y: x.T * 2, lambda x, y: 3 - x.T, lambda x, y: -x.T, lambda x, y: x.T + y.T,
-        lambda x, y: x[3:] * y[3:], lambda x, y: x.reshape(-1) > 4, lambda x, y: x[5:].T * 0.5, lambda x, y: x.reshape(2, -1, 3) - 1,
+        lambda x, y: x[3:] * y[3:], lambda x, y: x.reshape(-1) > 4, lambda x, y: x[5:].T * 0.5,
+        lambda x, y: x.reshape(2, -1, 3) - 1,
     ])
     def test_large_views_are_computed_at_once(self, calls, call):
         plain, other = base((300, 600)), base((300, 600))[::-1].copy()
@@ -534,6 +536,23 @@ class TestWhatIsNeededByItself:
             assert same(z, expected) and z.base is None and z.flags.owndata and z.flags.writeable
         z[...] = 0
         assert np.array_equal(x, plain) and np.array_equal(y, other)
+
+    @pytest.mark.parametrize("call", [lambda x: x.T * 2, lambda x: x[1:] + x[:-1], lambda x: x.T - x[0, :300]])
+    def test_calls_of_large_views_keep_nothing(self, calls, call):
+        x, = lazies(base((300, 600)))
+        for _ in range(60):
+            wrap.device_of(call(x))
+        kept = x, x._self_storage, x._self_array, x.dtype, recording_steps.rules
+        gc.collect()
+        before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+        for _ in range(100):
+            wrap.device_of(call(x))
+        x._self_storage.readers = None
+        waiting.young.clear()
+        calls.clear()
+        gc.collect()
+        more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
+        assert max(map(abs, more)) <= 1 and len(gc.get_objects()) - objects < 50, more
 
     def test_what_is_read_along_axes_is_recorded(self, calls):
         plain = base((300, 600))

@@ -1,6 +1,8 @@
 """Recorded work that the host computes: the same by the part in C and by Python's, and as NumPy lays it out."""
 from __future__ import annotations
 
+import gc
+import sys
 import warnings
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import lazyarray
 import lazyarray.numpy as lazy
 from lazyarray import placement, speedups, views, wrap
-from lazyarray.fusion import on_host
+from lazyarray.fusion import on_host, waiting
 
 needs_c = pytest.mark.skipif(speedups.recording is None, reason="the part in C was not compiled")
 
@@ -114,6 +116,23 @@ def test_what_numpy_is_told_of_errors_stays(setting):
         if setting["all" if "all" in setting else "divide"] == "raise":
             with pytest.raises(FloatingPointError):
                 np.ones(1) / np.zeros(1)
+
+
+@needs_c
+@each
+def test_nothing_is_kept(make):
+    read(make(lazy))
+    node = make(lazy)._self_storage.pending
+    kept = node, node.step, node.operands, node.shape, node.size, lazyarray.device(), node.template
+    gc.collect()
+    before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+    for _ in range(100):
+        read(make(lazy))
+        node.on_host()
+    waiting.young.clear()
+    gc.collect()
+    more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
+    assert max(map(abs, more)) <= 1 and len(gc.get_objects()) - objects < 50, more
 
 
 @needs_c
