@@ -1,7 +1,7 @@
 /* The quick way of `recording.py`, and the computing of what was recorded, in C: what a small operation costs is the price of asking for names.
 
-It does what `recording.quick`, `wrap.new_array` and `fusion.graph._compute` do, on the same objects, and leaves to them whatever is not plain:
-another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
+It does what `recording.quick`, `wrap.new_array`, `wrap.view_of`, `fusion.graph._compute`, `fusion.on_host.value` and
+`placing.private` do, on the same objects, and leaves to them whatever is not plain: another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
 themselves stay where they are written, in Python. Without this module everything works, and takes longer.
 */
 #define PY_SSIZE_T_CLEAN

@@ -166,6 +166,10 @@ on_host(PyObject *Py_UNUSED(module), PyObject *node)
 {
     PyObject *told, *found = NULL, *known;
     Host h = {0, NULL};
+    if (array_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "lazyarray is not imported yet");
+        return NULL;
+    }
     if (PyContextVar_Get(errors, NULL, &told) < 0)
         return NULL;
     Py_XDECREF(told);

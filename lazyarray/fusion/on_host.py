@@ -1,7 +1,8 @@
 """Recorded work that needs nothing of the device, done by NumPy: small arrays that a few numbers describe.
 
 Only steps that NumPy rounds as the device does are done here, so that a value does not depend on who asked for it.
-Elements are computed in the order of memory, whatever the shapes, unless something is broadcast.
+Elements are computed in the order of memory, whatever the shapes, unless something is broadcast. `_recording_host.h`
+does in C what `value` does.
 """
 from __future__ import annotations
 
