@@ -146,6 +146,10 @@ class LazyNdarray(_Proxy):
         return self._self_base
 
     @property
+    def T(self) -> LazyNdarray:
+        return wrap.turned(self)
+
+    @property
     def mT(self) -> LazyNdarray:
         return wrap.view_of(self, wrap.outline_of(self).mT)
 
@@ -159,7 +163,6 @@ class LazyNdarray(_Proxy):
     def device(self) -> str:
         return "cpu"
 
-    T = property(wrap.turned)
     flags = property(LazyFlags)
     real = property(attributes.get_real, attributes.set_part(attributes.get_real))
     imag = property(attributes.get_imag, attributes.set_part(attributes.get_imag))
