@@ -1,7 +1,7 @@
 /* The quick way of `recording.py`, and the computing of what was recorded, in C: what a small operation costs is the price of asking for names.
 
-It does what `recording.quick`, `wrap.new_array` and `fusion.graph._compute` do, on the same objects, and leaves to them whatever is not plain:
-another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
+It does what `recording.quick`, `wrap.new_array`, `wrap.view_of`, `fusion.graph._compute`, `fusion.on_host.value` and
+`placing.private` do, on the same objects, and leaves to them whatever is not plain: another type, a view, a cast, a first call. Instances are reached through the offsets of their __slots__, so the classes
 themselves stay where they are written, in Python. Without this module everything works, and takes longer.
 */
 #define PY_SSIZE_T_CLEAN
@@ -13,7 +13,11 @@ themselves stay where they are written, in Python. Without this module everythin
 #include "_recording_nodes.h"
 #include "_recording_chains.h"
 #include "_recording_computing.h"
+#include "_recording_at_once.h"
 #include "_recording_views.h"
+#include "_recording_outlines.h"
+#include "_recording_sources.h"
+#include "_recording_host.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None)\n--\n\n"
 "A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -45,88 +49,6 @@ new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count, 
         return NULL;
     }
     return made_array(given[0], given[1], given[2], given[3]);
-}
-
-/* How often a result of this form has to be needed by itself before the next is computed at once. */
-static long
-least_alone(PyObject *form)
-{
-    return PyLong_AsSsize_t(OF(form, size)) < long_size ? most_alone : most_alone_long;
-}
-
-/* A step on leaves and numbers, computed now by its kernel; else None or NotImplemented, as `recording.at_once`. */
-static PyObject *
-computed_now(PyObject *rule, PyObject *operands, PyObject *form, PyObject *device, long alone)
-{
-    PyObject *kernel = got(rule, R.kernel), *stream, *arguments = NULL, *results = NULL, *result = NULL, *storage;
-    int with_partners = PyObject_IsTrue(partners);
-    if (with_partners < 0)
-        return NULL;
-    Py_ssize_t size = PyLong_AsSsize_t(OF(form, size));
-    if (kernel == Py_None && got(rule, R.program) != Py_None && alone % ASKED && alone < most_at_once && !with_partners
-            && size < long_size) {
-        PyObject *number = PyLong_FromLong(alone + 1);      /* no kernel yet, and it was asked for lately */
-        if (number == NULL)
-            return NULL;
-        put(rule, R.alone, number);
-        Py_DECREF(number);
-        return Py_NewRef(Py_NotImplemented);
-    }
-    if (kernel == Py_None || with_partners || size > longest)
-        return PyObject_CallFunctionObjArgs(at_once, rule, operands, form, device, NULL);
-    Py_INCREF(kernel);
-    stream = PyObject_CallMethodNoArgs(device, text_stream);
-    if (stream == NULL)
-        goto end;
-    Py_ssize_t count = PyTuple_GET_SIZE(operands);
-    arguments = PyList_New(count);
-    if (arguments == NULL)
-        goto end;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *operand = PyTuple_GET_ITEM(operands, i);
-        if (Py_TYPE(operand) == leaf_type) {
-            if (Py_TYPE(AT(operand, L.storage)) != storage_type || AT(AT(operand, L.storage), S.stream) != stream) {
-                result = Py_NewRef(Py_None);
-                goto end;
-            }
-            operand = AT(operand, L.array);
-        }
-        PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
-    }
-    PyObject *number = PyLong_FromLong(alone > most_at_once ? least_alone(form) : alone + 1);
-    if (number == NULL)
-        goto end;
-    put(rule, R.alone, number);
-    Py_DECREF(number);
-    PyObject *launch = got(rule, R.launch);
-    if (launch != Py_None) {
-        Py_INCREF(launch);
-        results = PyObject_CallFunctionObjArgs(launch, arguments, OF(form, shape), OF(form, fortran), NULL);
-        Py_DECREF(launch);
-        if (results == Py_None)
-            Py_CLEAR(results);
-        else if (results == NULL)
-            goto end;
-    }
-    if (results == NULL)
-        results = PyObject_CallFunctionObjArgs(kernel, arguments, OF(form, shape), OF(form, fortran), NULL);
-    if (results == NULL)
-        goto end;
-    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
-        PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
-        goto end;
-    }
-    storage = made_storage(device, PyList_GET_ITEM(results, 0), stream, Py_None, Py_None);
-    if (storage == NULL)
-        goto end;
-    result = made_array(storage, Py_None, PyList_GET_ITEM(results, 0), Py_None);
-    Py_DECREF(storage);
-end:
-    Py_DECREF(kernel);
-    Py_XDECREF(stream);
-    Py_XDECREF(arguments);
-    Py_XDECREF(results);
-    return result;
 }
 
 PyDoc_STRVAR(quick_doc, "quick(ufunc, inputs, /)\n--\n\n"
@@ -270,27 +192,6 @@ plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return PyObject_CallFunctionObjArgs(planned, args[0], args[1], NULL);
 }
 
-PyDoc_STRVAR(source_doc, "source(device, step, template, size, /)\n--\n\n"
-"The lazy array of a step without operands, in C order; see `recording.source`.");
-
-static PyObject *
-source(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
-{
-    if (nargs != 4 || array_type == NULL || Py_TYPE(args[1]) != step_type) {
-        PyErr_SetString(PyExc_TypeError, "source takes a device, a step, a template and a size");
-        return NULL;
-    }
-    Operand form = {NULL, PyObject_GetAttr(args[2], text_shape), Py_False, args[3], got(args[1], P.output), args[2]};
-    if (form.shape == NULL)
-        return NULL;
-    PyObject *result = NULL, *node = made_node(args[0], args[1], no_arguments, &form, 1, no_arguments);
-    if (node != NULL)
-        result = array_of(node, Py_None, 1);
-    Py_XDECREF(node);
-    Py_DECREF(form.shape);
-    return result;
-}
-
 static PyObject *
 stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
@@ -305,7 +206,13 @@ static PyMethodDef methods[] = {
     {"plain", (PyCFunction)(void (*)(void))plain, METH_FASTCALL, plain_doc},
     {"compute", compute, METH_O, compute_doc},
     {"needed", needed, METH_O, needed_doc},
+    {"on_host", on_host, METH_O, on_host_doc},
+    {"private", (PyCFunction)(void (*)(void))private, METH_FASTCALL, private_doc},
     {"source", (PyCFunction)(void (*)(void))source, METH_FASTCALL, source_doc},
+    {"counted", (PyCFunction)(void (*)(void))counted, METH_FASTCALL, counted_doc},
+    {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, view_of_doc},
+    {"reshaped", (PyCFunction)(void (*)(void))reshaped, METH_FASTCALL, reshaped_doc},
+    {"turned", turned, METH_O, turned_doc},
     {"address", address, METH_O, address_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
@@ -327,6 +234,9 @@ PyInit__recording(void)
         {&text_compute, "compute"}, {&text_join, "join"}, {&text_kernel, "kernel"}, {&text_learns, "learns"},
         {&text_value, "value"}, {&text_flat, "flat"}, {&text_strided, "strided"},
         {&text_nbytes, "nbytes"}, {&text_strides, "strides"}, {&text_count, "count"}, {&text_read_late, "read_late"},
+        {&text_itemsize, "itemsize"}, {&text_costs, "_costs"},
+        {&text_turned, "T"}, {&text_reshape, "reshape"}, {&text_usable, "usable"}, {&text_current, "_current"},
+        {&text_lazy, "lazy"}, {&text_setflags, "setflags"}, {&text_acquire, "acquire"}, {&text_release, "release"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

@@ -67,6 +67,40 @@ note_reader(PyObject *read, Py_ssize_t offset, PyObject *ref)
     return failed;
 }
 
+/* Whether what a weak reference is to has gone. */
+static int
+is_gone(PyObject *ref)
+{
+    if (!PyWeakref_Check(ref))
+        return 0;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *there = NULL;
+    int found = PyWeakref_GetRef(ref, &there);
+    Py_XDECREF(there);
+    return found == 0;
+#else
+    return PyWeakref_GetObject(ref) == Py_None;
+#endif
+}
+
+/* A reference more, in place of the last one if that is to what has gone: else each would have to be sifted out. Nothing
+of Python's runs between the look and the change. */
+static int
+add_young(PyObject *young, PyObject *ref)
+{
+    Py_ssize_t length = PyObject_Size(young);
+    PyObject *last = length > 0 ? PySequence_GetItem(young, length - 1) : NULL, *done;
+    if (length < 0 || (length > 0 && last == NULL))
+        return -1;
+    int gone = last != NULL && is_gone(last);
+    Py_XDECREF(last);
+    if (gone)
+        return PySequence_SetItem(young, length - 1, ref);
+    done = PyObject_CallMethodOneArg(young, text_append, ref);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 /* Let it be looked after, as `waiting.note` does. */
 static int
 note_young(PyObject *ref)
@@ -80,19 +114,31 @@ note_young(PyObject *ref)
         return -1;
     }
     Py_INCREF(young);
-    PyObject *done = PyObject_CallMethodOneArg(young, text_append, ref);
+    int failed = add_young(young, ref);
     Py_ssize_t length = PyObject_Size(young);
     Py_DECREF(young);
-    if (done == NULL)
+    if (failed)
         return -1;
-    Py_DECREF(done);
     if (watcher == Py_None || length > PyLong_AsSsize_t(limit)) {
-        done = PyObject_CallNoArgs(look_after);
+        PyObject *done = PyObject_CallNoArgs(look_after);
         if (done == NULL)
             return -1;
         Py_DECREF(done);
     }
     return 0;
+}
+
+/* An outline of this form that nobody else has: `recording_layouts.template_of`. */
+static PyObject *
+template_for(PyObject *shape, PyObject *fortran, PyObject *dtype)
+{
+    PyObject *key = PyTuple_Pack(3, shape, fortran, dtype);
+    if (key == NULL)
+        return NULL;
+    PyObject *found = Py_XNewRef(PyDict_GetItemWithError(templates, key));
+    Py_DECREF(key);
+    return found != NULL || PyErr_Occurred() ? found
+                                             : PyObject_CallFunctionObjArgs(template_of, shape, fortran, dtype, NULL);
 }
 
 static PyObject *
@@ -126,7 +172,7 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, const Operand *f
     if (dtype == form->dtype && form->template != Py_None)
         template = Py_NewRef(form->template);
     else
-        template = PyObject_CallFunctionObjArgs(template_of, form->shape, form->fortran, dtype, NULL);
+        template = template_for(form->shape, form->fortran, dtype);
     if (template == NULL) {
         Py_DECREF(node);
         return NULL;

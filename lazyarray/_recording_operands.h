@@ -25,43 +25,51 @@ same(PyObject *a, PyObject *b)
     return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
 }
 
-/* A view of all that a node gives, in one order or the other. 1: it is one, 0: not, -1: an error. */
+/* Whether the elements of a buffer lie in memory one after the other, in C's order or (`fortran`) in Fortran's. */
+static int
+is_packed(const Py_buffer *buffer, int fortran)
+{
+    Py_ssize_t expected = buffer->itemsize;
+    for (int i = 0; i < buffer->ndim; i++) {
+        int axis = fortran ? i : buffer->ndim - 1 - i;
+        if (buffer->shape[axis] != 1 && buffer->strides[axis] != expected)
+            return buffer->len == 0;
+        expected *= buffer->shape[axis];
+    }
+    return 1;
+}
+
+/* A view of all that a node gives, in one order or the other. 1: it is one, 0: not, -1: an error. NumPy's arrays are
+buffers, whose form is there at once; of its attributes each is an object. */
 static int
 seen_whole(PyObject *node, PyObject *outline, Operand *o)
 {
-    PyObject *dtype = PyObject_GetAttr(outline, text_dtype), *size = NULL, *flags = NULL, *c = NULL, *f = NULL;
-    int found = -1;
-    if (dtype == NULL || (size = PyObject_GetAttr(outline, text_size)) == NULL
-            || (flags = PyObject_GetAttr(outline, text_flags)) == NULL
-            || (c = PyObject_GetAttr(flags, text_c_contiguous)) == NULL)
-        goto end;
-    int alike = dtype == got(node, N.dtype) ? same(size, got(node, N.size)) : 0;
-    if (alike > 0 && c != Py_True) {
-        f = PyObject_GetAttr(flags, text_f_contiguous);
-        alike = f == NULL ? -1 : f == Py_True;
+    Py_buffer buffer;
+    PyObject *dtype = PyObject_GetAttr(outline, text_dtype);
+    Py_XDECREF(dtype);      /* the outline has it */
+    if (dtype == NULL)
+        return -1;
+    if (dtype != got(node, N.dtype))
+        return 0;
+    if (PyObject_GetBuffer(outline, &buffer, PyBUF_STRIDED_RO) < 0) {
+        PyErr_Clear();
+        return 0;
     }
-    found = alike;
-    if (alike > 0) {
-        o->shape = PyObject_GetAttr(outline, text_shape);
-        if (o->shape == NULL) {
-            found = -1;
-            goto end;
-        }
-        if (PyTuple_GET_SIZE(o->shape) == 0)
-            found = 0;
-        o->item = Py_NewRef(node);
-        o->fortran = Py_NewRef(c == Py_True ? Py_False : Py_True);
-        o->size = Py_NewRef(size);
-        o->dtype = Py_NewRef(dtype);
-        o->template = Py_NewRef(Py_None);
-    }
-end:
-    Py_XDECREF(dtype);
-    Py_XDECREF(size);
-    Py_XDECREF(flags);
-    Py_XDECREF(c);
-    Py_XDECREF(f);
-    return found;
+    Py_ssize_t size = PyLong_AsSsize_t(got(node, N.size));
+    int whole = buffer.ndim > 0 && buffer.itemsize > 0 && buffer.len == size * buffer.itemsize;
+    int c = whole && is_packed(&buffer, 0), f = whole && !c && is_packed(&buffer, 1);
+    PyBuffer_Release(&buffer);
+    if (!c && !f)
+        return 0;
+    o->shape = PyObject_GetAttr(outline, text_shape);
+    if (o->shape == NULL)
+        return -1;
+    o->item = Py_NewRef(node);
+    o->fortran = Py_NewRef(c ? Py_False : Py_True);
+    o->size = Py_NewRef(got(node, N.size));
+    o->dtype = Py_NewRef(dtype);
+    o->template = Py_NewRef(Py_None);
+    return 1;
 }
 
 /* 1: `x` is an operand, 0: it is one for the general way, -1: an error. */
@@ -128,24 +136,32 @@ rule_for(PyObject *ufunc, PyObject *one, PyObject *other)
     return rule;
 }
 
-/* The bytes from which on work is recorded; -1: never, -2: an error. */
-static Py_ssize_t
-least_bytes(PyObject **kept)
+/* The settings in force here: a new reference. */
+static PyObject *
+options_here(void)
 {
-    PyObject *stack, *options, *value;
+    PyObject *stack, *options;
     if (PyContextVar_Get(scopes, NULL, &stack) < 0)
-        return -2;
+        return NULL;
     if (PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
         options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
     else
         options = PyDict_GetItemWithError(options_names, text_default);
-    value = options == NULL ? NULL : PyObject_GetAttr(options, text_defer_from);
+    Py_XINCREF(options);
     Py_DECREF(stack);
-    if (value == NULL) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_RuntimeError, "there are no options");
+    if (options == NULL && !PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "there are no options");
+    return options;
+}
+
+/* The bytes from which on work is recorded; -1: never, -2: an error. */
+static Py_ssize_t
+least_bytes(PyObject **kept)
+{
+    PyObject *options = options_here(), *value = options == NULL ? NULL : PyObject_GetAttr(options, text_defer_from);
+    Py_XDECREF(options);
+    if (value == NULL)
         return -2;
-    }
     *kept = value;
     if (value == Py_None)
         return -1;

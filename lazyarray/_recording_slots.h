@@ -10,19 +10,25 @@ static struct {
 } N;
 static struct { Py_ssize_t step, casts, scalars, choose, itemsize, alone, program, kernel, launch; } R;
 static struct { Py_ssize_t rule, modes, shape, fortran, template, size, order, nbytes, any_strided; } K;
-static struct { Py_ssize_t scalar, output; } P;    /* of Step */
+static struct { Py_ssize_t scalar, output, indexed; } P;    /* of Step */
 static struct { Py_ssize_t codes, numbers, modes, arguments, sources, form; } O;
 static const Py_ssize_t *const order_slots[] = {&O.codes, &O.numbers, &O.modes, &O.arguments, &O.sources, &O.form};
 
 static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type, *known_type;
-static PyObject *errors, *usual_errors, *tells_of_errors;
+static PyTypeObject *generic_type, *ufunc_type, *places_type;
+static PyObject *errors, *usual_errors, *tells_of_errors, *ignoring;
 static PyObject *rules, *scopes, *options_names, *waiting_names, *partners, *programs;
 static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *prune, *look_after,
     *new_program, *unfused, *reformed;
+static PyObject *templates, *make_outline, *counts, *devices_names;
+static PyObject *placement_names, *sooner, *host_functions, *host_learn, *host_places, *host_filled, *host_broadcast,
+    *host_own, *host_value, *host_seen, *graph_lock;
 static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
-    *text_strided, *text_read_late;
+    *text_strided, *text_read_late, *text_itemsize, *text_costs,
+    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy, *text_setflags, *text_acquire,
+    *text_release;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
 static Py_ssize_t long_size, longest, large_bytes, large_result;
@@ -90,6 +96,9 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(step_type, "Step");
     TYPE(order_type, "Order");
     TYPE(known_type, "Known");
+    TYPE(generic_type, "generic");
+    TYPE(ufunc_type, "ufunc");
+    TYPE(places_type, "Places");
     NAME(errors, "errors");
     NAME(usual_errors, "usual_errors");
     NAME(tells_of_errors, "tells_of_errors");
@@ -111,6 +120,22 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(unfused, "unfused");
     NAME(reformed, "reformed");
     NAME(known, "known");
+    NAME(templates, "templates");
+    NAME(make_outline, "outline_of");
+    NAME(counts, "counts");
+    NAME(devices_names, "devices");
+    NAME(ignoring, "ignoring");
+    NAME(placement_names, "placement");
+    NAME(sooner, "sooner");
+    NAME(host_functions, "host_functions");
+    NAME(host_learn, "host_learn");
+    NAME(host_places, "host_places");
+    NAME(host_filled, "host_filled");
+    NAME(host_broadcast, "host_broadcast");
+    NAME(host_own, "host_own");
+    NAME(host_value, "host_value");
+    NAME(host_seen, "host_seen");
+    NAME(graph_lock, "lock");
     NAME(ready_array, "ready_array");
     NUMBER(most_steps, "MOST_STEPS");
     NUMBER(most_readers, "MOST_READERS");
@@ -183,6 +208,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(K, known_type, any_strided, "any_strided");
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
+    SLOT(P, step_type, indexed, "indexed");
     SLOT(O, order_type, codes, "codes");
     SLOT(O, order_type, numbers, "numbers");
     SLOT(O, order_type, modes, "modes");

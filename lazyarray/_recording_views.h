@@ -6,8 +6,9 @@ several devices. Also where a view begins, for `views.offset_of`.
 
 #define MOST_OPERANDS 2
 
-/* An operand as it was found: a Node, a Leaf, or a device array in its storage; or a number. References of our own. */
-typedef struct { PyObject *node, *leaf, *array, *storage, *number, *large; } Seen;
+/* An operand as it was found: a Node, a Leaf, or a device array in its storage; or a number. `turned`: the lazy array,
+where the device array is that of the storage, whose elements it sees in another shape. References of our own. */
+typedef struct { PyObject *node, *leaf, *array, *storage, *number, *large, *turned; } Seen;
 
 static void
 forget(Seen *s)
@@ -18,6 +19,7 @@ forget(Seen *s)
     Py_CLEAR(s->storage);
     Py_CLEAR(s->number);
     Py_CLEAR(s->large);
+    Py_CLEAR(s->turned);
 }
 
 static Py_ssize_t
@@ -65,6 +67,36 @@ seen_node(PyObject *x, PyObject *storage, Seen *s, PyObject **key, Py_ssize_t *l
     return found;
 }
 
+/* Whether a view has all elements of its storage's array, one after the other: who reads them so needs no view of the
+device's. 1 or 0, and -1 with an error. */
+static int
+sees_all(PyObject *outline, PyObject *root_view)
+{
+    Py_buffer one, all;
+    PyObject *dtype = PyObject_GetAttr(outline, text_dtype), *other = PyObject_GetAttr(root_view, text_dtype);
+    int alike = dtype == other;
+    Py_XDECREF(dtype);
+    Py_XDECREF(other);
+    if (dtype == NULL || other == NULL)
+        return -1;
+    if (!alike)
+        return 0;
+    if (PyObject_GetBuffer(outline, &one, PyBUF_STRIDED_RO) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (PyObject_GetBuffer(root_view, &all, PyBUF_STRIDED_RO) < 0) {
+        PyBuffer_Release(&one);
+        PyErr_Clear();
+        return 0;
+    }
+    alike = one.buf == all.buf && one.len == all.len && one.len > 0 && (is_packed(&one, 0) || is_packed(&one, 1))
+        && (is_packed(&all, 0) || is_packed(&all, 1));
+    PyBuffer_Release(&one);
+    PyBuffer_Release(&all);
+    return alike;
+}
+
 /* An array that is ready, as `recording_known._leaf`. */
 static int
 seen_array(PyObject *x, PyObject *storage, Seen *s, PyObject **key, Py_ssize_t *length)
@@ -78,9 +110,19 @@ seen_array(PyObject *x, PyObject *storage, Seen *s, PyObject **key, Py_ssize_t *
         return add_parts(key, length, Py_NewRef(got(leaf, L.dtype)), Py_NewRef(got(leaf, L.shape)),
                          Py_NewRef(got(leaf, L.fortran)));
     }
+    PyObject *outline = got(x, X.outline), *root = got(storage, S.root), *root_view = got(storage, S.root_view);
     if (ours && got(x, X.array) != Py_None)
         s->array = Py_NewRef(got(x, X.array));
-    else if ((s->array = PyObject_CallOneArg(ready_array, x)) == NULL)
+    else if (ours && outline != Py_None && root != Py_None && root_view != Py_None && outline != root_view) {
+        int all = sees_all(outline, root_view);
+        if (all < 0)
+            return -1;
+        if (all) {
+            s->array = Py_NewRef(root);
+            s->turned = Py_NewRef(x);
+        }
+    }
+    if (s->array == NULL && (s->array = PyObject_CallOneArg(ready_array, x)) == NULL)
         return -1;
     if (s->array == Py_None)
         return 0;
@@ -101,8 +143,11 @@ seen_array(PyObject *x, PyObject *storage, Seen *s, PyObject **key, Py_ssize_t *
         if (s->large == NULL)
             return -1;
     }
-    return add_parts(key, length, PyObject_GetAttr(s->array, text_dtype), PyObject_GetAttr(s->array, text_shape),
-                     PyObject_GetAttr(s->array, text_strides));
+    PyObject *form = Py_NewRef(s->turned != NULL ? got(x, X.outline) : s->array);
+    int found = add_parts(key, length, PyObject_GetAttr(form, text_dtype), PyObject_GetAttr(form, text_shape),
+                          PyObject_GetAttr(form, text_strides));
+    Py_DECREF(form);
+    return found;
 }
 
 /* One operand, and its part of the key. 1: it is one, 0: Python looks at it, -1: an error. */
@@ -159,6 +204,11 @@ as_read(Seen *s, PyObject *mode, PyObject *scalar)
         return NULL;
     if (s->leaf != NULL && flat)
         return Py_NewRef(s->leaf);
+    if (s->turned != NULL && !flat) {       /* along the axes that it is seen in */
+        Py_SETREF(s->array, PyObject_CallOneArg(ready_array, s->turned));
+        if (s->array == NULL || s->array == Py_None)
+            return NULL;
+    }
     PyObject *leaf = leaf_type->tp_alloc(leaf_type, 0);
     if (leaf != NULL) {
         put(leaf, L.array, s->leaf != NULL ? AT(s->leaf, L.array) : s->array);
@@ -185,6 +235,37 @@ union_of(PyObject *a, PyObject *b)
     return both;
 }
 
+/* Whether one kernel reads all arrays among the operands in the order of memory. */
+static int
+are_flat(PyObject *operands)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == node_type || (Py_TYPE(operand) == leaf_type && same(got(operand, L.mode), text_flat) != 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* A large result of arrays that are ready, computed at the call as `quick` has those of whole arrays. NULL without an
+error: it is to be recorded. */
+static PyObject *
+known_at_once(PyObject *found, PyObject *rule, PyObject *operands, PyObject *device)
+{
+    long alone = PyLong_AsLong(got(rule, R.alone));
+    PyObject *form = alone > most_alone_long ? leaf_type->tp_alloc(leaf_type, 0) : NULL;
+    if (form == NULL)
+        return NULL;
+    put(form, L.shape, got(found, K.shape));
+    put(form, L.fortran, got(found, K.fortran));
+    put(form, L.size, got(found, K.size));
+    PyObject *result = computed_now(rule, operands, form, device, alone);
+    Py_DECREF(form);
+    if (result == Py_None || result == Py_NotImplemented)
+        Py_CLEAR(result);
+    return result;
+}
+
 /* What is found under the key becomes a node, and its lazy array. None: it is not to be recorded. NULL without an
 error: Python does it. */
 static PyObject *
@@ -198,6 +279,7 @@ made_known(PyObject *found, Seen *given, Py_ssize_t count, Py_ssize_t least)
     if (nbytes < 0 || nbytes >= large_result)
         return NULL;
     PyObject *device = NULL, *operands = NULL, *large = Py_NewRef(no_arguments), *node = NULL, *result = NULL;
+    PyObject *counting = Py_None;       /* the rule, if it is to count what is needed alone */
     long steps = 1;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (given[i].number != NULL)
@@ -233,13 +315,20 @@ made_known(PyObject *found, Seen *given, Py_ssize_t count, Py_ssize_t least)
     }
     if (operands == NULL)
         goto end;
+    if (steps == 1 && PyLong_AsSsize_t(got(found, K.size)) >= long_size && got(found, K.any_strided) == Py_False
+            && are_flat(operands)) {
+        counting = rule;
+        result = known_at_once(found, rule, operands, device);
+        if (result != NULL || PyErr_Occurred())
+            goto end;
+    }
     PyObject *step = got(rule, R.step);
     const Operand form = {NULL, got(found, K.shape), got(found, K.fortran), got(found, K.size), got(step, P.output),
                           got(found, K.template)};
     node = made_node(device, step, operands, &form, steps, large);
     if (node != NULL) {
         put(node, N.strided, got(found, K.any_strided));
-        result = array_of(node, Py_None, steps);
+        result = array_of(node, counting, steps);
     }
 end:
     Py_XDECREF(operands);

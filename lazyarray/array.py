@@ -147,8 +147,7 @@ class LazyNdarray(_Proxy):
 
     @property
     def T(self) -> LazyNdarray:
-        outline = self._self_outline
-        return wrap.view_of(self, wrap.outline_of(self).T if outline is None else outline.T)
+        return wrap.turned(self)
 
     @property
     def mT(self) -> LazyNdarray:

@@ -297,7 +297,6 @@ class Run:
     is_array = staticmethod(wrap.is_array)
     is_scalar = staticmethod(wrap.is_scalar)
     outline = staticmethod(wrap.outline_of)
-    view = staticmethod(wrap.view_of)
     device = staticmethod(wrap.device_of)
     host = staticmethod(wrap.host_of)
     value = staticmethod(wrap.value_of)
@@ -306,6 +305,10 @@ class Run:
     @staticmethod
     def wrap(array: Any, sources: Sequence[Any] = (), scalar: bool = True) -> LazyNdarray | LazyScalar:
         return wrap_tree(devices.current(), array, sources, scalar)
+
+    @staticmethod
+    def view(x: LazyNdarray, outline: np.ndarray) -> LazyNdarray:
+        return wrap.view_of(x, outline)
 
     @staticmethod
     def asarray(obj: Any) -> LazyNdarray | LazyScalar:

@@ -61,12 +61,8 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def reshape(x: LazyNdarray, *shape: Any, order: str | None = "C", copy: bool | None = None) -> LazyNdarray:
     """`numpy.ndarray.reshape`: a view where NumPy makes one, else a copy on the same side."""
-    if order == "C" and copy is None and shape and (outline := wrap.outline_of(x)).flags.c_contiguous:
-        for n in shape[0] if type(shape[0]) is tuple and len(shape) == 1 else shape:
-            if type(n) is not int:
-                break
-        else:
-            return wrap.view_of(x, outline.reshape(*shape))     # NumPy needs no copy
+    if order == "C" and copy is None and (result := wrap.reshaped(x, shape)) is not None:
+        return result
     if len(shape) == 1:
         shape = shape[0]
     elif not shape:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import speedups
 from .mirror import PAGES_FROM, Mirror
 from .options import current as current_options
 from .ranges import Ranges
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 _u8 = np.dtype(np.uint8)
 
 
+def seen(array: np.ndarray, storage: Storage, view: np.ndarray) -> np.ndarray:
+    """A view of a storage in an array of all its bytes."""
+    return np.ndarray(view.shape, view.dtype, array, storage._offset(view), view.strides)
+
+
 def private(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     """A read-only array of a view of pending bytes, if the host is to compute them. They stay pending."""
     node = storage.pending
@@ -26,7 +32,13 @@ def private(storage: Storage, view: np.ndarray) -> np.ndarray | None:
     if array is None:
         return None
     array.setflags(write=False)
-    return np.ndarray(view.shape, view.dtype, array, storage._offset(view), view.strides)
+    if view is not storage._root_view:
+        return seen(array, storage, view)
+    return array.reshape(node.shape[::-1]).T if node.fortran else array.reshape(node.shape)     # as the node lies
+
+
+if speedups.recording is not None:
+    private = speedups.recording.private
 
 
 def alias(storage: Storage, view: np.ndarray) -> np.ndarray | None:

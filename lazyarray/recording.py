@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from . import options, speedups, wrap
-from .fusion import graph, waiting
+from . import devices, options, placement, placing, speedups, wrap
+from .fusion import graph, on_host, waiting
 from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
 from .fusion.program import Operand, Program, Step, reformed
 from .options import current as current_options
 from .recording_known import Known, keep, known, of_known, seen
-from .recording_layouts import template_of
+from .recording_layouts import template_of, templates
 from .recording_operands import LARGE_RESULT, Operands, ready_array, whole
 from .recording_steps import Rule, rule_of, rules
 from .sharing import partners
@@ -40,6 +40,8 @@ _ref = weakref.ref
 #: What NumPy is told to do about errors of floating-point numbers, and what it does where it was told nothing.
 _errors = umath._extobj_contextvar
 _usual_errors = _errors.get()
+with np.errstate(all="ignore"):
+    _ignoring = _errors.get()
 
 
 def tells_of_errors() -> bool:
@@ -276,6 +278,10 @@ def array_of(nodes: Sequence[Node], back: Any) -> Any:
     return array
 
 
+#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
+counts: dict[int, tuple[Step, np.ndarray]] = {}
+
+
 def source(device: Any, step: Step, template: np.ndarray, size: int) -> Any:
     """The lazy array of a step without operands, in C order."""
     node = Node(device, step, (), template.shape, False, 1, (), False, size)
@@ -300,7 +306,13 @@ def bind(array_type: type, planned: Any) -> None:
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "errors": _errors,
             "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
             "Order": graph.Order, "programs": graph.programs, "new_program": graph.new_program,
-            "unfused": graph.unfused, "reformed": reformed,
+            "unfused": graph.unfused, "reformed": reformed, "ignoring": _ignoring,
+            "templates": templates, "outline_of": wrap.outline_of, "counts": counts, "devices": vars(devices),
+            "generic": np.generic, "ufunc": np.ufunc, "Places": on_host.Places, "placement": vars(placement),
+            "sooner": placement.on_host, "host_functions": on_host.functions, "host_learn": on_host.learn,
+            "host_places": on_host.places, "host_filled": on_host.filled, "host_broadcast": on_host.broadcast,
+            "host_own": on_host.own, "host_value": on_host.value,
+            "host_seen": placing.seen, "lock": waiting.lock,
         })
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import layouts, views
 
-__all__ = ["Form", "axes_of", "broadcast", "form_of", "is_flat", "order_of", "template_of"]
+__all__ = ["Form", "axes_of", "broadcast", "form_of", "is_flat", "order_of", "template_of", "templates"]
 
 
 class Form(NamedTuple):
@@ -94,15 +94,16 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     return tuple(shape)
 
 
-_templates: dict[Any, np.ndarray] = {}
+#: Form and dtype -> an outline to make others of.
+templates: dict[Any, np.ndarray] = {}
 
 
 def template_of(shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
     """An outline to make others of, by ``view()``, which is quicker."""
     key = shape, fortran, dtype
-    found = _templates.get(key)
+    found = templates.get(key)
     if found is None:
-        if len(_templates) >= 4096:
-            _templates.clear()
-        found = _templates[key] = views.outline(shape, dtype, order="F" if fortran else "C")
+        if len(templates) >= 4096:
+            templates.clear()
+        found = templates[key] = views.outline(shape, dtype, order="F" if fortran else "C")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, recording, wrap
+from . import devices, recording, speedups, wrap
 from .devices.base import HOLDABLE
 from .fusion.graph import Node
 from .fusion.program import Step
@@ -96,8 +96,6 @@ def _index(device: Any, dtype: np.dtype) -> Step | None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
-_counts: dict[int, tuple[Step, np.ndarray]] = {}
 _MOST_COUNTS = 4096
 
 
@@ -106,7 +104,7 @@ def counted(*args: Any) -> Any:
     n = args[0] if len(args) == 1 else None
     if type(n) is not int:
         return None
-    found = _counts.get(n)
+    found = recording.counts.get(n)
     if found is None:
         return None
     chosen = current_options()
@@ -117,12 +115,16 @@ def counted(*args: Any) -> Any:
     return recording.source(device, step, template, n)
 
 
+if speedups.recording is not None:
+    counted = speedups.recording.counted
+
+
 def _keep_count(n: int, step: Step) -> None:
     """Let the next ``arange(n)`` be a `counted` one."""
-    if len(_counts) >= _MOST_COUNTS:
-        _counts.clear()
+    if len(recording.counts) >= _MOST_COUNTS:
+        recording.counts.clear()
     if n < _LARGEST_COUNT:
-        _counts[n] = step, template_of((n,), False, step.output)
+        recording.counts[n] = step, template_of((n,), False, step.output)
 
 
 def arange(*args: Any, **kwargs: Any) -> Any:

@@ -113,11 +113,11 @@ class Storage(_Slots):
     @property
     def lock(self) -> Any:
         """Held by everything but the quick ways; made on first use."""
-        if self._lock is None:
+        if (lock := self._lock) is None:
             with _making_lock:
-                if self._lock is None:
-                    self._lock = RLock()
-        return self._lock
+                if (lock := self._lock) is None:
+                    lock = self._lock = RLock()
+        return lock
 
     @property
     def nbytes(self) -> int:

@@ -135,6 +135,28 @@ def view_of(x: LazyNdarray, outline: np.ndarray) -> LazyNdarray:
     return new_array(x._self_storage, outline, None, x if base is None else base)
 
 
+def turned(x: LazyNdarray) -> LazyNdarray:
+    """A view of a lazy array with its axes reversed."""
+    return view_of(x, outline_of(x).T)
+
+
+def reshaped(x: LazyNdarray, shape: tuple[Any, ...]) -> LazyNdarray | None:
+    """A view of a lazy array in C order in another shape, a tuple of integers, or of one such tuple; else None."""
+    if len(shape) == 1 and type(shape[0]) is tuple:
+        shape = shape[0]
+    elif not shape:
+        return None
+    for n in shape:
+        if type(n) is not int:
+            return None
+    outline = outline_of(x)
+    return view_of(x, outline.reshape(shape)) if outline.flags.c_contiguous else None      # NumPy needs no copy
+
+
+if speedups.recording is not None:
+    view_of, turned, reshaped = speedups.recording.view_of, speedups.recording.turned, speedups.recording.reshaped
+
+
 def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool = True,
          fresh: bool = False) -> LazyNdarray | LazyScalar:
     """The lazy array of a device array, a view of the storage it lies in if that is known.

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import sys
 import threading
 import weakref
 
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import lazies, same
 
 import lazyarray
 import lazyarray.numpy as lnp
-from lazyarray import recording_steps, sharing, wrap
-from lazyarray.fusion import graph
+from lazyarray import recording_steps, sharing, speedups, wrap
+from lazyarray.fusion import graph, waiting
 
 ON_CUDA = lazyarray.device().name == "cuda"
 N = 24
@@ -513,3 +515,67 @@ class TestWhatIsNeededByItself:
         with lazyarray.device().new_stream():
             y = x * 3
             assert pending(y) and np.array_equal(y, base() * 3)
+
+    @pytest.mark.skipif(speedups.recording is None, reason="the part in C was not compiled")
+    @pytest.mark.parametrize("call", [
+        lambda x, y: x.T * 2, lambda x, y: 3 - x.T, lambda x, y: -x.T, lambda x, y: x.T + y.T,
+        lambda x, y: x[3:] * y[3:], lambda x, y: x.reshape(-1) > 4, lambda x, y: x[5:].T * 0.5,
+        lambda x, y: x.reshape(2, -1, 3) - 1,
+    ])
+    def test_large_views_are_computed_at_once(self, calls, call):
+        plain, other = base((300, 600)), base((300, 600))[::-1].copy()
+        x, y = lazies(plain, other)
+        expected, waited = call(plain, other), []
+        for _ in range(70):
+            z = call(x, y)
+            waited.append(pending(z))
+            wrap.device_of(z)
+        assert all(waited[:24]) and not any(waited[28:33]) and sum(waited[28:]) >= 3
+        for _ in range(12):
+            z = call(x, y)
+            assert same(z, expected) and z.base is None and z.flags.owndata and z.flags.writeable
+        z[...] = 0
+        assert np.array_equal(x, plain) and np.array_equal(y, other)
+
+    @pytest.mark.parametrize("call", [lambda x: x.T * 2, lambda x: x[1:] + x[:-1], lambda x: x.T - x[0, :300]])
+    def test_calls_of_large_views_keep_nothing(self, calls, call):
+        x, = lazies(base((300, 600)))
+        for _ in range(60):
+            wrap.device_of(call(x))
+        kept = x, x._self_storage, x._self_array, x.dtype, recording_steps.rules
+        gc.collect()
+        before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+        for _ in range(100):
+            wrap.device_of(call(x))
+        x._self_storage.readers = None
+        waiting.young.clear()
+        calls.clear()
+        gc.collect()
+        more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
+        assert max(map(abs, more)) <= 1 and len(gc.get_objects()) - objects < 50, more
+
+    def test_what_is_read_along_axes_is_recorded(self, calls):
+        plain = base((300, 600))
+        x, = lazies(plain)
+        for _ in range(40):
+            for call in (lambda x: x[:, ::2] * 2, lambda x: x.T + x[0, :300], lambda x: x[:, :599] + 1):
+                y = call(x)
+                assert pending(y)
+                wrap.device_of(y)
+                assert same(call(x), call(plain))
+
+    def test_chains_of_large_views_are_recorded_again(self, calls):
+        x, = lazies(base((300, 600)))
+        for _ in range(60):
+            z = (x.T + 1) * 2
+            wrap.device_of(z)
+        assert [len(program.steps) for program in calls[-20:]] == [2] * 20 and same(z, (base((300, 600)).T + 1) * 2)
+
+    def test_large_views_that_change_meanwhile(self, calls):
+        plain = base((300, 600))
+        x, = lazies(plain)
+        for i in range(60):
+            z = x.T * 2
+            expected = plain.T * 2
+            x[0, 0] = plain[0, 0] = i
+            assert same(z, expected)

@@ -12,7 +12,8 @@ import pytest
 from recorded import base, lazies, pending, same
 
 import lazyarray
-from lazyarray import recording_steps
+import lazyarray.numpy as lazy
+from lazyarray import recording_steps, speedups
 from lazyarray.fusion import waiting
 
 
@@ -50,6 +51,21 @@ class TestRounds:
         waiting._round()
         assert not pending(held) and not pending(last)
         assert same(last, (base() * 2 + 1) * base() - 3) and same(held, (base() * 2 + 1) * base())
+
+    @pytest.mark.skipif(speedups.recording is None, reason="only there few are kept before they are sifted")
+    def test_few_references_to_what_is_gone_are_kept(self):
+        with lazyarray.options(defer_from=1):
+            lazy.arange(10)
+            held = lazy.arange(10) + 1      # a source that stays
+            before = len(waiting.young)
+            for _ in range(500):
+                lazy.arange(10)
+            other = lazy.arange(10)
+            assert len(waiting.young) <= before + 2
+        waiting._round()
+        waiting._round()
+        assert not pending(held) and not pending(other)
+        assert same(held, np.arange(10) + 1) and same(other, np.arange(10))
 
     def test_what_rests_on_what_was_computed_meanwhile(self):
         x, = lazies(base())

@@ -44,6 +44,8 @@ MOST_BYTES = 2 << 30
 MOST_READERS = 16
 
 _lock = waiting.lock
+_in_c = speedups.recording
+_on_host = on_host.value if _in_c is None else _in_c.on_host
 #: Nodes with large inputs, the oldest first.
 _large: deque[weakref.ref[Node]] = deque()
 #: The large inputs of these, with their bytes, and of some that are gone; and the sum: no fewer bytes are kept alive.
@@ -106,7 +108,7 @@ class Node:
     def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
         with _lock:
-            return on_host.value(self) if self.array is None else None
+            return _on_host(self) if self.array is None else None
 
     def leave(self) -> bool:
         """Its storage has the bytes from elsewhere, and waits no more; False if it has them from here already."""
@@ -188,9 +190,6 @@ def note_large(node: Node) -> None:
 
 
 # -- computing ---------------------------------------------------------------------------------
-
-_in_c = speedups.recording
-
 
 def _compute(node: Node) -> None:
     if _in_c is not None and _in_c.compute(node):

@@ -1,7 +1,8 @@
 """Recorded work that needs nothing of the device, done by NumPy: small arrays that a few numbers describe.
 
 Only steps that NumPy rounds as the device does are done here, so that a value does not depend on who asked for it.
-Elements are computed in the order of memory, whatever the shapes, unless something is broadcast.
+Elements are computed in the order of memory, whatever the shapes, unless something is broadcast. `_recording_host.h`
+does in C what `value` does.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .program import Step
 if TYPE_CHECKING:
     from .graph import Node
 
-__all__ = ["value"]
+__all__ = ["broadcast", "filled", "functions", "learn", "own", "places", "value"]
 
 #: Steps that are ufuncs of these names on either side, exact or rounded once.
 _UFUNCS = frozenset("""
@@ -29,8 +30,41 @@ _UFUNCS = frozenset("""
 _COMPLEX = frozenset({"absolute", "divide", "multiply", "sign", "sqrt", "square", "true_divide"})
 #: Those that warn of whole numbers, too: of division by zero.
 _DIVIDING = frozenset({"divide", "floor_divide", "remainder", "true_divide"})
-#: Up to this many places are kept: to count them anew takes as long as many a step on them.
-_KEPT = 1 << 15
+#: Up to this many places are kept, and ways to see the first of them: to count them anew takes as long as many a step.
+_KEPT, _MOST = 1 << 15, 4096
+_int64 = np.dtype(np.int64)
+
+
+class Places(dict[int, np.ndarray]):
+    """The places of so many elements, counted from 0 in one dtype, by their number: not to be written."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype, self._counted = dtype, np.empty(0, dtype)
+
+    def __missing__(self, n: int) -> np.ndarray:
+        if n > _KEPT:
+            return np.arange(n, dtype=self._dtype)
+        if not len(self._counted):
+            counted = np.arange(_KEPT, dtype=self._dtype)
+            counted.flags.writeable = False
+            self._counted = counted
+        if len(self) >= _MOST:
+            self.clear()
+        found = self[n] = self._counted[:n]
+        return found
+
+
+#: What steps are given that ask for the place of their element.
+places = Places(_int64)
+#: Of the dtypes of steps that are places.
+_places: dict[np.dtype, Places] = {_int64: places}
+
+
+def filled(n: int, value: Any, dtype: np.dtype) -> np.ndarray:
+    """A new array of one value: `numpy.full` for what needs no cast."""
+    array = np.empty(n, dtype)
+    array.fill(value)
+    return array
 
 
 def _replaced(array: Any, one: Any, place: Any, at: Any) -> Any:
@@ -38,12 +72,13 @@ def _replaced(array: Any, one: Any, place: Any, at: Any) -> Any:
 
 
 #: (what does a step on NumPy arrays, None if NumPy's value may be another one; whether it may warn of numbers).
-_functions: dict[Step, tuple[Callable[..., Any] | None, bool]] = {}
+functions: dict[Step, tuple[Any, bool]] = {}
 
 
-def _learn(step: Step) -> tuple[Callable[..., Any] | None, bool]:
+def learn(step: Step) -> tuple[Any, bool]:
+    """What `functions` has for a step, found out now."""
     name = step.name.removeprefix("own_")
-    found: Callable[..., Any] | None = None
+    found: Any = None
     if name in _UFUNCS and not (name in _COMPLEX and any(d.kind == "c" for d in step.inputs)):
         found = getattr(np, name)
     elif name == "where":
@@ -51,30 +86,14 @@ def _learn(step: Step) -> tuple[Callable[..., Any] | None, bool]:
     elif name == "at_place":
         found = _replaced
     elif name == "index":
-        found = places
+        found = _places.setdefault(step.output, Places(step.output))
     elif name == "value":
-        found = np.full
+        found = filled
     elif name == "astype" and not (step.inputs[0].kind in "fc" and step.output.kind in "iu"):
         found = step.function       # a method, which NumPy's arrays have too
     warns = name in _DIVIDING or any(d.kind not in "biu" for d in (*step.inputs, step.output))
-    known = _functions[step] = found, warns and found is not places and found is not np.full
+    known = functions[step] = found, warns and type(found) is not Places and found is not filled
     return known
-
-
-_counted = np.empty(0, np.int64)
-_int64 = np.dtype(np.int64)
-
-
-def places(n: int, dtype: np.dtype = _int64) -> np.ndarray:
-    """The places of so many elements, counted from 0: not to be written."""
-    global _counted
-    if dtype is not _int64 or n > _KEPT:
-        return np.arange(n, dtype=dtype)
-    if not len(_counted):
-        counted = np.arange(_KEPT)
-        counted.flags.writeable = False
-        _counted = counted
-    return _counted[:n]
 
 
 def value(node: Node) -> np.ndarray | None:
@@ -87,30 +106,35 @@ def value(node: Node) -> np.ndarray | None:
     """
     if not placement.on_host(node.size * node.dtype.itemsize, node.steps):
         return None
-    if (_functions.get(node.step) or _learn(node.step))[1]:
+    if (functions.get(node.step) or learn(node.step))[1]:
         with np.errstate(all="ignore"):     # as the device has it
             found = _computed(node, {}, True)
     else:
         found = _computed(node, {}, False)
-    return found if found is None or found.flags.writeable else found.copy()
+    return None if found is None else own(found)
+
+
+def own(found: np.ndarray) -> np.ndarray:
+    """The array, or a copy of one that is not to be written."""
+    return found if found.flags.writeable else found.copy()
 
 
 def _computed(node: Node, known: dict[Node, np.ndarray], silent: bool) -> np.ndarray | None:
     """The value of a node, 1-D; `silent`: floating-point warnings are off."""
     if node.array is not None:      # on the device by now
         return None
-    step, size, own = node.step, node.size, type(node)
-    function, warns = _functions.get(step) or _learn(step)
-    if function is places:
-        found = places(size, step.output)
-    elif function is np.full:
-        found = np.full(size, node.operands[0], step.output)
+    step, size, kind = node.step, node.size, type(node)
+    function, warns = functions.get(step) or learn(step)
+    if type(function) is Places:
+        found = function[size]
+    elif function is filled:
+        found = filled(size, node.operands[0], step.output)
     elif function is None:
         return None
     else:
         taken, alone = [], True
         for operand in node.operands:
-            if type(operand) is own:
+            if type(operand) is kind:
                 array = known.get(operand)
                 if array is None:
                     array = _computed(operand, known, silent)
@@ -123,7 +147,7 @@ def _computed(node: Node, known: dict[Node, np.ndarray], silent: bool) -> np.nda
             else:
                 return None     # bytes that are on the device
         if step.indexed:
-            taken.append(places(size))
+            taken.append(places[size])
         if node.strided:
             taken = _along(node, taken)
         if silent or not (warns or alone):      # single integers warn, too
@@ -134,11 +158,23 @@ def _computed(node: Node, known: dict[Node, np.ndarray], silent: bool) -> np.nda
         if found.dtype != step.output:
             return None
         if node.strided:
-            found = np.broadcast_to(found, node.shape).ravel("F" if node.fortran else "C")
+            found = _in_line(node, found)
         elif found.size != size:        # of numbers alone
-            found = np.full(size, found, step.output)
+            found = filled(size, found, step.output)
     known[node] = found
     return found
+
+
+def _in_line(node: Node, found: np.ndarray) -> np.ndarray:
+    """The elements of a node in the order of memory, of what its step gave in the operands' shapes."""
+    if found.shape != node.shape:
+        found = np.broadcast_to(found, node.shape)
+    return found.ravel("F" if node.fortran else "C")
+
+
+def broadcast(function: Callable[..., Any], node: Node, *taken: Any) -> np.ndarray:
+    """A step on operands of which some are broadcast, 1-D."""
+    return _in_line(node, function(*_along(node, list(taken))))
 
 
 def _along(node: Node, taken: list[Any]) -> list[Any]:
