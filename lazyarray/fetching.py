@@ -125,7 +125,7 @@ def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: Fra
     writes = storage.writes
     try:
         token = begin("materialise", root.nbytes, root.shape, root.dtype, why)
-        wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory))
+        wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory), mapping.region)
     except device.faults:
         storage._check_usable()     # which names a reason that it knows
         raise

@@ -10,6 +10,7 @@ seconds for as long as there is a mapping.
 """
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -36,7 +37,12 @@ _LOOK_SECONDS = 2.0
 def limit() -> int:
     """Bytes of page-locked memory at most: the option, or a quarter of the machine's memory."""
     asked = current_options().pool_bytes
-    return _memory()[0] // 4 if asked is None else asked
+    return _total() // 4 if asked is None else asked
+
+
+@functools.cache
+def _total() -> int:
+    return _memory()[0]
 
 
 def _memory() -> tuple[int, int]:
@@ -72,6 +78,14 @@ class Pool:
 
     def take(self, size: int) -> Mapping | None:
         """The smallest kept mapping that fits, or None."""
+        try:
+            found = self.returned.pop()     # the last one, which often is of this size
+        except IndexError:
+            pass
+        else:
+            if found.size == size and found.region is not None and found.pid == os.getpid():
+                return found
+            self.returned.append(found)
         with self._lock:
             self._drain()
             fitting = [m for m in self._kept if size <= m.size and m.size * FITS <= size]

@@ -178,8 +178,8 @@ def _kernel_or_reason() -> Kernel | str:
 
 def kernel() -> Kernel | None:
     """The page tracking of this process if it passes its self-test (run once), else None."""
-    found = _kernel_or_reason()
-    return found if isinstance(found, Kernel) else None
+    found = _found.get(os.getpid()) or _kernel_or_reason()
+    return found if type(found) is Kernel else None
 
 
 def why_no_pages() -> str | None:

@@ -244,7 +244,7 @@ class TestRegions:
         device = Pointer(target.ctypes.data)
         for locked in (set(), {0}, {0, 1}):
             for piece in locked - {(s - start) // PIECE for s in region.locked}:
-                assert cuda.copies._lock_piece(region, start + piece * PIECE, start + (piece + 1) * PIECE)
+                assert cuda.copies.lock_piece(region, start + piece * PIECE, start + (piece + 1) * PIECE)
             low, high = PIECE - half, PIECE + half
             target[:] = 0
             expected = array[low:high].copy()
@@ -550,7 +550,7 @@ class TestRangesOfAMirror:
         array[:] = expected = values(nbytes)
         start = array.ctypes.data
         region = cuda.copies.region(start, nbytes)
-        assert cuda.copies._lock_piece(region, start, start + PIECE)        # the other one is not
+        assert cuda.copies.lock_piece(region, start, start + PIECE)        # the other one is not
         target = np.zeros(nbytes, np.uint8)
         ranges = [(0, 5), (4 * KB, 8 * KB), (PIECE - 100, PIECE + 100), (PIECE + MB, PIECE + MB + 9)]
         waits = []
@@ -568,7 +568,7 @@ class TestRangesOfAMirror:
         array, stream = fresh(PIECE), Stream(cuda.runtime)
         array[:] = 1
         start = array.ctypes.data
-        assert cuda.copies._lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
+        assert cuda.copies.lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
         target = np.zeros(PIECE, np.uint8)
         issued = []
 
@@ -587,7 +587,7 @@ class TestRangesOfAMirror:
         start = array.ctypes.data
         region = cuda.copies.region(start, nbytes)
         for low in range(start, start + nbytes, PIECE):
-            assert cuda.copies._lock_piece(region, low, min(low + PIECE, start + nbytes))
+            assert cuda.copies.lock_piece(region, low, min(low + PIECE, start + nbytes))
         ranges = [(low, low + 4096) for low in range(PIECE - 2048, nbytes - 4096, 12288)][:count]
         for low, high in ranges:
             wanted[low:high] = array[low:high]
@@ -638,7 +638,7 @@ class TestRangesOfAMirror:
     def test_one_that_fails_leaves_nothing_being_read(self, cuda):
         array, stream = fresh(PIECE), Stream(cuda.runtime)
         start = array.ctypes.data
-        assert cuda.copies._lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
+        assert cuda.copies.lock_piece(cuda.copies.region(start, PIECE), start, start + PIECE)
 
         def ranges():
             yield 0, MB
@@ -680,13 +680,13 @@ class TestPieceByPiece:
 
     def begun(self, cuda, monkeypatch, nbytes, then):
         array, source, stream = fresh(nbytes), values(nbytes), Stream(cuda.runtime)
-        region, lock = cuda.copies.region(array.ctypes.data, nbytes), cuda.copies._lock_piece
+        region, lock = cuda.copies.region(array.ctypes.data, nbytes), cuda.copies.lock_piece
 
         def locks(region, start, stop):
             then((start - region.start) // PIECE, len(stream.queue))
             return lock(region, start, stop)
 
-        monkeypatch.setattr(cuda.copies, "_lock_piece", locks)
+        monkeypatch.setattr(cuda.copies, "lock_piece", locks)
         return array, source, stream, region, lambda: download_begin(
             cuda.copies, SimpleNamespace(data=Pointer(source.ctypes.data)), array, stream)
 

@@ -50,7 +50,7 @@ class Late:
         self._kept = (ctypes.CFUNCTYPE(ctypes.c_int, HANDLE, ctypes.c_uint64, ctypes.c_size_t, HANDLE)(self.copy),
                       ctypes.CFUNCTYPE(ctypes.c_int, HANDLE)(self.wait))
         copy, wait = (ctypes.cast(f, HANDLE).value for f in self._kept)
-        self.driver = Driver(1, 1, 1, 1, 1, 1, copy, wait)
+        self.driver = Driver(1, 1, 1, 1, 1, 1, copy, wait, 1)
         self.stream = SimpleNamespace(ptr=77, synchronize=self.synchronize)
         self.get_current_stream = lambda: self.stream
         self.fetches = Fetches(self, self.driver, self.alloc, lambda code: Refused(code))

@@ -36,7 +36,7 @@ def copies(monkeypatch):
                 target[...] = values
             under_way.clear()
 
-        def ordinary(source, target):
+        def ordinary(source, target, region=None):
             arrive()
             under_way.append((target, source.get()))
             target[...] = 99        # a copy that marks no pages would write at any time
@@ -48,11 +48,11 @@ def copies(monkeypatch):
 
         monkeypatch.setattr(device, "download", behind)
 
-    def begin(source, target):
+    def begin(source, target, *region):
         if found.error is not None:
             raise found.error
         found.begun += 1
-        wait = ordinary(source, target)
+        wait = ordinary(source, target, *region)
 
         def waited():
             found.waited += 1

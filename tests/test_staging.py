@@ -32,7 +32,7 @@ class Late:
             (self.wait, (HANDLE,)), (self.context, (ctypes.POINTER(HANDLE),)), (self.use, (HANDLE,)),
             (self.synchronize, (HANDLE,)))]
         *others, finish = [ctypes.cast(f, HANDLE).value for f in self._kept]
-        self.driver = Driver(1, *others, 1, finish)
+        self.driver = Driver(1, *others, 1, finish, 1)
 
     def copy(self, target, source, nbytes, stream):
         with self.lock:

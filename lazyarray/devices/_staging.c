@@ -1,5 +1,5 @@
-/* Uploads in C and without the interpreter: of pageable memory, by several threads (`cuda_staging` says what they do),
-   and of written pages (`_staging_written.h`).
+/* Copies in C and without the interpreter: uploads of pageable memory, by several threads (`cuda_staging` says what they do),
+   and of written pages (`_staging_written.h`); and copies to memory that is locked meanwhile (`_staging_filling.h`).
 
 CUDA is not needed to compile this: the driver's functions are called through their addresses.
 */
@@ -18,8 +18,14 @@ typedef int (*waiter)(void *);
 typedef int (*asker)(void **);
 typedef int (*chooser)(void *);
 
-/* An upload: what all threads share. Part `i` goes through the buffer `i % buffers`. */
+/* What the threads of a crew share; `share` does a share of it, with the CUDA context that its thread has by now. */
+typedef struct Work {
+    void (*share)(struct Work *, void **context);
+} Work;
+
+/* An upload. Part `i` goes through the buffer `i % buffers`. */
 typedef struct {
+    Work work;
     copier copy;
     recorder record;
     waiter wait;
@@ -36,14 +42,14 @@ typedef struct {
     int error;
 } Upload;
 
-/* Who waits for an upload wakes up without a lock: one after the other, eight threads would take as long as 30 MiB. */
+/* Who waits for work wakes up without a lock: one after the other, eight threads would take as long as 30 MiB. */
 typedef struct {
     PyObject_HEAD
     sem_t begun;        /* posted once for each thread that may take part */
     int busy, closed;
-    int places;         /* for more threads, while an upload is under way */
+    int places;         /* for more threads, while there is work */
     int inside;         /* threads that look for a place or have one */
-    Upload upload;
+    Work *work;
 } Crew;
 
 #define GET(variable) __atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
@@ -91,6 +97,16 @@ help(Upload *upload)
     }
 }
 
+static void
+share_upload(Work *work, void **context)
+{
+    Upload *upload = (Upload *)work;
+    if (*context != upload->context && upload->use(upload->context) == 0)
+        *context = upload->context;
+    if (*context == upload->context)    /* else the others do it */
+        help(upload);
+}
+
 /* Issue the copies, each when its part has been moved, all from this thread: the driver lets one at a time in, and those
    that wait for it wait for long. A part that nobody has taken yet is moved here. */
 static void
@@ -119,7 +135,30 @@ issue(Upload *upload)
     }
 }
 
-PyDoc_STRVAR(serve_doc, "serve()\n--\n\nTake a share in each upload, until `close`: what a thread of the crew does.");
+/* Let so many others share work, until `end_together`, if they have no other. */
+static int
+begin_together(Crew *self, Work *work, int others)
+{
+    if (__atomic_exchange_n(&self->busy, 1, __ATOMIC_SEQ_CST))
+        return 0;
+    self->work = work;
+    SET(self->places, others);
+    for (int i = 0; i < others; i++)
+        sem_post(&self->begun);
+    return 1;
+}
+
+/* On return nobody is at the work any more. */
+static void
+end_together(Crew *self)
+{
+    SET(self->places, 0);       /* who wakes up now comes too late */
+    while (GET(self->inside))
+        sched_yield();
+    SET(self->busy, 0);
+}
+
+PyDoc_STRVAR(serve_doc, "serve()\n--\n\nTake a share in each work, until `close`: what a thread of the crew does.");
 
 static PyObject *
 serve(Crew *self, PyObject *Py_UNUSED(ignored))
@@ -133,12 +172,8 @@ serve(Crew *self, PyObject *Py_UNUSED(ignored))
             break;
         /* Inside before it looks: whoever takes the places away waits until nobody is. */
         __atomic_fetch_add(&self->inside, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_fetch_sub(&self->places, 1, __ATOMIC_SEQ_CST) > 0) {
-            if (context != self->upload.context && self->upload.use(self->upload.context) == 0)
-                context = self->upload.context;
-            if (context == self->upload.context)    /* else the others do it */
-                help(&self->upload);
-        }
+        if (__atomic_fetch_sub(&self->places, 1, __ATOMIC_SEQ_CST) > 0)
+            self->work->share(self->work, &context);
         __atomic_fetch_sub(&self->inside, 1, __ATOMIC_SEQ_CST);
     }
     Py_END_ALLOW_THREADS
@@ -179,33 +214,19 @@ send(Crew *self, PyObject *args)
         goto end;
     }
     Upload upload = {
-        (copier)(uintptr_t)copy, (recorder)(uintptr_t)record, (waiter)(uintptr_t)wait, (chooser)(uintptr_t)use, NULL,
+        {share_upload}, (copier)(uintptr_t)copy, (recorder)(uintptr_t)record, (waiter)(uintptr_t)wait, (chooser)(uintptr_t)use, NULL,
         (void *)(uintptr_t)stream, (const char *)(uintptr_t)start, target, parts.buf, parts.len / 16, 0, 0, moved,
         buffers.buf, buffers.len / 16, 0};
-    int busy = 0;
     Py_BEGIN_ALLOW_THREADS
     upload.error = ((asker)(uintptr_t)get)(&upload.context);
     if (!upload.error) {
-        busy = __atomic_exchange_n(&self->busy, 1, __ATOMIC_SEQ_CST);
-        if (!busy) {
-            int others = (int)(upload.parts < threads ? upload.parts : threads) - 1;
-            self->upload = upload;
-            SET(self->places, others);
-            for (int i = 0; i < others; i++)
-                sem_post(&self->begun);
-            issue(&self->upload);
-            SET(self->places, 0);       /* who wakes up now comes too late */
-            while (GET(self->inside))
-                sched_yield();          /* after an error, somebody may be at a part */
-            upload.error = self->upload.error;
-            SET(self->busy, 0);
-        }
+        int begun = begin_together(self, &upload.work, (int)(upload.parts < threads ? upload.parts : threads) - 1);
+        issue(&upload);     /* alone, if the others are at other work */
+        if (begun)
+            end_together(self);
     }
     Py_END_ALLOW_THREADS
-    if (busy)
-        PyErr_SetString(PyExc_RuntimeError, "an upload is under way");
-    else
-        result = PyLong_FromLong(upload.error);
+    result = PyLong_FromLong(upload.error);
 end:
     PyMem_RawFree(moved);
     PyBuffer_Release(&parts);
@@ -213,6 +234,7 @@ end:
     return result;
 }
 
+#include "_staging_filling.h"
 #include "_staging_written.h"
 
 PyDoc_STRVAR(close_doc, "close()\n--\n\nLet go of who serves.");
@@ -253,6 +275,7 @@ dealloc(Crew *self)     /* whoever serves has a reference */
 static PyMethodDef crew_methods[] = {
     {"serve", (PyCFunction)serve, METH_NOARGS, serve_doc},
     {"send", (PyCFunction)send, METH_VARARGS, send_doc},
+    {"fill", (PyCFunction)fill, METH_VARARGS, fill_doc},
     {"close", (PyCFunction)close_crew, METH_NOARGS, close_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -198,9 +198,9 @@ class Device(ABC):
         """Copy device to host.  Same shape and dtype, both C-contiguous.  The bytes are there on return."""
 
     @abstractmethod
-    def download_begin(self, source: Any, target: np.ndarray) -> Callable[[], None]:
+    def download_begin(self, source: Any, target: np.ndarray, region: Any = None) -> Callable[[], None]:
         """Begin to copy device to host on the current stream.  As `download`, but only after a call of what is returned
-        are the bytes there; until then `target` is written at any time.
+        are the bytes there; until then `target` is written at any time.  `region`: around it, if the caller has it.
         """
 
     @abstractmethod

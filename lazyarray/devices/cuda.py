@@ -212,9 +212,9 @@ class CudaDevice(Device):
         with self.on(source.data.device_id):
             self._copies.download(source.data, _address(target), target.nbytes, self._current_stream())
 
-    def download_begin(self, source: Any, target: np.ndarray) -> Callable[[], None]:
+    def download_begin(self, source: Any, target: np.ndarray, region: Region | None = None) -> Callable[[], None]:
         with self.on(source.data.device_id):
-            return download_begin(self._copies, source, target, self._current_stream())
+            return download_begin(self._copies, source, target, self._current_stream(), region)
 
     def download_rows(self, source: Any, target: np.ndarray, *rows: Any) -> bool:
         with self.on(source.data.device_id):

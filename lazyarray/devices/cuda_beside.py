@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .cuda_copies import STAGED_FROM, Copies
+from .cuda_copies import STAGED_FROM, Copies, Region
+from .cuda_filling import fill_begin
 
 
-def download_begin(copies: Copies, source: Any, target: np.ndarray, stream: Any) -> Callable[[], None]:
+def download_begin(copies: Copies, source: Any, target: np.ndarray, stream: Any, region: Region | None = None
+                   ) -> Callable[[], None]:
     """`Device.download_begin`. What is too large for a buffer of its own, and can't be locked, is copied at once."""
     start, nbytes = target.__array_interface__["data"][0], target.nbytes
-    region = copies.find(start, start + nbytes)
+    region = region or copies.find(start, start + nbytes)
     if region is not None:
-        copies.fill_begin(region, source.data, start, nbytes, stream, corners=True)
+        fill_begin(copies, region, source.data, start, nbytes, stream, corners=True)
         return _Wait(copies.event(stream), source, target, None)
     if nbytes < STAGED_FROM:
         buffer = copies.alloc(nbytes)

@@ -5,15 +5,11 @@ A copy runs at the link's rate only from or to page-locked memory. Who owns the 
 =====================  ===============================================================================
 small                  through a page-locked buffer of the thread, which beats the driver's own up to
                        `BOUNCED` bytes (with other work meanwhile: see `cuda_fetching`)
-a `Region` (a mirror)  locked piece by piece while it is filled the first time: the kernel clears a
-                       piece's pages in several threads, the driver locks it, the copy starts
+a `Region` (a mirror)  locked piece by piece while it is filled the first time (see `cuda_filling`)
 anything else, large   in turns through page-locked buffers, which threads empty or fill (see `cuda_staging`)
 many small pieces      of a region: a kernel reads them (see `cuda_pieces`)
 anything else          the driver stages it
 =====================  ===============================================================================
-
-Locking memory whose pages are there costs a tenth of locking fresh memory (measured: 22 against 217 ms for 1 GiB of
-huge pages), which one thread would clear; so pages are populated first.
 """
 from __future__ import annotations
 
@@ -28,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .cuda_fetching import Fetches
+from .cuda_filling import CHUNK, PIECE, fill_begin
 from .cuda_host import cores, madvise, over
 from .cuda_pieces import FEW, SMALL, UNIT, Readers
 from .cuda_staging import Staging
@@ -39,11 +36,8 @@ if TYPE_CHECKING:
 BOUNCED = 1 << 20
 #: From this size on pageable memory is staged by our threads.
 STAGED_FROM = 4 << 20
-#: Regions are locked in pieces of this size.
-PIECE = 16 << 20
 _STAGE = 16 << 20
 _STAGES = 3
-_POPULATED = 4 << 20
 _THREADS = 8
 #: More threads than this only wait for each other when memory is moved.
 _MOVERS = 4
@@ -97,6 +91,7 @@ class Copies:
         self._staging = threading.Lock()
         self._stages: list[Any] = []
         self._staging_up = Staging(self)
+        self.crew = self._staging_up.crew
         self._readers = Readers(cupy)
         self._workers: ThreadPoolExecutor | None = None
         self._mine = threading.local()
@@ -150,15 +145,20 @@ class Copies:
         pieces = {piece: end for _, _, piece, end in region.pieces(start, stop) if piece not in region.locked}
         if (stop - start) * 2 < sum(end - piece for piece, end in pieces.items()):
             return None
-        ready = [(piece, end, self._populate(piece, end)) for piece, end in pieces.items()]
+        ready = [(piece, end, self.populate(piece, end)) for piece, end in pieces.items()]
         done = True
         for piece, end, futures in ready:
             for future in futures:
                 future.result()
-            done = done and self._lock_piece(region, piece, end)
+            done = done and self.lock_piece(region, piece, end)
         return region if done else None
 
-    def _lock_piece(self, region: Region, start: int, stop: int) -> bool:
+    def are_locked(self, region: Region, pieces: Iterable[int]) -> None:
+        """These pieces were locked elsewhere."""
+        with self._lock:
+            region.locked.update(pieces)
+
+    def lock_piece(self, region: Region, start: int, stop: int) -> bool:
         with self._lock:
             if start not in region.locked:
                 try:
@@ -183,12 +183,13 @@ class Copies:
             return
         region = self.find(start, start + nbytes)
         if region is not None:
-            self._fill(region, pointer, start, nbytes, stream)
+            fill_begin(self, region, pointer, start, nbytes, stream)
+            stream.synchronize()
         elif nbytes < STAGED_FROM or self._is_locked(start, nbytes):
             pointer.copy_to_host_async(start, nbytes, stream)
             stream.synchronize()
         else:
-            self._stage_down(pointer, start, nbytes, stream)
+            self.stage_down(pointer, start, nbytes, stream)
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
@@ -248,7 +249,7 @@ class Copies:
         read = False
         for low, high, piece, end in region.pieces(start, start + nbytes):
             part = pointer + (low - start)
-            if piece in region.locked or (high - low) * 2 >= end - piece and self._lock_piece(region, piece, end):
+            if piece in region.locked or (high - low) * 2 >= end - piece and self.lock_piece(region, piece, end):
                 part.copy_from_host_async(low, high - low, stream)
                 read = True
             elif high - low < STAGED_FROM:
@@ -266,47 +267,12 @@ class Copies:
         attributes = self.runtime.pointerGetAttributes
         return attributes(start).type > 0 and attributes(start + nbytes - 1).type > 0
 
-    def _fill(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
-        self.fill_begin(region, pointer, start, nbytes, stream)
-        stream.synchronize()
-
-    def fill_begin(self, region: Region, pointer: Any, start: int, nbytes: int, stream: Any,
-                   corners: bool = False) -> None:
-        """Begin to copy into a region: each piece as soon as it is locked, while the next ones are made ready.
-
-        What can't be locked has arrived on return. `corners`: pieces are locked for less than half of them, too.
-        """
-        locked = region.locked
-        parts = list(region.pieces(start, start + nbytes))
-        ready = {}
-        for low, high, piece, end in parts:
-            # To lock a piece means to have all its memory: not for a corner of it.
-            if piece not in locked and (corners or (high - low) * 2 >= end - piece):
-                ready[piece] = self._populate(piece, end)
-        pageable = []
-        try:
-            for low, high, piece, end in parts:
-                if piece not in locked:
-                    futures = ready.get(piece)
-                    if futures is not None:
-                        for future in futures:
-                            future.result()
-                    if futures is None or not self._lock_piece(region, piece, end):
-                        pageable.append((low, high))
-                        continue
-                (pointer + (low - start)).copy_to_host_async(low, high - low, stream)
-            for low, high in pageable:
-                self._stage_down(pointer + (low - start), low, high - low, stream)
-        except BaseException:       # an interrupt too: nothing may be under way into memory that others get
-            stream.synchronize()
-            raise
-
-    def _populate(self, start: int, stop: int) -> list[Future[Any]]:
+    def populate(self, start: int, stop: int) -> list[Future[Any]]:
         """Have the kernel give the pages, in several threads; their contents are kept."""
         if self._madvise is None:
             return []
-        return [self._submit(self._madvise, low, min(_POPULATED, stop - low), _MADV_POPULATE_WRITE)
-                for low in range(start, stop, _POPULATED)]
+        return [self._submit(self._madvise, low, min(CHUNK, stop - low), _MADV_POPULATE_WRITE)
+                for low in range(start, stop, CHUNK)]
 
     # -- staging -------------------------------------------------------------------------------
 
@@ -317,7 +283,7 @@ class Copies:
                 self._stages.append(self.alloc(_STAGE))
             yield [stage.ptr for stage in self._stages]
 
-    def _stage_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+    def stage_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         with self._staged() as stages:
             arrived: list[Any] = [None] * _STAGES
             offsets = range(0, nbytes, _STAGE)

@@ -20,6 +20,7 @@ class Driver(NamedTuple):
     use: int        # cuCtxSetCurrent
     fetch: int      # cuMemcpyDtoHAsync
     finish: int     # cuStreamSynchronize
+    lock: int       # cuMemHostRegister
 
 
 def found() -> Driver | None:
@@ -28,7 +29,8 @@ def found() -> Driver | None:
         library = ctypes.CDLL(LIBRARY)
         functions = [getattr(library, name) for name in (
             "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize",
-            "cuCtxGetCurrent", "cuCtxSetCurrent", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize")]
+            "cuCtxGetCurrent", "cuCtxSetCurrent", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+            "cuMemHostRegister_v2")]
     except (OSError, AttributeError):
         return None
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]

@@ -93,9 +93,9 @@ class Staging:
         self._copies = copies
         self._lock = threading.Lock()       # held by who uploads
         self._buffers: list[list[Buffer]] = []      # of each thread
-        self._in_c = None if copies.driver is None or speedups.staging is None else CrewInC()
+        self.crew = None if copies.driver is None or speedups.staging is None else CrewInC()
         self._crew = Crew()
-        self._sizes = IN_PYTHON if self._in_c is None else IN_C
+        self._sizes = IN_PYTHON if self.crew is None else IN_C
 
     def upload(self, target: int, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device address; the host's may change on return."""
@@ -110,13 +110,13 @@ class Staging:
                 self._buffers.append([Buffer(part) for part in memory])
             buffers = self._buffers[:threads]
             try:
-                if self._in_c is None:
+                if self.crew is None:
                     self._moved(buffers, bounds, target, start, stream, device)
                 else:
                     copies.runtime.setDevice(device)    # so that this thread has a context
                     table = np.array([(b.address, b.event_of(stream, device, event)) for row in buffers for b in row],
                                      np.uint64)
-                    error = self._in_c.send(threads, copies.driver, bounds, table, target, start, handle)
+                    error = self.crew.send(threads, copies.driver, bounds, table, target, start, handle)
                     if error:
                         raise copies.error(error)
             except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
@@ -152,7 +152,7 @@ class Staging:
 
 
 class CrewInC:
-    """Threads that wait for uploads in C: they need the interpreter for none."""
+    """Threads that wait for work in C: they need the interpreter for none of it."""
 
     def __init__(self) -> None:
         self._crew = speedups.staging.Crew()    # type: ignore[union-attr]
@@ -163,13 +163,22 @@ class CrewInC:
 
     def send(self, threads: int, driver: Driver, bounds: Any, table: Any, *where: int) -> int:
         """Upload, by so many threads at most, the calling one among them; the driver's error, or 0."""
+        self._gather(threads)
+        return self._crew.send(driver[1:6], bounds, table, threads, *where)   # type: ignore[no-any-return]
+
+    def fill(self, threads: int, driver: Driver, *what: Any) -> int:
+        """Fill a region, by so many threads at most; the driver's error, or 0."""
+        if 1 in what[-1]:       # there is something to do beside the copies
+            self._gather(threads)
+        return self._crew.fill((driver.fetch, driver.lock), *what[:-1], threads, what[-1])  # type: ignore[no-any-return]
+
+    def _gather(self, threads: int) -> None:
         while self._count < threads - 1:
             try:
                 threading.Thread(target=self._crew.serve, name="lazyarray-uploads", daemon=True).start()
             except RuntimeError:        # the interpreter is ending
                 break
             self._count += 1
-        return self._crew.send(driver[1:6], bounds, table, threads, *where)   # type: ignore[no-any-return]
 
 
 class Crew:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import speedups
-from .cuda_copies import PIECE, Copies, Region
+from .cuda_copies import Copies, Region
+from .cuda_filling import PIECE
 from .cuda_pieces import SMALL
 
 __all__ = ["upload_written"]

@@ -163,7 +163,7 @@ class SimulatedDevice(Device):
         else:
             source.get(out=target)
 
-    def download_begin(self, source: SimulatedArray, target: np.ndarray) -> Callable[[], None]:
+    def download_begin(self, source: SimulatedArray, target: np.ndarray, region: Any = None) -> Callable[[], None]:
         stream = hardware.current_stream()
         found = seen_by(stream, source, False).copy()
         note_read(source._memory, stream, stream.clock.get(stream.key, 0))
