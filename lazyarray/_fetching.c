@@ -24,9 +24,9 @@ static struct { Py_ssize_t valid, lent, live, memory, first, first_copy, folded;
 
 static PyTypeObject *storage_type, *mirror_type;
 static getbufferproc otherwise;
-static PyObject *prepare, *undo, *small;
+static PyObject *prepare, *undo, *small, *first_large;
 static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
-static Py_ssize_t pages_from;
+static Py_ssize_t pages_from, direct_from;
 
 #define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -181,6 +181,25 @@ first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fe
     return done;
 }
 
+/* The same of a large array, which Python does: it looks who asks, and who listens, while the device copies. */
+static int
+large_with_lock(PyObject *storage, PyObject *stream, Py_buffer *view, int flags)
+{
+    int done = is_untouched(storage, stream);
+    if (done <= 0)
+        return done;
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *alias = PyObject_CallFunctionObjArgs(first_large, storage, frame == NULL ? Py_None : frame, NULL);
+    if (alias == NULL)
+        return -1;
+    if (alias != Py_None)
+        done = PyObject_GetBuffer(alias, view, flags) < 0 ? -1 : 1;
+    else
+        done = 0;
+    Py_DECREF(alias);
+    return done;
+}
+
 /* The view of the first alias of all of an array. 1: there is one; 0: Python has to do it; -1: an exception. */
 static int
 first(PyObject *x, Py_buffer *view, int flags)
@@ -200,16 +219,20 @@ first(PyObject *x, Py_buffer *view, int flags)
         stream = PyObject_CallNoArgs(((Fetcher *)fetcher)->stream);
         done = stream == NULL ? -1 : stream == got(storage, S.stream);
     }
-    if (done <= 0 || (done = is_carray(got(x, X.outline))) <= 0 || (done = plainly_asked()) <= 0
-            || (done = tracks_as_usual()) <= 0 || (done = unheard()) <= 0
-            || (done = is_true_at(root, text_c_contiguous)) <= 0 || (done = number_at(root, text_nbytes, &nbytes)) < 0)
+    if (done <= 0 || (done = number_at(root, text_nbytes, &nbytes)) < 0)
         goto end;
-    if (nbytes == 0 || nbytes >= (uint64_t)pages_from)
+    int large = nbytes >= (uint64_t)direct_from;
+    if (nbytes == 0 || (nbytes >= (uint64_t)pages_from && !large))
         goto end;           /* with 0 */
+    if ((done = is_carray(got(x, X.outline))) <= 0 || (!large && (done = plainly_asked()) <= 0)
+            || (done = tracks_as_usual()) <= 0 || (!large && (done = unheard()) <= 0)
+            || (done = is_true_at(root, text_c_contiguous)) <= 0)
+        goto end;
     done = -1;
     if ((lock = lock_of(storage)) == NULL)
         goto end;
-    done = first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
+    done = large ? large_with_lock(storage, stream, view, flags)
+                 : first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
     if (unlocked(lock) < 0) {
         if (done > 0)
             PyBuffer_Release(view);
@@ -257,10 +280,11 @@ PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
 static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *names)
 {
-    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL;
+    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL, *from = NULL;
     const struct { PyObject **where; const char *name; } objects[] = {
         {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&most, "PAGES_FROM"},
         {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
+        {&first_large, "first_large"}, {&from, "DIRECT_FROM"},
         {&rlock, "RLock"}, {&making_lock, "making_lock"}, {&scopes, "scopes"}, {&options_names, "options"},
         {&listening, "listening"}, {&trace_names, "trace"},
     };
@@ -277,7 +301,8 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
         *objects[i].where = Py_NewRef(found);       /* for good: this is called once */
     }
     if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyDict_Check(options_names)
-            || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0) {
+            || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0
+            || (direct_from = PyLong_AsSsize_t(from)) < 0) {
         PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
         return NULL;
     }

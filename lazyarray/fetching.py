@@ -56,7 +56,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
         if storage.mirror is not None or not storage.quiet or storage.stream is not written:
             return None         # another thread was quicker
         if nbytes >= DIRECT_FROM:
-            return _first_large(storage, view, why, frame)
+            return first_large(storage, frame, view, why)
         if frame is not None and who_asks(frame):
             return None
         # Something is there before the bytes are: from now on device code that writes tells of it.
@@ -109,8 +109,10 @@ def undo(storage: Storage) -> None:
         storage._update_quiet()
 
 
-def _first_large(storage: Storage, view: np.ndarray | None, why: str, frame: FrameType | None) -> Any:
+def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | None = None, why: str = "buffer") -> Any:
     """`first_alias` of a large storage, where the device can fill the memory directly; else None.
+
+    For whoever has found that it can be, and has the lock: see there, and `_fetching.c`.
 
     As little as can be is done before the copy begins: what has not run for a while takes three times as long.
     """

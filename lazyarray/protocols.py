@@ -20,6 +20,7 @@ from . import trace as events
 from .callees import BYTES, FORTRAN, ROW, STRIDES, asks, called, who_asks
 from .errors import NotOnDevice
 from .mirror import PAGES_FROM, Mirror
+from .mirror_filling import DIRECT_FROM
 from .storage import Storage, _making_lock
 from .writable import may_write, writeable
 
@@ -77,9 +78,9 @@ def bind(array_type: Any) -> None:
     if speedups.fetching is not None and _HAS_BUFFER:
         speedups.fetching.bind({
             "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "PAGES_FROM": PAGES_FROM,
-            "asks": asks, "prepare": fetching.prepare, "undo": fetching.undo, "small": Mirror.small, "RLock": RLock,
-            "making_lock": _making_lock, "scopes": options._scopes, "options": vars(options),
-            "listening": events._listening, "trace": vars(events),
+            "DIRECT_FROM": DIRECT_FROM, "asks": asks, "prepare": fetching.prepare, "undo": fetching.undo,
+            "small": Mirror.small, "first_large": fetching.first_large, "RLock": RLock, "making_lock": _making_lock,
+            "scopes": options._scopes, "options": vars(options), "listening": events._listening, "trace": vars(events),
         })
 
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import gc
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import fetching, mirror_pool, wrap
+from lazyarray import fetching, mirror_pool, speedups, wrap
 from lazyarray.mirror import Mirror
 from lazyarray.tracking import why_no_pages
 
@@ -17,10 +18,18 @@ MB = 1 << 20
 NBYTES = 16 * MB
 
 
-@pytest.fixture
-def copies(monkeypatch):
+@pytest.fixture(params=["from C", "from Python"])
+def copies(monkeypatch, request):
     """What was begun and waited for, and what happens in between."""
     device = lazyarray.device()
+    if request.param == "from C":
+        if speedups.fetching is None or sys.version_info < (3, 12) or device.count > 1:
+            pytest.skip("Python asks")
+        if device.name == "simulated":
+            fetcher = speedups.fetching.Fetcher(1, 1, device.stream, None, None, 1)     # of large arrays none is asked
+            monkeypatch.setattr(device, "fetcher", fetcher)
+    else:
+        monkeypatch.setattr(device, "fetcher", None)
     found = SimpleNamespace(begun=0, waited=0, then=lambda: None, error=None)
     if device.name == "cuda":
         ordinary = device.download_begin
@@ -104,6 +113,15 @@ def test_memory_that_was_written_before(copies):
         assert int((x == 3).sum()) == int((wanted + value == 3).sum()) + 4 - int((wanted[::MB] + value == 3).sum())
         alias[:] = 50
         del alias
+
+
+def test_in_c_little_comes_before_the_copy(copies, monkeypatch):
+    if lazyarray.device().fetcher is None:
+        pytest.skip("Python asks")
+    x, wanted = made()
+    asked = []
+    monkeypatch.setattr(fetching, "first_alias", lambda *args: asked.append(args))
+    assert np.array_equal(np.asarray(x), wanted) and not asked
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
