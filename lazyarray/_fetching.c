@@ -218,6 +218,10 @@ first(PyObject *x, Py_buffer *view, int flags)
     if (done > 0) {
         stream = PyObject_CallNoArgs(((Fetcher *)fetcher)->stream);
         done = stream == NULL ? -1 : stream == got(storage, S.stream);
+        if (stream == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_Clear();      /* it comes again where there is more to say about it */
+            done = 0;
+        }
     }
     if (done <= 0 || (done = number_at(root, text_nbytes, &nbytes)) < 0)
         goto end;

@@ -49,7 +49,11 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
             or storage.loans and not loans.all_ended(storage)
             or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
         return None
-    current = device.stream()
+    try:
+        current = device.stream()
+    except device.faults:
+        storage._check_usable()     # which names a reason that it knows
+        raise
     if current is not written and current != written:
         return None
     with storage._lock or storage.lock:

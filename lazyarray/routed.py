@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["NOTHING", "Choice", "current", "default", "scopes", "set_default", "unrouted"]
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What is sent to the device.
 
     Attributes
@@ -23,7 +21,7 @@ class Choice:
         Modules of host libraries whose functions are, and whether they are for large host arrays too.
     """
 
-    modules: Mapping[str, bool] = field(default_factory=dict)
+    modules: Mapping[str, bool]
 
     def with_(self, modules: Iterable[str], numpy: bool) -> Choice:
         """These modules too; what is sent for host arrays stays so."""
@@ -35,7 +33,7 @@ class Choice:
         return Choice({name: numpy for name, numpy in self.modules.items() if name not in left_out})
 
 
-NOTHING = Choice()
+NOTHING = Choice({})
 _default = NOTHING
 scopes: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("lazyarray.routed", default=())
 

@@ -55,11 +55,10 @@ def _warn_again() -> Iterator[None]:
 @pytest.fixture
 def restored_defaults() -> Iterator[None]:
     """For tests that change process-wide settings: they are put back."""
-    from dataclasses import asdict
 
     import lazyarray
 
     before = lazyarray.options.get()
     yield
-    lazyarray.options.set(**asdict(before))
+    lazyarray.options.set(**before._asdict())
     lazyarray.no_transfers.set("allow")

@@ -15,7 +15,7 @@ import lazyarray
 from lazyarray import mirror, speedups, wrap
 from lazyarray.devices.cuda_driver import Driver
 from lazyarray.devices.cuda_fetching import FETCHED, Fetches
-from lazyarray.errors import TransferError
+from lazyarray.errors import DeviceUnavailableError, TransferError
 
 if speedups.fetching is None:
     pytest.skip("the part in C was not compiled", allow_module_level=True)
@@ -525,6 +525,24 @@ class TestFailures:
         assert alias.tolist() == [0, 1, 2]
         alias[0] = 8
         assert (x + 0).tolist() == [8, 1, 2]
+
+    @pytest.mark.parametrize("n", [300, 1 << 22])
+    def test_a_process_that_can_not_reach_the_device(self, device, late, refused, monkeypatch, n):
+        """As a forked child, to which CUDA does not even tell the current stream."""
+        x = on_device(np.arange(float(n)))
+
+        def stream():
+            raise Refused("initialization error")
+
+        monkeypatch.setattr(device, "writes_unseen", True, raising=False)
+        with monkeypatch.context() as child, pytest.raises(DeviceUnavailableError, match="forked"):
+            child.setattr(device, "stream", stream)
+            cuda = SimpleNamespace(get_current_stream=stream)
+            child.setattr(device, "fetcher", Fetches(cuda, late.driver, late.alloc, Refused).fetcher)
+            child.setattr(device, "usable", lambda: "this process was forked")
+            view_of(x)
+        assert untouched(x)
+        assert np.asarray(x)[-1] == n - 1
 
     @pytest.mark.parametrize("python", [False, True])
     @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])

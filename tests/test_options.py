@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import threading
 
 import pytest
@@ -22,7 +21,7 @@ def _everything_is_deferred():
 def test_a_block_changes_only_what_it_names():
     before = current()
     with options(bulk_reads=7):
-        assert current() == dataclasses.replace(before, bulk_reads=7)
+        assert current() == before._replace(bulk_reads=7)
     assert current() == before
 
 
@@ -136,7 +135,7 @@ def test_mistakes_are_told_at_once(changes, error):
 
 
 def test_settings_are_immutable():
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         current().bulk_reads = 1
 
 
