@@ -66,7 +66,7 @@ class Options(_Options):
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls: type[Self], *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls, *args, **kwargs)
         self._check()
         return self

