@@ -22,7 +22,7 @@ static struct { Py_ssize_t storage, outline; } X;
 static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, root_view; } S;
 static struct { Py_ssize_t valid, lent, live, memory, first, first_copy, folded; } M;
 
-static PyTypeObject *storage_type, *mirror_type;
+static PyTypeObject *array_type, *storage_type, *mirror_type;
 static getbufferproc otherwise;
 static PyObject *prepare, *undo, *small, *first_large;
 static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
@@ -278,6 +278,24 @@ offset_of(PyTypeObject *type, const char *name)
     return offset;
 }
 
+PyDoc_STRVAR(lend_doc, "lend()\n--\n\n"
+"Lend the memory of arrays from now on. Whoever changes the bases of their class calls this: that fills its slots anew.");
+
+static PyObject *
+lend(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    PyBufferProcs *procs = array_type == NULL ? NULL : array_type->tp_as_buffer;
+    if (procs == NULL || procs->bf_getbuffer == NULL) {
+        PyErr_SetString(PyExc_TypeError, "there is no class with a __buffer__");
+        return NULL;
+    }
+    if (procs->bf_getbuffer != getbuffer) {
+        otherwise = procs->bf_getbuffer;
+        procs->bf_getbuffer = getbuffer;
+    }
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
 "Tell the module the classes and functions of the Python modules, and have it lend the memory of arrays (called once).");
 
@@ -323,18 +341,13 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if ((*slots[i].where = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyBufferProcs *procs = ((PyTypeObject *)array)->tp_as_buffer;
-    if (procs == NULL || procs->bf_getbuffer == NULL) {
-        PyErr_SetString(PyExc_TypeError, "the class has no __buffer__");
-        return NULL;
-    }
-    otherwise = procs->bf_getbuffer;
-    procs->bf_getbuffer = getbuffer;
-    Py_RETURN_NONE;
+    array_type = (PyTypeObject *)array;
+    return lend(NULL, NULL);
 }
 
 static PyMethodDef methods[] = {
     {"bind", bind, METH_O, bind_doc},
+    {"lend", lend, METH_NOARGS, lend_doc},
     {NULL, NULL, 0, NULL},
 };
 

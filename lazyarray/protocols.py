@@ -84,6 +84,12 @@ def bind(array_type: Any) -> None:
         })
 
 
+def bases_changed() -> None:
+    """For whoever has changed the bases of the class of arrays, which fills its slots anew: the part in C comes back."""
+    if speedups.fetching is not None and _HAS_BUFFER:
+        speedups.fetching.lend()
+
+
 @functools.cache
 def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
     """Whether NumPy makes the same dtype of the buffer of an array; of padded and of plain bytes it does not.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import mirror, speedups, wrap
+from lazyarray import mirror, protocols, speedups, wrap
 from lazyarray.devices.cuda_driver import Driver
 from lazyarray.devices.cuda_fetching import FETCHED, Fetches
 from lazyarray.errors import DeviceUnavailableError, TransferError
@@ -372,6 +372,17 @@ class TestAliases:
         x = on_device(np.arange(9.0))
         found = [np.asarray(x), np.asarray(memoryview(x)), np.asarray(x), np.asarray(x[:])]
         assert late.issued == 1 and len({a.ctypes.data for a in found}) == 1
+
+    def test_a_class_whose_bases_were_changed(self, device, late):
+        """As for polars: the interpreter fills the slots of the class anew."""
+        lazyarray.LazyNdarray.__bases__ = lazyarray.LazyNdarray.__bases__
+        try:
+            assert np.asarray(on_device(np.arange(3.0))).tolist() == [0, 1, 2] and late.issued == 0
+        finally:
+            protocols.bases_changed()
+        for turn in range(2):
+            assert np.asarray(on_device(np.arange(3.0))).tolist() == [0, 1, 2] and late.issued == turn + 1
+            protocols.bases_changed()
 
     def test_what_is_written_comes_to_the_device(self, device, late):
         x = on_device(np.arange(9.0))

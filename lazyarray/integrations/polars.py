@@ -13,6 +13,7 @@ from types import ModuleType
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from lazyarray import protocols
 from lazyarray.array import LazyNdarray
 from lazyarray.integrations.scalars import opening, put_in_place
 
@@ -28,4 +29,5 @@ _DOORS = {
 def register(polars: ModuleType) -> None:
     """Have polars ask lazy arrays whether they are NumPy's, and see numbers in lazy scalars."""
     LazyNdarray.__bases__ += (NDArrayOperatorsMixin,)
+    protocols.bases_changed()
     put_in_place("polars", _DOORS, opening)
