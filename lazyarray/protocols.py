@@ -85,7 +85,7 @@ def bind(array_type: Any) -> None:
 
 
 def bases_changed() -> None:
-    """For whoever has changed the bases of the class of arrays, which fills its slots anew: the part in C comes back."""
+    """For whoever has changed the bases of the class of arrays, which fills its slots anew: the C part comes back."""
     if speedups.fetching is not None and _HAS_BUFFER:
         speedups.fetching.lend()
 
