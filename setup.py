@@ -7,6 +7,7 @@ SOURCES = ("lazyarray/_recording.c", "lazyarray/_fetching.c", "lazyarray/devices
            "lazyarray/devices/_staging.c")
 
 setup(ext_modules=[
-    Extension(source[:-2].replace("/", "."), [source], depends=glob.glob(source[:-2] + "_*.h"), optional=True)
+    Extension(source[:-2].replace("/", "."), [source], optional=True,
+              depends=[*glob.glob(source[:-2] + "_*.h"), "lazyarray/_slots.h"])
     for source in SOURCES
 ])

@@ -162,14 +162,19 @@ def by_peers(case: Case, size: int, rounds: int) -> dict[str, float]:
     return medians | {"NumPy": timing.once(lambda: case.work.run(np, *hosts))[0]}
 
 
-def note(found: timing.Figures, case: Case, medians: dict[str, float]) -> None:
-    """The figures of a case. A copy of the array reads and writes it: what moves half as much takes half as long."""
+def note(found: timing.Figures, case: Case, medians: dict[str, float], moved: int, copy: float) -> None:
+    """The figures of a case, of which a kernel moves so many bytes; `copy` in bytes a second.
+
+    A copy of the array itself, in turn with the rest, shows what the same bytes may take: the fewer, the more their
+    beginning and their end count.
+    """
     name, ours = name_of(case), medians["lazyarray"]
     for library, value in medians.items():
         found.note(f"{name}: {library}", value * 1e3, "ms")
     found.note(f"{name}: {peer()} / lazyarray", medians[peer()] / ours, "times", least=case.cupy)
-    copy = medians["a copy of the array"] * case.work.traffic / 2
-    found.note(f"{name}: of the bandwidth of a copy", copy / ours, "times", least=case.copy)
+    found.note(f"{name}: of the bandwidth of a copy", moved / ours / copy, "times", least=case.copy)
+    own = medians["a copy of the array"] * case.work.traffic / 2
+    found.note(f"{name}: of the bandwidth of a copy of the array", own / ours, "times")
     if "cupy.fuse" in medians:
         found.note(f"{name}: cupy.fuse / lazyarray", medians["cupy.fuse"] / ours, "times", least=case.fuse)
     if "torch.compile" in medians:
@@ -220,15 +225,16 @@ def figures(size: int | None = None) -> timing.Figures:
     """The figures; on the simulated device, of small arrays."""
     on_gpu = lazyarray.device().name == "cuda"
     size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
-    found = timing.Figures()
-    found.note("device to device copy", copy_rate(size, rounds) / 1e9, "GB/s")
+    found, copy = timing.Figures(), copy_rate(size, rounds)
+    found.note("device to device copy", copy / 1e9, "GB/s")
     medians = {case: measured(case, size, rounds) for case in CASES}
     small(found, *((500, 25) if on_gpu else (5, 1)))
     for case in CASES:      # JAX and torch come last: where they are loaded, every call of Python's takes longer
         if case.peers:
             medians[case] |= by_peers(case, size, rounds)
     for case in CASES:
-        note(found, case, medians[case])
+        moved = case.work.traffic * arrays_of(case, size)[0].nbytes
+        note(found, case, medians[case], moved, copy)
     return found
 
 

@@ -13,6 +13,7 @@ consumers hold the alias itself. A class that is derived from it goes the usual 
 #include <stdint.h>
 #include <string.h>
 
+#include "_slots.h"
 #include "_fetching_asking.h"
 #include "_fetching_copies.h"
 #include "_fetching_lock.h"
@@ -27,24 +28,6 @@ static getbufferproc otherwise;
 static PyObject *prepare, *undo, *small, *first_large;
 static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
 static Py_ssize_t pages_from, direct_from;
-
-#define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
-
-/* A slot that never was filled counts as None. */
-static inline PyObject *
-got(PyObject *object, Py_ssize_t offset)
-{
-    PyObject *value = AT(object, offset);
-    return value == NULL ? Py_None : value;
-}
-
-static inline void
-put(PyObject *object, Py_ssize_t offset, PyObject *value)
-{
-    PyObject *before = AT(object, offset);
-    AT(object, offset) = Py_NewRef(value);
-    Py_XDECREF(before);
-}
 
 /* Whether a storage's bytes are on the device alone, and nobody else's; -1: an error. */
 static int
@@ -262,20 +245,6 @@ getbuffer(PyObject *x, Py_buffer *view, int flags)
     if (done < 0)
         view->obj = NULL;
     return done < 0 ? -1 : 0;
-}
-
-/* The offset of a slot, -1 with an error if there is no such slot. */
-static Py_ssize_t
-offset_of(PyTypeObject *type, const char *name)
-{
-    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
-    Py_ssize_t offset = -1;
-    if (found != NULL && Py_TYPE(found) == &PyMemberDescr_Type)
-        offset = ((PyMemberDescrObject *)found)->d_member->offset;
-    else if (found != NULL)
-        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
-    Py_XDECREF(found);
-    return offset;
 }
 
 PyDoc_STRVAR(lend_doc, "lend()\n--\n\n"

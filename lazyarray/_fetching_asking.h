@@ -2,8 +2,8 @@
 
 #define SITES 256       /* a power of 2 */
 
-static PyObject *asks, *scopes, *options_names, *listening, *trace_names;
-static PyObject *text_default, *text_write_tracking, *text_process, *text_flags, *text_carray;
+static PyObject *asks, *listening, *trace_names;
+static PyObject *text_write_tracking, *text_process, *text_flags, *text_carray;
 static PyObject *usual_options;     /* the last that were */
 
 /* Instructions that ask for nothing but a buffer, whatever their locals are; the code objects are kept. */
@@ -71,24 +71,18 @@ unheard(void)
 static int
 tracks_as_usual(void)
 {
-    PyObject *stack, *options = NULL, *value;
-    if (PyContextVar_Get(scopes, NULL, &stack) < 0)
+    PyObject *options = options_here(), *value;
+    if (options == NULL)
         return -1;
-    if (stack != NULL && PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
-        options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
-    else
-        options = PyDict_GetItemWithError(options_names, text_default);
-    Py_XINCREF(options);
-    Py_XDECREF(stack);
-    int usual = options == NULL ? (PyErr_Occurred() ? -1 : 0) : options == usual_options;
-    if (options != NULL && !usual) {
+    int usual = options == usual_options;
+    if (!usual) {
         value = PyObject_GetAttr(options, text_write_tracking);
         usual = value == NULL ? -1 : PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "auto") == 0;
         Py_XDECREF(value);
         if (usual > 0)
             Py_XSETREF(usual_options, Py_NewRef(options));
     }
-    Py_XDECREF(options);
+    Py_DECREF(options);
     return usual;
 }
 

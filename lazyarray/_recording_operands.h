@@ -136,24 +136,6 @@ rule_for(PyObject *ufunc, PyObject *one, PyObject *other)
     return rule;
 }
 
-/* The settings in force here: a new reference. */
-static PyObject *
-options_here(void)
-{
-    PyObject *stack, *options;
-    if (PyContextVar_Get(scopes, NULL, &stack) < 0)
-        return NULL;
-    if (PyTuple_CheckExact(stack) && PyTuple_GET_SIZE(stack) > 0)
-        options = PyTuple_GET_ITEM(PyTuple_GET_ITEM(stack, PyTuple_GET_SIZE(stack) - 1), 1);
-    else
-        options = PyDict_GetItemWithError(options_names, text_default);
-    Py_XINCREF(options);
-    Py_DECREF(stack);
-    if (options == NULL && !PyErr_Occurred())
-        PyErr_SetString(PyExc_RuntimeError, "there are no options");
-    return options;
-}
-
 /* The bytes from which on work is recorded; -1: never, -2: an error. */
 static Py_ssize_t
 least_bytes(PyObject **kept)

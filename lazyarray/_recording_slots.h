@@ -1,4 +1,5 @@
 /* What `_recording.c` is told: the classes, where their slots are, and the names of the Python modules. */
+#include "_slots.h"
 
 /* Where the slots are: of LazyNdarray, Storage, Leaf, Node, Rule, Known, Step and Order. */
 static struct { Py_ssize_t storage, outline, array, base, leaf; } X;
@@ -17,13 +18,13 @@ static const Py_ssize_t *const order_slots[] = {&O.codes, &O.numbers, &O.modes, 
 static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type, *known_type;
 static PyTypeObject *generic_type, *ufunc_type, *places_type;
 static PyObject *errors, *usual_errors, *tells_of_errors, *ignoring;
-static PyObject *rules, *scopes, *options_names, *waiting_names, *partners, *programs;
+static PyObject *rules, *waiting_names, *partners, *programs;
 static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *prune, *look_after,
     *new_program, *unfused, *reformed;
 static PyObject *templates, *make_outline, *counts, *devices_names;
 static PyObject *placement_names, *sooner, *host_functions, *host_learn, *host_places, *host_filled, *host_broadcast,
     *host_own, *host_value, *host_seen, *graph_lock;
-static PyObject *text_defer_from, *text_default, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
+static PyObject *text_defer_from, *text_view, *text_young, *text_watcher, *text_limit, *text_append,
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
     *text_strided, *text_read_late, *text_itemsize, *text_costs,
@@ -36,42 +37,8 @@ static int forked = 0;
 
 #define ASKED 8     /* calls after which it is asked again whether there is a kernel */
 
-#define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
-
-/* A slot that never was filled counts as None. */
-static inline PyObject *
-got(PyObject *object, Py_ssize_t offset)
-{
-    PyObject *value = AT(object, offset);
-    return value == NULL ? Py_None : value;
-}
-
-static inline void
-put(PyObject *object, Py_ssize_t offset, PyObject *value)
-{
-    PyObject *before = AT(object, offset);
-    AT(object, offset) = Py_NewRef(value);
-    Py_XDECREF(before);
-}
-
-/* The offset of a slot, -1 with an error if there is no such slot. */
-static Py_ssize_t
-offset_of(PyObject *type, const char *name)
-{
-    PyObject *found = PyObject_GetAttrString(type, name);
-    if (found == NULL)
-        return -1;
-    Py_ssize_t offset = -1;
-    if (Py_TYPE(found) == &PyMemberDescr_Type)
-        offset = ((PyMemberDescrObject *)found)->d_member->offset;
-    else
-        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
-    Py_DECREF(found);
-    return offset;
-}
-
 #define SLOT(where, type, name, text) \
-    if ((where.name = offset_of((PyObject *)type, text)) < 0) return NULL
+    if ((where.name = offset_of((PyTypeObject *)type, text)) < 0) return NULL
 #define TYPE(variable, name) \
     if ((variable = (PyTypeObject *)PyDict_GetItemString(names, name)) == NULL || !PyType_Check(variable)) goto lacking; \
     else Py_INCREF(variable)

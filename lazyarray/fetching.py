@@ -91,7 +91,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
             bytes_ = target.tobytes()
             if storage.writes != writes or not mirror.lend_first(prepared, bytes_):
                 return None     # a finaliser has used the storage meanwhile
-        except BaseException:
+        except BaseException:       # a fault of the device, or an interrupt: nobody gets the alias
             undo(storage)
             raise
         if view is None:

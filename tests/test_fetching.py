@@ -236,67 +236,6 @@ class TestCopies:
         with pytest.raises(TypeError):
             type(late.fetches.begin(late.array(values(1))))()
 
-    @pytest.mark.parametrize("python", [False, True])
-    @pytest.mark.parametrize("what", ["written", "asked for", "asked for and held", "written and asked for",
-                                      "asked for and written"])
-    @pytest.mark.parametrize("when", ["prepared", "alloc", "waited for"])
-    def test_a_finalizer_that_uses_the_same_array(self, device, late, monkeypatch, python, what, when):
-        """What it gets stays right, and so does what is asked for around it."""
-        x, wanted, kept, started = on_device(np.arange(300.0)), np.arange(300.0), [], []
-        if python:
-            monkeypatch.setattr(device, "fetcher", None)
-
-        def last():
-            if started:
-                return
-            started.append(None)
-            if what.startswith("written"):
-                x.fill(5)
-            if "asked" in what:
-                alias = np.asarray(x)
-                alias[7] = 70
-                if "held" in what:
-                    kept.append(alias)
-            if what.endswith("and written"):
-                x.fill(5)
-
-        usual, waits = mirror.Mirror.prepared, device.fetch_end
-
-        def prepared(*args):
-            if when == "prepared":
-                last()
-            made = usual(*args)
-            if when == "waited for" and not python:
-                last()
-            return made
-
-        def fetch_end(copy, memory):
-            waits(copy, memory)
-            if when == "waited for":
-                last()
-
-        if when == "alloc":
-            last_alloc = late.alloc
-            late.fetches = Fetches(late, late.driver, lambda n: (last_alloc(n), last())[0], Refused)
-            monkeypatch.setattr(device, "fetcher", None if python else late.fetches.fetcher)
-            monkeypatch.setattr(device, "fetch_begin", late.fetches.begin)
-            monkeypatch.setattr(device, "fetch_end", late.fetches.end)
-        else:
-            monkeypatch.setattr(device, "fetch_end", fetch_end)
-        monkeypatch.setattr(mirror.Mirror, "prepared", staticmethod(prepared))
-        alias = np.asarray(x)
-        assert started
-        if "written" in what:
-            wanted[:] = 5
-        if "asked" in what and not what.endswith("and written"):
-            wanted[7] = 70
-        assert np.array_equal(alias, wanted) and all(np.array_equal(other, wanted) for other in kept)
-        alias[9] = wanted[9] = 90
-        assert np.array_equal((x * 1).tolist(), wanted)
-        assert np.array_equal(np.asarray(x), wanted) and all(np.array_equal(other, wanted) for other in kept)
-        x += 1
-        assert np.array_equal(np.asarray(x), wanted + 1) and np.array_equal(alias, wanted + 1)
-
     def test_nothing_is_kept(self):
         late = Late()
         fetched(late, values(10))
