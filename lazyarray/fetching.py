@@ -17,6 +17,7 @@ from .mirror_filling import DIRECT_FROM, memory_to_fill
 from .options import current as current_options
 from .ranges import Ranges, runs_of
 from .trace import begin, end
+from .writable import writeable
 
 if TYPE_CHECKING:
     from .storage import Storage
@@ -31,13 +32,16 @@ _empty = np.empty
 #: More pieces than this that aliases hold are fetched as the run that holds them all.
 _MOST_STALE = 16
 
+#: Of a view of at least so many bytes it is worth to ask whether it spans all of its storage but one part of so many.
+VIEW_FROM, _LEFT_OUT = DIRECT_FROM // 2, 16
+
 
 def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: FrameType | None = None) -> Any:
     """An alias of all of a small or large storage that has never been on the host and is nobody else's; else None.
 
     What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at; as much as can be is
-    done while the device copies. `view`: the root's outline. Without one, the result is the alias's buffer, if it is
-    for whoever `frame` calls: see `callees`.
+    done while the device copies. `view`: the root's outline, or a view that spans nearly all of a large storage.
+    Without one, the result is the alias's buffer, if it is for whoever `frame` calls: see `callees`.
     """
     root = storage.root
     if storage.mirror is not None or root is None or not storage.quiet:
@@ -46,8 +50,8 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
     if PAGES_FROM <= nbytes < DIRECT_FROM:
         return None
     if (not nbytes or not root._c_contiguous or storage.foreign or device.count > 1
-            or storage.loans and not loans.all_ended(storage)
-            or view is not None and not view.flags.carray or current_options().write_tracking != "auto"):
+            or storage.loans and not loans.all_ended(storage) or current_options().write_tracking != "auto"
+            or view is not None and not (view.flags.carray if view is storage._root_view else spans(view, nbytes))):
         return None
     try:
         current = device.stream()
@@ -113,6 +117,15 @@ def undo(storage: Storage) -> None:
         storage._update_quiet()
 
 
+def spans(view: np.ndarray, nbytes: int) -> bool:
+    """Whether to copy a large storage of `nbytes` bytes is the quickest way to a view, whose gaps are fine or few."""
+    start, stop = views.extent(view)
+    if nbytes < DIRECT_FROM or stop - start < nbytes - nbytes // _LEFT_OUT or stop - start > 2 * view.nbytes:
+        return False
+    _, _, levels = runs_of(view.shape, view.strides, view.itemsize, 0)
+    return not levels or math.prod(n for _, n in levels) >= MANY
+
+
 def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | None = None, why: str = "buffer") -> Any:
     """`first_alias` of a large storage, where the device can fill the memory directly; else None.
 
@@ -128,9 +141,9 @@ def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | No
     storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
     if mapping.region is None:
         return None             # to be filled in stages
-    writes = storage.writes
+    writes, seen = storage.writes, root if view is None else view
     try:
-        token = begin("materialise", root.nbytes, root.shape, root.dtype, why)
+        token = begin("materialise", root.nbytes, seen.shape, seen.dtype, why)
         wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory), mapping.region)
     except device.faults:
         storage._check_usable()     # which names a reason that it knows
@@ -140,10 +153,12 @@ def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | No
         storage.quiet = False
         lent = None
         if frame is None or not who_asks(frame):        # others get something else, of the same bytes
-            alias = lent = mirror.lend(root.shape, root.dtype, root.strides, 0, True)
             if view is None:
+                alias = mirror.lend(root.shape, root.dtype, root.strides, 0, True)
                 storage._resident = None, alias
                 lent = memoryview(alias)
+            else:
+                lent = mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
     except BaseException:       # an interrupt too: nothing may be under way into memory that others get
         wait()
         raise

@@ -217,7 +217,7 @@ class Storage(_Slots):
         """An alias of `view` for foreign code, writable if the view is, and live."""
         if view.size == 0:
             return views.without_elements(view)
-        if view is self._root_view and self.mirror is None:
+        if self.mirror is None and (view is self._root_view or view.nbytes >= fetching.VIEW_FROM):
             alias = fetching.first_alias(self, view, why)
             if alias is not None:
                 return alias

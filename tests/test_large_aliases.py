@@ -137,6 +137,69 @@ def test_the_event(copies, order):
     assert np.array_equal(alias, wanted)
 
 
+VIEWS = {
+    "every other column": (True, lambda a: a[:, ::2]), "transposed": (True, lambda a: a.T),
+    "backwards": (True, lambda a: a[::-1, ::-1]), "all but the first row": (True, lambda a: a[1:]),
+    "broadcast": (True, lambda a: np.broadcast_to(a, (2, *a.shape))), "other dtype": (True, lambda a: a.view(np.int16)),
+    "every third column": (False, lambda a: a[:, ::3]), "every other row": (False, lambda a: a[::2]),
+    "all but the first column": (False, lambda a: a[:, 1:]), "the upper half": (False, lambda a: a[:2048]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_nearly_all(copies, monkeypatch, name):
+    quick, view = VIEWS[name]
+    x, wanted = made(shape=(4096, NBYTES // 4 // 4096))
+    large, shown = fetching.first_large, view(x)
+    called = []
+    monkeypatch.setattr(fetching, "first_large", lambda *args: called.append(None) or large(*args))
+    with lazyarray.trace() as told:
+        alias = np.asarray(shown)
+    assert len(called) == quick and (copies.begun == copies.waited == 1 or not quick)
+    [event] = told.events
+    assert event.kind == "materialise" and event.shape == alias.shape and event.dtype == alias.dtype
+    assert event.nbytes == NBYTES or not quick
+    assert np.array_equal(alias, view(wanted)) and alias.strides == view(wanted).strides
+    assert alias.flags.writeable == (name != "broadcast")
+    with lazyarray.no_transfers():
+        again = np.asarray(shown)
+        assert np.shares_memory(again, alias) and (not quick or np.array_equal(np.asarray(x), wanted))
+    x += np.float32(1)
+    wanted += np.float32(1)
+    wrap.device_of(x)
+    assert np.array_equal(alias, view(wanted)), "it is live"
+    if name != "broadcast":
+        alias[::4] = view(wanted)[::4] = 7
+        assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted)
+
+
+def test_a_view_that_may_not_be_written(copies):
+    x, wanted = made(shape=(4096, NBYTES // 4 // 4096))
+    view = x[:, ::2]
+    view.flags.writeable = False
+    alias = np.asarray(view)
+    assert np.array_equal(alias, wanted[:, ::2]) and not alias.flags.writeable and copies.begun == 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        alias.flags.writeable = True
+    x[0, 0] = wanted[0, 0] = -5
+    wrap.device_of(x)
+    assert np.array_equal(alias, wanted[:, ::2])
+
+
+def test_an_interrupt_while_a_view_is_copied(copies, monkeypatch):
+    x, wanted = made(shape=(4096, NBYTES // 4 // 4096))
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr(Mirror, "lend", interrupted)
+        ask(x.T)
+    assert copies.begun == copies.waited == 1
+    x *= np.float32(2)
+    assert np.array_equal(np.asarray(x.T), wanted.T * 2)
+
+
 def test_where_copies_are_forbidden_nothing_begins(copies):
     x, wanted = made()
     with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError):
