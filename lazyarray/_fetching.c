@@ -14,6 +14,7 @@ consumers hold the alias itself. A class that is derived from it goes the usual 
 #include <string.h>
 
 #include "_slots.h"
+#include "_listening.h"
 #include "_fetching_asking.h"
 #include "_fetching_copies.h"
 #include "_fetching_lock.h"
@@ -343,7 +344,7 @@ PyInit__fetching(void)
     copy_type = (PyTypeObject *)PyType_FromSpec(&copy_spec);
     PyObject *module = fetcher_type == NULL || copy_type == NULL ? NULL : PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Fetcher", (PyObject *)fetcher_type) < 0
-                           || PyModule_AddIntConstant(module, "INTERFACE", 8) < 0))
+                           || PyModule_AddIntConstant(module, "INTERFACE", 9) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -2,8 +2,8 @@
 
 #define SITES 256       /* a power of 2 */
 
-static PyObject *asks, *listening, *trace_names;
-static PyObject *text_write_tracking, *text_process, *text_flags, *text_carray;
+static PyObject *asks;
+static PyObject *text_write_tracking, *text_flags, *text_carray;
 static PyObject *usual_options;     /* the last that were */
 
 /* Instructions that ask for nothing but a buffer, whatever their locals are; the code objects are kept. */
@@ -48,23 +48,6 @@ plainly_asked(void)
     }
     Py_DECREF(code);
     return plain;
-}
-
-/* Whether nobody listens to copies, or forbids them; -1: an error. As `trace.heard`. */
-static int
-unheard(void)
-{
-    PyObject *here, *process;
-    if (PyContextVar_Get(listening, NULL, &here) < 0)
-        return -1;
-    int none = here != NULL && PyTuple_CheckExact(here) && PyTuple_GET_SIZE(here) == 0;
-    Py_XDECREF(here);
-    if (!none)
-        return 0;
-    process = PyDict_GetItemWithError(trace_names, text_process);
-    if (process == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    return PyTuple_CheckExact(process) && PyTuple_GET_SIZE(process) == 0;
 }
 
 /* Whether writes are tracked as usual; -1: an error. As `options.current` says, whose records never change. */

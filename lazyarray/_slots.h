@@ -21,7 +21,7 @@ put(PyObject *object, Py_ssize_t offset, PyObject *value)
 }
 
 /* The offset of a slot, -1 with an error if there is no such slot. */
-static Py_ssize_t
+static inline Py_ssize_t
 offset_of(PyTypeObject *type, const char *name)
 {
     PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
@@ -35,7 +35,7 @@ offset_of(PyTypeObject *type, const char *name)
 }
 
 /* The settings in force here: a new reference. */
-static PyObject *
+static inline PyObject *
 options_here(void)
 {
     PyObject *stack, *options;

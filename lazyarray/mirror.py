@@ -69,7 +69,7 @@ class Mirror:
 
     __slots__ = ("nbytes", "valid", "lent", "_tracking", "_memory", "_mapping", "_tracker", "_aliases", "_dead",
                  "_bury", "_exact", "_live", "_late", "_found", "_pinned", "_first", "_first_copy", "_folded",
-                 "__weakref__")
+                 "sent", "__weakref__")
 
     def __init__(self, nbytes: int, tracking: str, memory: np.ndarray | None = None, mapping: Mapping | None = None
                  ) -> None:
@@ -85,7 +85,7 @@ class Mirror:
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
-        self._folded = False
+        self._folded, self.sent = False, None   # a `sending.Sent`
 
     @classmethod
     def small(cls, nbytes: int) -> Mirror:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import fetching, options, sharing, speedups, views, wrap
+from . import fetching, options, sending, sharing, speedups, views, wrap
 from . import trace as events
 from .callees import BYTES, FORTRAN, ROW, STRIDES, asks, called, who_asks
 from .errors import NotOnDevice
@@ -74,7 +74,8 @@ def buffer(x: LazyNdarray, flags: int, /) -> memoryview:
 
 
 def bind(array_type: Any) -> None:
-    """Let the part in C lend what is plain of the memory of arrays, in place of `buffer` (called once)."""
+    """Let the parts in C lend memory of arrays where that is plain, in place of `buffer`, and send it (called once)."""
+    sending.bind(Storage)
     if speedups.fetching is not None and _HAS_BUFFER:
         speedups.fetching.bind({
             "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "PAGES_FROM": PAGES_FROM,

@@ -8,16 +8,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import sharing
+from . import sharing, speedups
+from . import trace as events
+from .mirror import Mirror
 from .mirror_turns import collect_in_turns, give_up, goes_in_turns, pages_of_all
-from .ranges import Ranges
+from .ranges import EMPTY, Ranges
 from .trace import heard
+from .tracking import Pages
 
 if TYPE_CHECKING:
+    from .devices.base import Sender
     from .storage import Storage
 
 #: Smaller mirrors are looked at as a whole.
@@ -39,39 +43,67 @@ def applies(storage: Storage) -> bool:
             and not heard())        # an event says how many bytes there are before they are copied
 
 
+class Sent(NamedTuple):
+    """What a mirror knows of the last time that its written pages were sent at once: see `_sending.c`."""
+
+    sender: Sender
+    current: Callable[[], Any]      # gives the current stream
+    block: Any
+    stream: Any
+    valid: Ranges
+    live: Ranges | None
+    tracker: Any
+    armed: Ranges
+
+
 def at_once(storage: Storage) -> bool:
     """`as_found` in one call of the device's, of all that a mirror has; False if it can't be, and nothing was done.
 
     What Python does before the first copy, from cold caches, would take as long as the copy of some megabytes.
     """
+    outcome: list[tuple[int, int, bytes, bytes]] = []
+    for find in (_again, _sender):
+        sender = find(storage)
+        if sender is None:
+            continue
+        mirror = storage.mirror
+        try:
+            if not sender(outcome):
+                continue
+            _, refused, _, left = outcome[0]
+            if left:
+                storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
+        except BaseException:       # a fault of the device, or an interrupt: it may or may not have arrived
+            known = outcome and not outcome[0][1]
+            storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, mirror.nbytes)
+            raise
+        if refused:     # nobody knows what is written, from now on
+            give_up(mirror)
+            storage.ahead = Ranges.span(0, mirror.nbytes)
+        return not refused
+    return False
+
+
+def _sender(storage: Storage) -> Sender | None:
+    """What sends all that was written in a mirror; None if it can't be sent at once. The stream is joined, then."""
     mirror, device, block, kept = storage.mirror, storage.device, storage._block, storage._resident
     if (mirror is None or mirror.nbytes < FROM or block is None or storage.ahead or storage.loans
             or storage.foreign or storage.compacts or storage.readers is not None
             or kept is not None and sys.getrefcount(kept[1]) <= 2       # nobody but us holds it
             or device.count > 1 and not device.on_current(block) or heard()):
-        return False
-    pages, region = pages_of_all(mirror)
-    if pages is None:
-        return False
+        return None
+    pages, region = pages_of_all(mirror)    # None in a forked child, where nobody can look at the pages
+    sender = None if pages is None else device.sender(pages, region, block, AT_ONCE)
+    if sender is None:
+        return None
     stream = device.stream()
     if stream != storage.stream or storage.joined or sharing.partners:
         storage.join_all()
-    outcome: list[tuple[int, int, bytes, bytes]] = []
-    try:        # not in a forked child, where nobody can look at the pages
-        if not device.upload_written(pages, region, block, AT_ONCE, outcome):
-            return False
-        _, refused, _, left = outcome[0]
-        if left:
-            device.upload_ranges(mirror.bytes, block, _ranges(left))
-    except BaseException:       # a fault of the device, or an interrupt: it may or may not have arrived
-        known = outcome and not outcome[0][1]
-        storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, mirror.nbytes)
-        raise
-    storage.stream, storage.joined = stream, ()
-    if refused:     # nobody knows what is written, from now on
-        give_up(mirror)
-        storage.ahead = Ranges.span(0, mirror.nbytes)
-    return not refused
+        storage.stream, storage.joined = stream, ()
+    tracker = mirror._tracker
+    mirror.sent = None if device.count > 1 else Sent(sender, sender.current, block, storage.stream, mirror.valid,
+                                                     mirror._live, tracker, tracker._armed)
+    return sender
 
 
 def _ranges(pairs: bytes) -> Ranges:
@@ -122,3 +154,17 @@ def as_found(storage: Storage, span: Ranges, overwritten: Ranges) -> None:
         storage.ahead = Ranges.union([storage.ahead, *sent])       # they may or may not have arrived
         raise
     storage.ahead = storage.ahead - waiting
+
+
+def bind(storage_type: type[Storage]) -> None:
+    """Let the part in C look whether all is as it was when something was sent before (called once)."""
+    if speedups.sending is not None:
+        speedups.sending.bind({
+            "Storage": storage_type, "Mirror": Mirror, "Pages": Pages, "EMPTY": EMPTY, "sharing": vars(sharing),
+            "listening": events._listening, "trace": vars(events),
+        })
+
+
+#: `Sent.sender` of a storage's mirror, if nothing has changed since that `_sender` would look at; else None.
+_again: Callable[[Storage], Sender | None] = (
+    (lambda storage: None) if speedups.sending is None else speedups.sending.again)

@@ -8,12 +8,12 @@ import importlib
 import os
 from types import ModuleType
 
-__all__ = ["fetching", "launch", "recording", "staging"]
+__all__ = ["fetching", "launch", "recording", "sending", "staging"]
 
 PURE = os.environ.get("LAZYARRAY_PURE", "") not in ("", "0")
 
 #: What the Python modules expect: raised with each change of what a module in C takes or gives.
-INTERFACE = 8
+INTERFACE = 9
 
 
 def _found(name: str) -> ModuleType | None:
@@ -30,6 +30,8 @@ def _found(name: str) -> ModuleType | None:
 recording = _found("._recording")
 #: `_fetching.c`, for `protocols.py` and `devices/cuda_copies.py`.
 fetching = _found("._fetching")
+#: `_sending.c`, for `sending.py`.
+sending = _found("._sending")
 #: `devices/_launch.c`, for `devices/cuda_kernels.py`.
 launch = _found(".devices._launch")
 #: `devices/_staging.c`, for `devices/cuda_staging.py`.

@@ -181,14 +181,15 @@ class Storage(_Slots):
 
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         """The device array of `view`, current. `array`: it, if the caller has it already."""
-        if not self.quiet:
-            if self.pending is not None:
-                filling.fill(self)
-            if not self.quiet:
-                with self.lock:
-                    if view is not self._root_view or not sending.at_once(self):
-                        self._settle_device(Ranges.span(*views.extent(view)), view, why)
-        self.join()
+        if not self.quiet and self.pending is not None:
+            filling.fill(self)
+        if self.quiet:
+            self.join()
+        else:
+            with self.lock:
+                if view is not self._root_view or not sending.at_once(self):
+                    self._settle_device(Ranges.span(*views.extent(view)), view, why)
+                    self.join()
         if array is not None:
             return array
         return self.root if view is self._root_view and self.root is not None else self.device_view(view)
@@ -390,8 +391,7 @@ class Storage(_Slots):
 
 
 def _share_names() -> None:
-    # Python lets the instances of a class share the names of their attributes, but only those that the first few
-    # instances set: any that comes later gives its instance a dict of its own, of 150 bytes and more.
+    # Instances share the names of attributes that the first few of them set; any other costs its instance 150 bytes.
     first = Storage.__new__(Storage)
     for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming"):
         setattr(first, name, None)

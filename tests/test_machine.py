@@ -5,7 +5,7 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 from machine import Control, Library, Machine
-from simulated_sending import Sender
+from simulated_sending import Senders
 
 import lazyarray
 from lazyarray import sending, speedups
@@ -69,13 +69,13 @@ class MachineAtOnce(MachineInTurns):
         super().__init__()
         self._at_once, sending.AT_ONCE = sending.AT_ONCE, (1 << 12, 1, 1 << 13, 1)
         device = lazyarray.device()
-        self._sent = device.upload_written
+        self._sent = device.sender
         if device.name == "simulated" and speedups.staging is not None:
-            device.upload_written = Sender(device, small=1 << 12)
+            device.sender = Senders(device, small=1 << 12)
 
     def teardown(self):
         sending.AT_ONCE = self._at_once
-        lazyarray.device().upload_written = self._sent
+        lazyarray.device().sender = self._sent
         super().teardown()
 
 

@@ -24,7 +24,7 @@ needs_c = pytest.mark.skipif(speedups.recording is None, reason="the part in C w
 @pytest.mark.skipif(shutil.which("cc") is None or not HEADERS.exists() or speedups.PURE,
                     reason="no compiler, or LAZYARRAY_PURE=1")
 def test_they_are_there():
-    parts = speedups.recording, speedups.launch, speedups.staging, speedups.fetching
+    parts = speedups.recording, speedups.launch, speedups.staging, speedups.fetching, speedups.sending
     assert None not in parts, "python setup.py build_ext --inplace"
     assert recording.quick is speedups.recording.quick and wrap.new_array is speedups.recording.new_array
 

@@ -1,17 +1,21 @@
 """What foreign code wrote in page-locked memory goes to the device in one call: on a driver made of memory."""
 from __future__ import annotations
 
+import contextlib
 import errno
+import gc
 import mmap
 import os
+import sys
+import weakref
 
 import numpy as np
 import pytest
-from simulated_sending import Sender
+from simulated_sending import Sender, Senders
 from test_staging import MB, Late
 
 import lazyarray
-from lazyarray import sending, speedups, wrap
+from lazyarray import compact, sending, sharing, speedups, wrap
 from lazyarray.devices.cuda_copies import PIECE
 from lazyarray.devices.cuda_pieces import SMALL
 from lazyarray.mirror_memory import mapped
@@ -25,6 +29,10 @@ PAGE = mmap.PAGESIZE
 TURNS = sending.AT_ONCE
 
 
+class Refused(Exception):
+    """An error of the driver's."""
+
+
 class Memory:
     """Armed host memory, the same bytes as the device would have them, and a driver between the two."""
 
@@ -35,14 +43,23 @@ class Memory:
         self.pages = Pages(self.host, mapping, kernel())
         self.pages.arm(Ranges(0, nbytes))
 
-    def send(self, turns=TURNS, piece=PIECE, small=SMALL, descriptor=None):
+    def sender(self, turns=TURNS, piece=PIECE, small=SMALL, descriptor=None):
         found, address, nbytes = self.pages.scanned_by(self.host.nbytes)
-        outcome = []
-        error = speedups.staging.send_written(
-            (self.late.driver.copy, self.late.driver.finish),
+        driver = self.late.driver
+        return speedups.staging.Sender(
+            (driver.copy, driver.finish, driver.context), Refused, None,
             (found if descriptor is None else descriptor, address, nbytes), self.device.ctypes.data, 5, (piece, small),
-            turns, outcome)
-        assert [told[0] for told in outcome] == [error]
+            turns)
+
+    def send(self, *args, **kwargs):
+        outcome = []
+        try:
+            assert self.sender(*args, **kwargs)(outcome) is True
+        except Refused as error:
+            assert error.args == (outcome[0][0],) != (0,)
+        else:
+            assert outcome[0][0] == 0
+        assert len(outcome) == 1
         return outcome[0]
 
 
@@ -138,12 +155,150 @@ def test_a_descriptor_that_tells_nothing():
     assert not memory.late.issued
 
 
-@pytest.mark.parametrize("arguments", [
-    ((0, 1), (0, 0, 1), 1, 1, (1, 1), (1, 1, 1, 1), []), ((1, 1), (0, 0, -1), 1, 1, (1, 1), (1, 1, 1, 1), []),
-    ((1, 1), (0, 0, 1), 1, 1, (0, 1), (1, 1, 1, 1), []), ((1, 1), (0, 0, 1), 1, 1, (1, 1), (1, 1, 1, 0), [])])
-def test_numbers_that_make_no_sense(arguments):
+def arguments(functions=(1, 1, 1), nbytes=1, piece=1, leap=1):
+    return functions, Refused, None, (0, 0, nbytes), 1, 1, (piece, 1), (1, 1, 1, leap)
+
+
+@pytest.mark.parametrize("wrong", [{"functions": (0, 1, 1)}, {"functions": (1, 1, 0)}, {"nbytes": -1}, {"piece": 0},
+                                   {"leap": 0}])
+def test_numbers_that_make_no_sense(wrong):
     with pytest.raises(ValueError):
-        speedups.staging.send_written(*arguments)
+        speedups.staging.Sender(*arguments(**wrong))
+
+
+def test_a_sender_takes_a_list():
+    memory = Memory(MB)
+    memory.host[:] = 1
+    sender = memory.sender()
+    for wrong in ((), ((),), ([], [])):
+        with pytest.raises(TypeError):
+            sender(*wrong)
+    with pytest.raises(TypeError):
+        sender(outcome=[])
+    assert not memory.late.issued and sender([]) and (memory.device == 1).all()
+
+
+def test_a_sender_serves_again_and_again():
+    memory = Memory(8 * MB)
+    sender = memory.sender(small=0)
+    for value in range(5):
+        memory.host[value * MB:] = value
+        outcome = []
+        assert sender(outcome) and ranges(outcome[0][2]) == [(value * MB, 8 * MB)]
+        assert np.array_equal(memory.host, memory.device)
+
+
+def test_a_sender_is_of_one_context():
+    memory = Memory(MB)
+    sender, outcome = memory.sender(), []
+    memory.host[:] = 1
+    memory.late.current += 1
+    assert sender(outcome) is False and not outcome and not memory.late.issued
+    memory.late.current -= 1
+    assert sender(outcome) is True and (memory.device == 1).all()
+
+
+def test_a_sender_is_of_one_process():
+    memory = Memory(MB)
+    sender = memory.sender()
+    memory.host[:] = 1
+    child = os.fork()
+    if not child:
+        outcome = []
+        os._exit(42 if sender(outcome) is False and not outcome and not memory.late.issued else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+    assert sender([]) and (memory.device == 1).all()
+
+
+def test_no_sender_without_a_context():
+    memory = Memory(MB)
+    memory.late.lost = 201
+    with pytest.raises(Refused, match="201"):
+        memory.sender()
+
+
+def test_nothing_of_a_sender_is_kept():
+    memory = Memory(MB)
+    kept = sys.getrefcount(Refused)
+    senders = [memory.sender() for _ in range(10)]
+    assert sys.getrefcount(Refused) == kept + 10 and all(gc.is_tracked(sender) for sender in senders)
+    del senders
+    assert sys.getrefcount(Refused) == kept
+
+
+needs_again = pytest.mark.skipif(speedups.sending is None, reason="the part in C was not compiled")
+
+
+@contextlib.contextmanager
+def _with(x, alias, **attributes):
+    """The storage, or another object, has these attributes meanwhile."""
+    where = attributes.pop("where", x._self_storage)
+    before = {name: getattr(where, name) for name in attributes}
+    for name, value in attributes.items():
+        setattr(where, name, value)
+    try:
+        yield alias
+    finally:
+        for name, value in before.items():
+            setattr(where, name, value)
+
+
+@contextlib.contextmanager
+def _told(x, alias):
+    with lazyarray.trace():
+        yield alias
+
+
+@contextlib.contextmanager
+def _after(x, alias, change):
+    kept = change(x, alias)
+    yield alias, kept
+
+
+def _part_is_gone(x, alias):
+    part = np.asarray(x[:1000])
+    del part
+
+
+def _mirror(name, value):
+    return lambda x, alias: _with(x, alias, where=x._self_storage.mirror, **{name: value})
+
+
+#: What `sending._sender` looks at.
+DISTURBANCES = {
+    "the alias is gone": lambda x, alias: contextlib.nullcontext(),
+    "a part was lent, and is gone": lambda x, alias: _after(x, alias, _part_is_gone),
+    "a pointer is lent": lambda x, alias: _after(x, alias, lambda x, alias: x.__wrapped__),
+    "memory of others": lambda x, alias: _with(x, alias, foreign=True),
+    "recorded work reads it": lambda x, alias: _with(x, alias, readers=()),
+    "a compact array": lambda x, alias: _with(x, alias, compacts=compact.Compacts()),
+    "ahead": lambda x, alias: _with(x, alias, ahead=Ranges(0, 4096)),
+    "another block": lambda x, alias: _with(x, alias, _block=None),
+    "a stream that has waited": lambda x, alias: _with(x, alias, joined=(object(),)),
+    "written on another stream": lambda x, alias: _with(x, alias, stream=object()),
+    "somebody listens": _told,
+    "a library with its own streams": lambda x, alias: _with(x, alias, where=sharing, partners=[lambda device: None]),
+    "no mirror": lambda x, alias: _with(x, alias, mirror=None),
+    "a part is not valid": _mirror("valid", Ranges(0, 4096)),
+    "other parts are lent": _mirror("_live", Ranges(0, 4096)),
+    "something is known to be written": _mirror("_found", Ranges(0, 4096)),
+    "written by who is gone": _mirror("_late", Ranges(0, 4096)),
+    "nothing is lent": _mirror("lent", False),
+    "another tracker": _mirror("_tracker", None),
+    "never sent": _mirror("sent", None),
+    "other pages are armed": lambda x, alias: _with(x, alias, where=x._self_storage.mirror._tracker,
+                                                    _armed=Ranges(0, 4096)),
+}
+
+
+def _once_refused():
+    asked = []
+
+    def call(self, outcome, usual=Sender.__call__):
+        asked.append(None)
+        return len(asked) > 1 and usual(self, outcome)
+
+    return call
 
 
 class TestOfAStorage:
@@ -156,9 +311,9 @@ class TestOfAStorage:
         device = lazyarray.device()
         if device.name == "cuda":
             pytest.skip("CUDA sends by itself")
-        sender = Sender(device, small=SMALL)
-        monkeypatch.setattr(device, "upload_written", sender)
-        return sender
+        senders = Senders(device, small=SMALL)
+        monkeypatch.setattr(device, "sender", senders)
+        return senders
 
     def array(self):
         x = lazyarray.asarray(np.zeros(self.NBYTES // 4, np.float32)) + 1
@@ -172,6 +327,61 @@ class TestOfAStorage:
             assert float((x * 2).min()) == 2 * value == float((x * 2).max())
         assert sent.count == 4      # of each reduction
         assert float(x.sum()) == 3 * x.size
+
+    def test_the_same_sender_sends_again(self, sent):
+        x, alias = self.array()
+        for value in range(2, 7):
+            alias[:] = value
+            wrap.device_of(x)
+            assert float(x.min()) == value
+            assert (sent.made == 1) == (speedups.sending is not None)
+        assert x._self_storage.mirror.sent.sender is not None and sent.count == 10
+
+    @needs_again
+    @pytest.mark.parametrize("what", DISTURBANCES)
+    def test_a_sender_is_looked_for_where_something_has_changed(self, sent, what):
+        """Whatever `_sender` looks at counts. It is looked for anew, and none is found where there can be none."""
+        x, alias = self.array()
+        alias[:] = 4
+        wrap.device_of(x)
+        storage = x._self_storage
+        assert sending._again(storage) is storage.mirror.sent.sender
+        with DISTURBANCES[what](x, alias) as kept:
+            del alias
+            assert sending._again(storage) is None
+            del kept
+        assert float(x.min()) <= float(x.max())
+
+    def test_where_it_can_not_send_in_this_thread_another_is_looked_for(self, sent, monkeypatch):
+        x, alias = self.array()
+        alias[:] = 4
+        wrap.device_of(x)
+        made = sent.made
+        if speedups.sending is not None:
+            monkeypatch.setattr(type(x._self_storage.mirror.sent.sender), "__call__", _once_refused())
+        alias[:] = 5
+        assert float(x.min()) == 5 == float(x.max()) and sent.made >= made + 1
+
+    def test_nothing_is_kept_of_an_array_that_is_gone(self, sent):
+        x, alias = self.array()
+        alias[:] = 4
+        wrap.device_of(x)
+        storage = weakref.ref(x._self_storage)
+        block = weakref.ref(x._self_storage._block)
+        sender = weakref.ref(x._self_storage.mirror.sent.sender)
+        del x, alias
+        gc.collect()
+        assert storage() is None and block() is None and sender() is None
+
+    @needs_again
+    def test_what_is_no_storage(self, sent):
+        for wrong in (None, 3, lazyarray.asarray([1.0])):
+            with pytest.raises(TypeError, match="storage"):
+                speedups.sending.again(wrong)
+        with pytest.raises(TypeError):
+            speedups.sending.bind(None)
+        with pytest.raises(TypeError, match="Storage"):
+            speedups.sending.bind({})
 
     def test_a_few_pages(self, sent):
         x, alias = self.array()

@@ -287,13 +287,8 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {"lazyarray.devices._staging.Crew", sizeof(Crew), 0, Py_TPFLAGS_DEFAULT, slots};
 
-static PyMethodDef functions[] = {
-    {"send_written", send_written, METH_VARARGS, send_written_doc},
-    {NULL, NULL, 0, NULL},
-};
-
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads, in C."), -1, functions, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "lazyarray.devices._staging", PyDoc_STR("Uploads, in C."), -1, NULL, NULL, NULL, NULL,
     NULL,
 };
 
@@ -301,9 +296,12 @@ PyMODINIT_FUNC
 PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
+    PyObject *sender = PyType_FromSpec(&sender_spec);
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 8) < 0)
+            || sender == NULL || PyModule_AddObjectRef(module, "Sender", sender) < 0
+            || PyModule_AddIntConstant(module, "INTERFACE", 9) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
+    Py_XDECREF(sender);
     return module;
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,6 +46,26 @@ class Diagnosis(NamedTuple):
 def is_negative_zero(value: Any) -> bool:
     """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
     return bool(value == 0) and any(np.asarray(value).tobytes())
+
+
+class Sender(Protocol):
+    """What `Device.sender` gives.
+
+    Attributes
+    ----------
+    current : callable
+        Gives the current stream: a sender is for the one that was when it was made.
+    """
+
+    current: Callable[[], Any]
+
+    def __call__(self, outcome: list[Any], /) -> bool:
+        """Copy what was written since the last call.
+
+        To `outcome` a tuple is added, whatever is raised then: an error's code; 0, or why the system would not look at
+        all of it; pairs of int64, the ranges that were found, and now are armed again; those of them that are left to
+        `Device.upload_ranges`.  False, and nothing is done, if it can't in this thread or process.
+        """
 
 
 class Device(ABC):
@@ -182,16 +202,12 @@ class Device(ABC):
         The next range is asked for while the copies run.  `source` may be changed on return.
         """
 
-    def upload_written(self, pages: tuple[int, int, int], region: Any, target: Any, turns: tuple[int, ...],
-                       outcome: list[Any]) -> bool:
-        """Copy host memory that was written to the same places in a device block, part by part as it is found.
+    def sender(self, pages: tuple[int, int, int], region: Any, target: Any, turns: tuple[int, ...]) -> Sender | None:
+        """What copies host memory that was written to the same places in a device block, part by part as it is found.
 
-        `pages`: see `Pages.scanned_by`; `region`: around them; `turns`: see `lazyarray.sending`.  To `outcome` a tuple
-        is added, whatever is raised then: an error's code; 0, or why the system would not look at all of it; pairs of
-        int64, the ranges that were found, and now are armed again; those of them that are left to `upload_ranges`.
-        False, and nothing is done, if it can't.
+        `pages`: see `Pages.scanned_by`; `region`: around them; `turns`: see `lazyarray.sending`.  None if nothing can.
         """
-        return False
+        return None
 
     @abstractmethod
     def download(self, source: Any, target: np.ndarray) -> None:

@@ -32,7 +32,7 @@ from .cuda_selection import Selections
 from .cuda_snippets import snippet
 from .cuda_streams import StreamOnDevice
 from .cuda_strided import download_rows
-from .cuda_written import upload_written
+from .cuda_written import sender
 
 if TYPE_CHECKING:
     from ..fusion.program import Program, Step
@@ -100,7 +100,7 @@ class CudaDevice(Device):
         driver = cuda_driver.found()
         self._copies = copies = Copies(cupy, driver)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
-        self.upload_written = functools.partial(upload_written, copies)   # type: ignore[method-assign]
+        self.sender = functools.partial(sender, copies)   # type: ignore[method-assign]
         self.fetcher = copies.fetches.fetcher if count == 1 else None
         self._kernels = Kernels(cupy, count, driver)
         reductions = Reductions(self._kernels, count)

@@ -1,0 +1,199 @@
+/* What sent a mirror's written pages before, if nothing that counts has changed since: `sending.at_once` asks.
+
+To find that out takes Python, whose caches the writing has emptied, as long as the link takes for two megabytes. Without
+this module it is found out each time.
+*/
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include "_slots.h"
+#include "_listening.h"
+
+/* Where the slots are: of Storage, Mirror and Pages. */
+static struct { Py_ssize_t stream, loans, foreign, pending, readers; } S;
+static struct { Py_ssize_t lent, valid, live, late, found, dead, tracker, sent; } M;
+static struct { Py_ssize_t armed; } P;
+
+static PyTypeObject *storage_type, *mirror_type, *pages_type;
+static PyObject *empty, *sharing_names;
+static PyObject *text_mirror, *text_ahead, *text_compacts, *text_resident, *text_block, *text_joined, *text_partners;
+
+/* What `sending.at_once` keeps in a mirror: `sending.Sent`. */
+enum { SENDER, CURRENT, BLOCK, STREAM, VALID, LIVE, TRACKER, ARMED, FIELDS };
+
+/* Whether an attribute of a storage is this object; -1: an error. */
+static int
+is_at(PyObject *storage, PyObject *name, PyObject *wanted)
+{
+    PyObject *value = PyObject_GetAttr(storage, name);
+    Py_XDECREF(value);
+    return value == NULL ? -1 : value == wanted;
+}
+
+static int
+is_empty_at(PyObject *storage, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(storage, name);
+    int answer = value == NULL ? -1 : PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 0;
+    Py_XDECREF(value);
+    return answer;
+}
+
+/* Whether nobody, or somebody beside the storage, holds the alias that it keeps; -1: an error. */
+static int
+is_held(PyObject *storage)
+{
+    PyObject *kept = PyObject_GetAttr(storage, text_resident);
+    int answer = kept == NULL ? -1 : kept == Py_None
+        || (PyTuple_CheckExact(kept) && PyTuple_GET_SIZE(kept) == 2 && Py_REFCNT(PyTuple_GET_ITEM(kept, 1)) > 1);
+    Py_XDECREF(kept);
+    return answer;
+}
+
+/* Whether libraries with streams of their own are there; -1: an error. */
+static int
+has_partners(void)
+{
+    PyObject *partners = PyDict_GetItemWithError(sharing_names, text_partners);
+    if (partners == NULL)
+        return PyErr_Occurred() ? -1 : 1;
+    return PyObject_IsTrue(partners);
+}
+
+/* Whether the current stream is the one of the last write, and was when something was sent before; -1: an error. */
+static int
+is_on_stream(PyObject *storage, PyObject *sent)
+{
+    PyObject *stream = PyTuple_GET_ITEM(sent, STREAM);
+    if (got(storage, S.stream) != stream)
+        return 0;
+    PyObject *current = PyObject_CallNoArgs(PyTuple_GET_ITEM(sent, CURRENT));
+    Py_XDECREF(current);
+    return current == NULL ? -1 : current == stream;
+}
+
+/* Whether all of the mirror is valid, lent, armed, and watched by pages, as it was; and nothing is known to be written. */
+static int
+is_as_it_was(PyObject *mirror, PyObject *sent)
+{
+    PyObject *dead = got(mirror, M.dead), *tracker = got(mirror, M.tracker);
+    return got(mirror, M.lent) == Py_True && got(mirror, M.late) == empty && got(mirror, M.found) == empty
+        && (dead == Py_None || (PyList_CheckExact(dead) && PyList_GET_SIZE(dead) == 0))
+        && got(mirror, M.valid) == PyTuple_GET_ITEM(sent, VALID) && got(mirror, M.live) == PyTuple_GET_ITEM(sent, LIVE)
+        && tracker == PyTuple_GET_ITEM(sent, TRACKER) && Py_TYPE(tracker) == pages_type
+        && got(tracker, P.armed) == PyTuple_GET_ITEM(sent, ARMED);
+}
+
+/* 1: what sent before can send again; 0: it has to be found out; -1: an error. */
+static int
+is_usable(PyObject *storage, PyObject *mirror, PyObject *sent)
+{
+    PyObject *loans = got(storage, S.loans);
+    int answer = got(storage, S.foreign) == Py_False && got(storage, S.readers) == Py_None
+        && got(storage, S.pending) == Py_None && PyTuple_CheckExact(loans) && PyTuple_GET_SIZE(loans) == 0
+        && is_as_it_was(mirror, sent);
+    if (answer <= 0 || (answer = is_at(storage, text_ahead, empty)) <= 0
+            || (answer = is_at(storage, text_compacts, Py_None)) <= 0
+            || (answer = is_at(storage, text_block, PyTuple_GET_ITEM(sent, BLOCK))) <= 0
+            || (answer = is_empty_at(storage, text_joined)) <= 0 || (answer = is_held(storage)) <= 0
+            || (answer = unheard()) <= 0 || (answer = is_on_stream(storage, sent)) <= 0)
+        return answer;
+    answer = has_partners();
+    return answer < 0 ? -1 : !answer;
+}
+
+PyDoc_STRVAR(again_doc, "again(storage, /)\n--\n\n"
+"What has sent the written pages of a storage's mirror before, if it can do so now without another look; else None.\n\n"
+"The caller holds the storage's lock.");
+
+static PyObject *
+again(PyObject *Py_UNUSED(module), PyObject *storage)
+{
+    if (storage_type == NULL || !PyObject_TypeCheck(storage, storage_type)) {
+        PyErr_SetString(PyExc_TypeError, storage_type == NULL ? "bind comes first" : "a storage is needed");
+        return NULL;
+    }
+    PyObject *mirror = PyObject_GetAttr(storage, text_mirror);
+    if (mirror == NULL || Py_TYPE(mirror) != mirror_type) {
+        Py_XDECREF(mirror);
+        return mirror == NULL ? NULL : Py_NewRef(Py_None);
+    }
+    PyObject *sent = Py_NewRef(got(mirror, M.sent)), *sender = NULL;
+    int answer = PyTuple_Check(sent) && PyTuple_GET_SIZE(sent) == FIELDS ? is_usable(storage, mirror, sent) : 0;
+    if (answer >= 0)
+        sender = Py_NewRef(answer ? PyTuple_GET_ITEM(sent, SENDER) : Py_None);
+    Py_DECREF(sent);
+    Py_DECREF(mirror);
+    return sender;
+}
+
+PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\nTell the module the classes and names of the Python modules (called once).");
+
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *names)
+{
+    PyObject *storage = NULL, *mirror = NULL, *pages = NULL;
+    const struct { PyObject **where; const char *name; } objects[] = {
+        {&storage, "Storage"}, {&mirror, "Mirror"}, {&pages, "Pages"}, {&empty, "EMPTY"},
+        {&sharing_names, "sharing"}, {&listening, "listening"}, {&trace_names, "trace"},
+    };
+    if (!PyDict_Check(names)) {
+        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        PyObject *found = PyDict_GetItemString(names, objects[i].name);
+        if (found == NULL) {
+            PyErr_Format(PyExc_TypeError, "bind was not told %s", objects[i].name);
+            return NULL;
+        }
+        *objects[i].where = Py_NewRef(found);       /* for good: this is called once */
+    }
+    if (!PyType_Check(storage) || !PyType_Check(mirror) || !PyType_Check(pages) || !PyDict_Check(sharing_names)
+            || !PyDict_Check(trace_names)) {
+        PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
+        return NULL;
+    }
+    const struct { Py_ssize_t *where; PyObject *type; const char *name; } slots[] = {
+        {&S.stream, storage, "stream"}, {&S.loans, storage, "loans"}, {&S.foreign, storage, "foreign"},
+        {&S.pending, storage, "pending"}, {&S.readers, storage, "readers"},
+        {&M.lent, mirror, "lent"}, {&M.valid, mirror, "valid"}, {&M.live, mirror, "_live"}, {&M.late, mirror, "_late"},
+        {&M.found, mirror, "_found"}, {&M.dead, mirror, "_dead"}, {&M.tracker, mirror, "_tracker"},
+        {&M.sent, mirror, "sent"}, {&P.armed, pages, "_armed"},
+    };
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        if ((*slots[i].where = offset_of((PyTypeObject *)slots[i].type, slots[i].name)) < 0)
+            return NULL;
+    mirror_type = (PyTypeObject *)mirror;
+    pages_type = (PyTypeObject *)pages;
+    storage_type = (PyTypeObject *)storage;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"again", again, METH_O, again_doc},
+    {"bind", bind, METH_O, bind_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "lazyarray._sending", PyDoc_STR("Written pages to the device again, in C."), -1, methods, NULL,
+    NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC
+PyInit__sending(void)
+{
+    static const struct { PyObject **where; const char *text; } texts[] = {
+        {&text_mirror, "mirror"}, {&text_ahead, "ahead"}, {&text_compacts, "compacts"}, {&text_resident, "_resident"},
+        {&text_block, "_block"}, {&text_joined, "joined"}, {&text_partners, "partners"}, {&text_process, "_process"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
+            return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 9) < 0)
+        Py_CLEAR(module);
+    return module;
+}
