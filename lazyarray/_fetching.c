@@ -26,9 +26,9 @@ static struct { Py_ssize_t valid, lent, live, memory, first, first_copy, folded;
 
 static PyTypeObject *array_type, *storage_type, *mirror_type;
 static getbufferproc otherwise;
-static PyObject *prepare, *undo, *small, *first_large;
+static PyObject *prepare, *undo, *small, *first_large, *first_view;
 static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
-static Py_ssize_t pages_from, direct_from;
+static Py_ssize_t pages_from, direct_from, view_from;
 
 /* Whether a storage's bytes are on the device alone, and nobody else's; -1: an error. */
 static int
@@ -165,15 +165,17 @@ first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fe
     return done;
 }
 
-/* The same of a large array, which Python does: it looks who asks, and who listens, while the device copies. */
+/* The same of a large array, or (`outline`) of a view of it, which Python does: it looks who asks, and who listens, while
+   the device copies. */
 static int
-large_with_lock(PyObject *storage, PyObject *stream, Py_buffer *view, int flags)
+large_with_lock(PyObject *storage, PyObject *stream, PyObject *outline, Py_buffer *view, int flags)
 {
     int done = is_untouched(storage, stream);
     if (done <= 0)
         return done;
     PyObject *frame = (PyObject *)PyEval_GetFrame();
-    PyObject *alias = PyObject_CallFunctionObjArgs(first_large, storage, frame == NULL ? Py_None : frame, NULL);
+    PyObject *with[] = {storage, frame == NULL ? Py_None : frame, outline};
+    PyObject *alias = PyObject_Vectorcall(outline == NULL ? first_large : first_view, with, outline == NULL ? 2 : 3, NULL);
     if (alias == NULL)
         return -1;
     if (alias != Py_None)
@@ -184,17 +186,18 @@ large_with_lock(PyObject *storage, PyObject *stream, Py_buffer *view, int flags)
     return done;
 }
 
-/* The view of the first alias of all of an array. 1: there is one; 0: Python has to do it; -1: an exception. */
+/* The view of the first alias of an array. 1: there is one; 0: Python has to do it; -1: an exception. */
 static int
 first(PyObject *x, Py_buffer *view, int flags)
 {
     PyObject *storage = got(x, X.storage), *outline = got(x, X.outline), *fetcher, *stream = NULL, *lock;
-    if (Py_TYPE(storage) != storage_type || got(storage, S.root_view) != outline || got(storage, S.root) == Py_None)
+    if (Py_TYPE(storage) != storage_type || got(storage, S.root) == Py_None)
         return 0;
-    uint64_t nbytes;
-    int done = is_untouched(storage, NULL);
-    if (done <= 0)
-        return done;
+    uint64_t nbytes, seen = 0;
+    int whole = got(storage, S.root_view) == outline, done = is_untouched(storage, NULL);
+    if (done <= 0 || (!whole && (outline == Py_None || (done = number_at(outline, text_nbytes, &seen)) < 0
+                                 || seen < (uint64_t)view_from)))
+        return done < 0 ? -1 : 0;
     Py_INCREF(storage);
     PyObject *root = Py_NewRef(got(storage, S.root));
     fetcher = PyObject_GetAttr(got(storage, S.device), text_fetcher);
@@ -210,16 +213,16 @@ first(PyObject *x, Py_buffer *view, int flags)
     if (done <= 0 || (done = number_at(root, text_nbytes, &nbytes)) < 0)
         goto end;
     int large = nbytes >= (uint64_t)direct_from;
-    if (nbytes == 0 || (nbytes >= (uint64_t)pages_from && !large))
+    if (nbytes == 0 || (!large && (!whole || nbytes >= (uint64_t)pages_from)))
         goto end;           /* with 0 */
-    if ((done = is_carray(got(x, X.outline))) <= 0 || (!large && (done = plainly_asked()) <= 0)
+    if ((whole && (done = is_carray(outline)) <= 0) || (!large && (done = plainly_asked()) <= 0)
             || (done = tracks_as_usual()) <= 0 || (!large && (done = unheard()) <= 0)
             || (done = is_true_at(root, text_c_contiguous)) <= 0)
         goto end;
     done = -1;
     if ((lock = lock_of(storage)) == NULL)
         goto end;
-    done = large ? large_with_lock(storage, stream, view, flags)
+    done = large ? large_with_lock(storage, stream, whole ? NULL : outline, view, flags)
                  : first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
     if (unlocked(lock) < 0) {
         if (done > 0)
@@ -272,11 +275,11 @@ PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
 static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *names)
 {
-    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL, *from = NULL;
+    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL, *from = NULL, *of_view = NULL;
     const struct { PyObject **where; const char *name; } objects[] = {
         {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&most, "PAGES_FROM"},
         {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
-        {&first_large, "first_large"}, {&from, "DIRECT_FROM"},
+        {&first_large, "first_large"}, {&from, "DIRECT_FROM"}, {&first_view, "first_view"}, {&of_view, "VIEW_FROM"},
         {&rlock, "RLock"}, {&making_lock, "making_lock"}, {&scopes, "scopes"}, {&options_names, "options"},
         {&listening, "listening"}, {&trace_names, "trace"},
     };
@@ -294,7 +297,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     }
     if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyDict_Check(options_names)
             || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0
-            || (direct_from = PyLong_AsSsize_t(from)) < 0) {
+            || (direct_from = PyLong_AsSsize_t(from)) < 0 || (view_from = PyLong_AsSsize_t(of_view)) < 0) {
         PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
         return NULL;
     }

@@ -4,6 +4,7 @@ The caller holds the storage's lock.
 """
 from __future__ import annotations
 
+import functools
 import math
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -119,11 +120,27 @@ def undo(storage: Storage) -> None:
 
 def spans(view: np.ndarray, nbytes: int) -> bool:
     """Whether to copy a large storage of `nbytes` bytes is the quickest way to a view, whose gaps are fine or few."""
-    start, stop = views.extent(view)
-    if nbytes < DIRECT_FROM or stop - start < nbytes - nbytes // _LEFT_OUT or stop - start > 2 * view.nbytes:
+    return _spans(nbytes, view.nbytes, views.offset_of(view), view.shape, view.strides, view.itemsize)
+
+
+@functools.lru_cache(64)        # programs ask for views of few forms, and before the copy each look takes its time
+def _spans(nbytes: int, needed: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+           ) -> bool:
+    start, stop = views.extent(views.outline(shape, np.dtype((np.void, itemsize)), strides, offset))
+    if nbytes < DIRECT_FROM or stop - start < nbytes - nbytes // _LEFT_OUT or stop - start > 2 * needed:
         return False
-    _, _, levels = runs_of(view.shape, view.strides, view.itemsize, 0)
+    _, _, levels = runs_of(shape, strides, itemsize, 0)
     return not levels or math.prod(n for _, n in levels) >= MANY
+
+
+def first_view(storage: Storage, frame: FrameType | None, view: np.ndarray) -> np.ndarray | None:
+    """`first_large` of a view that spans nearly all, for whoever `frame` calls; else None."""
+    if not spans(view, storage.root.nbytes):
+        return None
+    alias = first_large(storage, frame, view)
+    if alias is not None:
+        storage._resident = view, alias
+    return alias
 
 
 def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | None = None, why: str = "buffer") -> Any:

@@ -80,7 +80,8 @@ def bind(array_type: Any) -> None:
         speedups.fetching.bind({
             "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "PAGES_FROM": PAGES_FROM,
             "DIRECT_FROM": DIRECT_FROM, "asks": asks, "prepare": fetching.prepare, "undo": fetching.undo,
-            "small": Mirror.small, "first_large": fetching.first_large, "RLock": RLock, "making_lock": _making_lock,
+            "small": Mirror.small, "first_large": fetching.first_large, "first_view": fetching.first_view,
+            "VIEW_FROM": fetching.VIEW_FROM, "RLock": RLock, "making_lock": _making_lock,
             "scopes": options._scopes, "options": vars(options), "listening": events._listening, "trace": vars(events),
         })
 

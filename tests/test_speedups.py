@@ -87,7 +87,7 @@ def failed(x):
 ])
 def test_calls_keep_nothing(call):
     x, y = arrays()
-    for _ in range(5):      # a kernel is compiled when it is needed again, and keeps its dtypes
+    for _ in range(10):     # a kernel is compiled when it is needed again, and keeps its dtypes
         call(x, y)
         if hasattr(lazyarray.device(), "_kernels"):
             lazyarray.device()._kernels.wait()
