@@ -1,7 +1,7 @@
-/* What sent a mirror's written pages before, if nothing that counts has changed since: `sending.at_once` asks.
+/* A mirror's written pages to the device by what sent them before, if nothing that counts has changed since.
 
 To find that out takes Python, whose caches the writing has emptied, as long as the link takes for two megabytes. Without
-this module it is found out each time.
+this module `sending.at_once` finds it out each time.
 */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,8 +16,9 @@ static struct { Py_ssize_t lent, valid, live, late, found, dead, tracker, sent; 
 static struct { Py_ssize_t armed; } P;
 
 static PyTypeObject *storage_type, *mirror_type, *pages_type;
-static PyObject *empty, *sharing_names;
+static PyObject *empty, *sharing_names, *failed, *settled;
 static PyObject *text_mirror, *text_ahead, *text_compacts, *text_resident, *text_block, *text_joined, *text_partners;
+static PyObject *text_lock, *text_acquire, *text_release;
 
 /* What `sending.at_once` keeps in a mirror: `sending.Sent`. */
 enum { SENDER, CURRENT, BLOCK, STREAM, VALID, LIVE, TRACKER, ARMED, FIELDS };
@@ -103,17 +104,11 @@ is_usable(PyObject *storage, PyObject *mirror, PyObject *sent)
     return answer < 0 ? -1 : !answer;
 }
 
-PyDoc_STRVAR(again_doc, "again(storage, /)\n--\n\n"
-"What has sent the written pages of a storage's mirror before, if it can do so now without another look; else None.\n\n"
-"The caller holds the storage's lock.");
-
+/* What has sent the written pages of a storage's mirror before, if it can do so now without another look: a new reference
+   to it or to None; NULL: an error. The storage's lock is held. */
 static PyObject *
-again(PyObject *Py_UNUSED(module), PyObject *storage)
+sender_of(PyObject *storage)
 {
-    if (storage_type == NULL || !PyObject_TypeCheck(storage, storage_type)) {
-        PyErr_SetString(PyExc_TypeError, storage_type == NULL ? "bind comes first" : "a storage is needed");
-        return NULL;
-    }
     PyObject *mirror = PyObject_GetAttr(storage, text_mirror);
     if (mirror == NULL || Py_TYPE(mirror) != mirror_type) {
         Py_XDECREF(mirror);
@@ -128,6 +123,74 @@ again(PyObject *Py_UNUSED(module), PyObject *storage)
     return sender;
 }
 
+/* Whether an outcome says that all was looked at, and nothing is left: then there is nothing more to be done. */
+static int
+is_over(PyObject *outcome)
+{
+    PyObject *told = PyList_GET_SIZE(outcome) == 1 ? PyList_GET_ITEM(outcome, 0) : NULL;
+    if (told == NULL || !PyTuple_CheckExact(told) || PyTuple_GET_SIZE(told) != 4
+            || !PyBytes_CheckExact(PyTuple_GET_ITEM(told, 3)))
+        return 0;
+    PyObject *refused = PyTuple_GET_ITEM(told, 1);
+    return PyBytes_GET_SIZE(PyTuple_GET_ITEM(told, 3)) == 0 && PyLong_CheckExact(refused) && !PyObject_IsTrue(refused);
+}
+
+/* As `sending._send`: True, False or an exception. */
+static PyObject *
+sent_by(PyObject *sender, PyObject *storage)
+{
+    PyObject *outcome = PyList_New(0), *kind, *value, *trace;
+    if (outcome == NULL)
+        return NULL;
+    PyObject *done = PyObject_CallOneArg(sender, outcome), *none;
+    if (done == NULL) {
+        PyErr_Fetch(&kind, &value, &trace);
+        none = PyObject_CallFunctionObjArgs(failed, storage, outcome, NULL);
+        if (none == NULL)
+            PyErr_WriteUnraisable(failed);
+        Py_XDECREF(none);
+        PyErr_Restore(kind, value, trace);
+    }
+    else if (done == Py_True && !is_over(outcome))
+        Py_SETREF(done, PyObject_CallFunctionObjArgs(settled, storage, outcome, NULL));
+    Py_DECREF(outcome);
+    return done;
+}
+
+PyDoc_STRVAR(again_doc, "again(storage, /)\n--\n\n"
+"Send what was written in a storage's mirror by what has sent it before.\n\n"
+"Returns False, and nothing is done, if it has to be found out whether it can.");
+
+static PyObject *
+again(PyObject *Py_UNUSED(module), PyObject *storage)
+{
+    if (storage_type == NULL || !PyObject_TypeCheck(storage, storage_type)) {
+        PyErr_SetString(PyExc_TypeError, storage_type == NULL ? "bind comes first" : "a storage is needed");
+        return NULL;
+    }
+    PyObject *lock = PyObject_GetAttr(storage, text_lock), *none, *done, *kind, *value, *trace;
+    if (lock == NULL || lock == Py_None) {
+        Py_XDECREF(lock);
+        return lock == NULL ? NULL : Py_NewRef(Py_False);
+    }
+    if ((none = PyObject_CallMethodNoArgs(lock, text_acquire)) == NULL) {
+        Py_DECREF(lock);
+        return NULL;
+    }
+    Py_DECREF(none);
+    PyObject *sender = sender_of(storage);
+    done = sender == NULL ? NULL : sender == Py_None ? Py_NewRef(Py_False) : sent_by(sender, storage);
+    Py_XDECREF(sender);
+    PyErr_Fetch(&kind, &value, &trace);
+    if ((none = PyObject_CallMethodNoArgs(lock, text_release)) == NULL)
+        Py_CLEAR(done);
+    else
+        PyErr_Restore(kind, value, trace);
+    Py_XDECREF(none);
+    Py_DECREF(lock);
+    return done;
+}
+
 PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\nTell the module the classes and names of the Python modules (called once).");
 
 static PyObject *
@@ -136,7 +199,8 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     PyObject *storage = NULL, *mirror = NULL, *pages = NULL;
     const struct { PyObject **where; const char *name; } objects[] = {
         {&storage, "Storage"}, {&mirror, "Mirror"}, {&pages, "Pages"}, {&empty, "EMPTY"},
-        {&sharing_names, "sharing"}, {&listening, "listening"}, {&trace_names, "trace"},
+        {&sharing_names, "sharing"}, {&listening, "listening"}, {&trace_names, "trace"}, {&failed, "failed"},
+        {&settled, "settled"},
     };
     if (!PyDict_Check(names)) {
         PyErr_SetString(PyExc_TypeError, "bind takes a dict");
@@ -188,6 +252,7 @@ PyInit__sending(void)
     static const struct { PyObject **where; const char *text; } texts[] = {
         {&text_mirror, "mirror"}, {&text_ahead, "ahead"}, {&text_compacts, "compacts"}, {&text_resident, "_resident"},
         {&text_block, "_block"}, {&text_joined, "joined"}, {&text_partners, "partners"}, {&text_process, "_process"},
+        {&text_lock, "_lock"}, {&text_acquire, "acquire"}, {&text_release, "release"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)

@@ -32,7 +32,7 @@ FROM = 16 << 20
 TURN, GROWTH, LAST, LEAP = 4 << 20, 2, 32 << 20, 32
 #: The same where the device does both and nothing comes in between: there each further turn is so many times as large
 #: as all before, so that few of them end within a piece of locked memory.
-AT_ONCE = 1 << 20, 3, 32 << 20, 32
+AT_ONCE = 1 << 19, 3, 32 << 20, 32
 
 
 def applies(storage: Storage) -> bool:
@@ -59,29 +59,44 @@ class Sent(NamedTuple):
 def at_once(storage: Storage) -> bool:
     """`as_found` in one call of the device's, of all that a mirror has; False if it can't be, and nothing was done.
 
-    What Python does before the first copy, from cold caches, would take as long as the copy of some megabytes.
+    What Python does before the first copy, from cold caches, would take as long as the copy of some megabytes: see also
+    `again`.
     """
+    sender = _sender(storage)
+    return sender is not None and _send(sender, storage)
+
+
+def _send(sender: Sender, storage: Storage) -> bool:
+    """Send what was written; False, and nothing is done, if it can't be, here and now."""
     outcome: list[tuple[int, int, bytes, bytes]] = []
-    for find in (_again, _sender):
-        sender = find(storage)
-        if sender is None:
-            continue
-        mirror = storage.mirror
+    try:
+        done = sender(outcome)
+    except BaseException:
+        _failed(storage, outcome)
+        raise
+    return done and _settled(storage, outcome)
+
+
+def _failed(storage: Storage, outcome: list[tuple[int, int, bytes, bytes]]) -> None:
+    """A fault of the device, or an interrupt: what was written may or may not have arrived."""
+    known = outcome and not outcome[0][1]
+    storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, storage.mirror.nbytes)
+
+
+def _settled(storage: Storage, outcome: list[tuple[int, int, bytes, bytes]]) -> bool:
+    """Send what a sender has left; whether all has arrived by now."""
+    _, refused, _, left = outcome[0]
+    mirror = storage.mirror
+    if left:
         try:
-            if not sender(outcome):
-                continue
-            _, refused, _, left = outcome[0]
-            if left:
-                storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
-        except BaseException:       # a fault of the device, or an interrupt: it may or may not have arrived
-            known = outcome and not outcome[0][1]
-            storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, mirror.nbytes)
+            storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
+        except BaseException:
+            _failed(storage, outcome)
             raise
-        if refused:     # nobody knows what is written, from now on
-            give_up(mirror)
-            storage.ahead = Ranges.span(0, mirror.nbytes)
-        return not refused
-    return False
+    if refused:     # nobody knows what is written, from now on
+        give_up(mirror)
+        storage.ahead = Ranges.span(0, mirror.nbytes)
+    return not refused
 
 
 def _sender(storage: Storage) -> Sender | None:
@@ -161,10 +176,13 @@ def bind(storage_type: type[Storage]) -> None:
     if speedups.sending is not None:
         speedups.sending.bind({
             "Storage": storage_type, "Mirror": Mirror, "Pages": Pages, "EMPTY": EMPTY, "sharing": vars(sharing),
-            "listening": events._listening, "trace": vars(events),
+            "listening": events._listening, "trace": vars(events), "failed": _failed, "settled": _settled,
         })
 
 
-#: `Sent.sender` of a storage's mirror, if nothing has changed since that `_sender` would look at; else None.
-_again: Callable[[Storage], Sender | None] = (
-    (lambda storage: None) if speedups.sending is None else speedups.sending.again)
+def _never(storage: Storage) -> bool:
+    return False
+
+
+#: `at_once`, for who has not got the storage's lock, if nothing has changed of what `_sender` has looked at before.
+again: Callable[[Storage], bool] = _never if speedups.sending is None else speedups.sending.again

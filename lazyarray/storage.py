@@ -185,7 +185,7 @@ class Storage(_Slots):
             filling.fill(self)
         if self.quiet:
             self.join()
-        else:
+        elif view is not self._root_view or not sending.again(self):
             with self.lock:
                 if view is not self._root_view or not sending.at_once(self):
                     self._settle_device(Ranges.span(*views.extent(view)), view, why)

@@ -122,7 +122,7 @@ def test_what_is_written_all_over_goes_in_few_copies():
     memory = Memory(64 * MB)
     memory.host[:] = 9
     memory.send()
-    assert [n // MB for _, _, n in memory.late.issued] == [1, 3, 12, 16, 16, 16]
+    assert [n / MB for _, _, n in memory.late.issued] == [0.5, 1.5, 6, 8, 16, 16, 16]
 
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
@@ -285,7 +285,7 @@ DISTURBANCES = {
     "written by who is gone": _mirror("_late", Ranges(0, 4096)),
     "nothing is lent": _mirror("lent", False),
     "another tracker": _mirror("_tracker", None),
-    "never sent": _mirror("sent", None),
+    "never sent": _mirror("sent", None), "no lock": lambda x, alias: _with(x, alias, _lock=None),
     "other pages are armed": lambda x, alias: _with(x, alias, where=x._self_storage.mirror._tracker,
                                                     _armed=Ranges(0, 4096)),
 }
@@ -344,11 +344,12 @@ class TestOfAStorage:
         x, alias = self.array()
         alias[:] = 4
         wrap.device_of(x)
-        storage = x._self_storage
-        assert sending._again(storage) is storage.mirror.sent.sender
+        storage, count = x._self_storage, sent.count
+        assert sending.again(storage) is True and sent.count == count + 1
         with DISTURBANCES[what](x, alias) as kept:
             del alias
-            assert sending._again(storage) is None
+            count = sent.count
+            assert sending.again(storage) is False and sent.count == count
             del kept
         assert float(x.min()) <= float(x.max())
 
