@@ -74,6 +74,10 @@ CASES = (
 )
 
 
+#: What a rate is compared with.
+COPY = "a copy of as many float32"
+
+
 def installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
@@ -133,12 +137,17 @@ def name_of(case: Case) -> str:
 
 
 def measured(case: Case, size: int, rounds: int) -> dict[str, float]:
-    """Seconds of lazy arrays, of the device's library, of what that fuses, and of a copy within the device."""
+    """Seconds of lazy arrays, of the device's library, of what that fuses, and of copies within the device.
+
+    A copy of float32 is what rates are compared with, in turn with the rest: the device has its faster and its slower
+    minutes. One of the array itself shows what the same bytes may take: the fewer, the more their beginning and their
+    end count.
+    """
     work, xp, own = case.work, lazyarray.device().xp, arrays_of(case, size)
     lazy = lazily(own)
     target = xp.empty_like(own[0])
     calls = {"lazyarray": lambda: work.run(np, *lazy), peer(): lambda: work.run(xp, *own),
-             "a copy of the array": lambda: xp.copyto(target, own[0])}
+             COPY: copying(size), "a copy of the array": lambda: xp.copyto(target, own[0])}
     if work.fuses and hasattr(xp, "fuse"):
         fused = xp.fuse(kernel_name="fused")(lambda *arrays: work.run(xp, *arrays))
         calls["cupy.fuse"] = lambda: fused(*own)
@@ -162,17 +171,15 @@ def by_peers(case: Case, size: int, rounds: int) -> dict[str, float]:
     return medians | {"NumPy": timing.once(lambda: case.work.run(np, *hosts))[0]}
 
 
-def note(found: timing.Figures, case: Case, medians: dict[str, float], moved: int, copy: float) -> None:
-    """The figures of a case, of which a kernel moves so many bytes; `copy` in bytes a second.
-
-    A copy of the array itself, in turn with the rest, shows what the same bytes may take: the fewer, the more their
-    beginning and their end count.
-    """
+def note(found: timing.Figures, case: Case, medians: dict[str, float], size: int) -> None:
+    """The figures of a case."""
     name, ours = name_of(case), medians["lazyarray"]
     for library, value in medians.items():
         found.note(f"{name}: {library}", value * 1e3, "ms")
     found.note(f"{name}: {peer()} / lazyarray", medians[peer()] / ours, "times", least=case.cupy)
-    found.note(f"{name}: of the bandwidth of a copy", moved / ours / copy, "times", least=case.copy)
+    moved = case.work.traffic * arrays_of(case, size)[0].nbytes
+    rate = 8 * size / medians[COPY]
+    found.note(f"{name}: of the bandwidth of a copy", moved / ours / rate, "times", least=case.copy)
     own = medians["a copy of the array"] * case.work.traffic / 2
     found.note(f"{name}: of the bandwidth of a copy of the array", own / ours, "times")
     if "cupy.fuse" in medians:
@@ -214,27 +221,26 @@ def small(found: timing.Figures, number: int, rounds: int) -> None:
     found.note(f"1,024 elements: six operators, lazyarray / {theirs}", chain / their_chain, "times", most=0.6)
 
 
-def copy_rate(size: int, rounds: int) -> float:
-    """Bytes a second that a copy within the device reads and writes."""
+def copying(size: int) -> Callable[[], Any]:
+    """What copies so many float32 within the device, to the same place each time."""
     xp = lazyarray.device().xp
     source, target = xp.ones(size, np.float32), xp.empty(size, np.float32)
-    return 2 * source.nbytes / timing.medians({"copy": lambda: xp.copyto(target, source)}, rounds)["copy"]
+    return lambda: xp.copyto(target, source)
 
 
 def figures(size: int | None = None) -> timing.Figures:
     """The figures; on the simulated device, of small arrays."""
     on_gpu = lazyarray.device().name == "cuda"
     size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
-    found, copy = timing.Figures(), copy_rate(size, rounds)
-    found.note("device to device copy", copy / 1e9, "GB/s")
+    found, alone = timing.Figures(), timing.medians({COPY: copying(size)}, rounds)
+    found.note("device to device copy", 8 * size / alone[COPY] / 1e9, "GB/s")
     medians = {case: measured(case, size, rounds) for case in CASES}
     small(found, *((500, 25) if on_gpu else (5, 1)))
     for case in CASES:      # JAX and torch come last: where they are loaded, every call of Python's takes longer
         if case.peers:
             medians[case] |= by_peers(case, size, rounds)
     for case in CASES:
-        moved = case.work.traffic * arrays_of(case, size)[0].nbytes
-        note(found, case, medians[case], moved, copy)
+        note(found, case, medians[case], size)
     return found
 
 
