@@ -63,7 +63,7 @@ def microseconds(number: int, rounds: int) -> dict[str, float]:
                            "asarray(ndarray)": lambda: lazyarray.asarray(host)}, number, rounds)
 
 
-def figures(count: int = COUNT, number: int = 500, rounds: int = 15, turns: int = 3) -> timing.Figures:
+def figures(count: int = COUNT, number: int = 500, rounds: int = 15, turns: int = 5) -> timing.Figures:
     """The figures, as in `calls.figures`: medians of turns, each of alone, crowded and alone again.
 
     A machine has its slow moments, which last as long as one of these.

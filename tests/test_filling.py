@@ -35,12 +35,18 @@ class Late:
         copy, lock = (ctypes.cast(f, HANDLE).value for f in self._kept)
         self.driver = Driver(1, 1, 1, 1, 1, 1, copy, 1, lock)
         self.crew = CrewInC()
-        self.runtime = SimpleNamespace(setDevice=lambda number: None, getDevice=lambda: 0)
+        self.without_context = False
+        self.runtime = SimpleNamespace(setDevice=self.use, getDevice=lambda: 0)
         self.error = lambda code: RuntimeError(f"error {code}")
         self.stream = SimpleNamespace(ptr=7, synchronize=self.arrive)
 
+    def use(self, number):
+        self.without_context = False
+
     def copy(self, target, source, nbytes, stream):
         assert stream == 7
+        if self.without_context:
+            return 201
         self.log.append("copy")
         if self.fails == self.log.count("copy") - 1:
             return 700
@@ -172,6 +178,29 @@ def test_an_error_of_the_drivers(late, number):
     fill(late, memory, region, source)
     late.arrive()
     assert np.array_equal(memory, source)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_thread_without_a_context_gets_one(late, locked):
+    memory, region = region_of(late, PIECE + 4096)
+    if locked:
+        fill(late, memory, region, values(memory.nbytes, 1))
+        late.arrive()
+        late.log.clear()
+    source, late.without_context = values(memory.nbytes, 2), True
+    fill(late, memory, region, source)
+    assert not late.without_context and late.queue
+    late.arrive()
+    assert np.array_equal(memory, source)
+
+
+def test_where_there_can_be_no_context_it_is_told(late):
+    memory, region = region_of(late, PIECE)
+    fill(late, memory, region, values(PIECE))
+    late.arrive()
+    late.without_context, late.runtime.setDevice = True, lambda number: None
+    with pytest.raises(RuntimeError, match="201"):
+        fill(late, memory, region, values(PIECE))
 
 
 def test_an_interrupt_forgets_no_locked_piece(late, monkeypatch):

@@ -24,6 +24,8 @@ CHUNK = 4 << 20
 _THREADS = 8
 #: Of a piece: it is locked; to be locked; locked now; the driver refused; left out.
 _LOCKED, _TO_LOCK, _NOW, _REFUSED, _LEFT = range(5)
+#: What the driver says where a thread has no context yet (CUDA_ERROR_INVALID_CONTEXT).
+_NO_CONTEXT = 201
 
 
 def fill_begin(copies: Copies, region: Region, pointer: Any, start: int, nbytes: int, stream: Any,
@@ -55,11 +57,16 @@ def fill_begin(copies: Copies, region: Region, pointer: Any, start: int, nbytes:
 
 
 def _in_c(copies: Copies, region: Region, pointer: Any, start: int, stop: int, stream: Any, states: bytearray) -> None:
-    runtime = copies.runtime
-    runtime.setDevice(runtime.getDevice())      # so that this thread has a context
+    runtime, to_lock = copies.runtime, _TO_LOCK in states
+    threads = min(cores(), _THREADS) if to_lock else 1
+    where = copies.driver, pointer.ptr, (start, stop), stream.ptr, (region.start, region.stop, PIECE), CHUNK, states
     try:
-        error = copies.crew.fill(min(cores(), _THREADS), copies.driver, pointer.ptr, (start, stop), stream.ptr,
-                                 (region.start, region.stop, PIECE), CHUNK, states)
+        if to_lock:
+            runtime.setDevice(runtime.getDevice())      # so that this thread has a context
+        error = copies.crew.fill(threads, *where)
+        if error == _NO_CONTEXT and not to_lock:    # not asked for in vain where each microsecond is one without a copy
+            runtime.setDevice(runtime.getDevice())
+            error = copies.crew.fill(threads, *where)
     finally:
         if _NOW in states:
             copies.are_locked(region, [piece for (_, _, piece, _), state in zip(region.pieces(start, stop), states)
