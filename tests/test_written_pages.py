@@ -313,6 +313,7 @@ class TestOfAStorage:
             pytest.skip("CUDA sends by itself")
         senders = Senders(device, small=SMALL)
         monkeypatch.setattr(device, "sender", senders)
+        monkeypatch.setattr(sharing, "partners", [])        # torch, if it was imported by another test
         return senders
 
     def array(self):

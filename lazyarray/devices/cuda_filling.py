@@ -64,7 +64,7 @@ def _in_c(copies: Copies, region: Region, pointer: Any, start: int, stop: int, s
         if to_lock:
             runtime.setDevice(runtime.getDevice())      # so that this thread has a context
         error = copies.crew.fill(threads, *where)
-        if error == _NO_CONTEXT and not to_lock:    # not asked for in vain where each microsecond is one without a copy
+        if error == _NO_CONTEXT and not to_lock:    # of this thread: most have one, and the copy waits for each call
             runtime.setDevice(runtime.getDevice())
             error = copies.crew.fill(threads, *where)
     finally:
