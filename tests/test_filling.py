@@ -183,8 +183,9 @@ def test_an_error_of_the_drivers(late, number):
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_thread_without_a_context_gets_one(late, locked):
     memory, region = region_of(late, PIECE + 4096)
+    source = values(memory.nbytes, 1)
     if locked:
-        fill(late, memory, region, values(memory.nbytes, 1))
+        fill(late, memory, region, source)
         late.arrive()
         late.log.clear()
     source, late.without_context = values(memory.nbytes, 2), True
@@ -196,11 +197,12 @@ def test_a_thread_without_a_context_gets_one(late, locked):
 
 def test_where_there_can_be_no_context_it_is_told(late):
     memory, region = region_of(late, PIECE)
-    fill(late, memory, region, values(PIECE))
+    source = values(PIECE)
+    fill(late, memory, region, source)
     late.arrive()
     late.without_context, late.runtime.setDevice = True, lambda number: None
     with pytest.raises(RuntimeError, match="201"):
-        fill(late, memory, region, values(PIECE))
+        fill(late, memory, region, source)
 
 
 def test_an_interrupt_forgets_no_locked_piece(late, monkeypatch):
