@@ -124,15 +124,19 @@ def test_nothing_is_kept(make):
     read(make(lazy))
     node = make(lazy)._self_storage.pending
     kept = node, node.step, node.operands, node.shape, node.size, lazyarray.device(), node.template
-    gc.collect()
-    before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
-    for _ in range(100):
-        read(make(lazy))
-        node.on_host()
-    waiting.young.clear()
-    gc.collect()
-    more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
-    assert max(map(abs, more)) < 20 and len(gc.get_objects()) - objects < 50, more      # of a hundred calls
+    found = []
+    for _ in range(3):      # what is kept is kept each time; what other tests have left comes and goes
+        waiting.young.clear()
+        gc.collect()
+        before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+        for _ in range(100):
+            read(make(lazy))
+            node.on_host()
+        waiting.young.clear()
+        gc.collect()
+        more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
+        found.append((max(map(abs, more)), len(gc.get_objects()) - objects))
+    assert min(refs for refs, _ in found) < 20 and min(objects for _, objects in found) < 50, found
 
 
 @needs_c
