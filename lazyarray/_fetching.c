@@ -276,44 +276,32 @@ static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *names)
 {
     PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL, *from = NULL, *of_view = NULL;
-    const struct { PyObject **where; const char *name; } objects[] = {
+    const Text objects[] = {
         {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&most, "PAGES_FROM"},
         {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
         {&first_large, "first_large"}, {&from, "DIRECT_FROM"}, {&first_view, "first_view"}, {&of_view, "VIEW_FROM"},
         {&rlock, "RLock"}, {&making_lock, "making_lock"}, {&scopes, "scopes"}, {&options_names, "options"},
         {&listening, "listening"}, {&trace_names, "trace"},
     };
-    if (!PyDict_Check(names)) {
-        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+    if (bound(names, objects, COUNT(objects)) < 0)
         return NULL;
-    }
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        PyObject *found = PyDict_GetItemString(names, objects[i].name);
-        if (found == NULL) {
-            PyErr_Format(PyExc_TypeError, "bind was not told %s", objects[i].name);
-            return NULL;
-        }
-        *objects[i].where = Py_NewRef(found);       /* for good: this is called once */
-    }
     if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyDict_Check(options_names)
             || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0
             || (direct_from = PyLong_AsSsize_t(from)) < 0 || (view_from = PyLong_AsSsize_t(of_view)) < 0) {
         PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
         return NULL;
     }
+    const Slot slots[] = {
+        {&X.storage, array, "_self_storage"}, {&X.outline, array, "_self_outline"}, {&S.device, storage, "device"},
+        {&S.root, storage, "root"}, {&S.stream, storage, "stream"}, {&S.loans, storage, "loans"},
+        {&S.foreign, storage, "foreign"}, {&S.quiet, storage, "quiet"}, {&S.root_view, storage, "_root_view"},
+        {&M.valid, mirror, "valid"}, {&M.lent, mirror, "lent"}, {&M.live, mirror, "_live"}, {&M.memory, mirror, "_memory"},
+        {&M.first, mirror, "_first"}, {&M.first_copy, mirror, "_first_copy"}, {&M.folded, mirror, "_folded"},
+    };
+    if (located(slots, COUNT(slots)) < 0)
+        return NULL;
     storage_type = (PyTypeObject *)storage;
     mirror_type = (PyTypeObject *)mirror;
-    const struct { Py_ssize_t *where; PyTypeObject *type; const char *name; } slots[] = {
-        {&X.storage, (PyTypeObject *)array, "_self_storage"}, {&X.outline, (PyTypeObject *)array, "_self_outline"},
-        {&S.device, storage_type, "device"}, {&S.root, storage_type, "root"}, {&S.stream, storage_type, "stream"},
-        {&S.loans, storage_type, "loans"}, {&S.foreign, storage_type, "foreign"}, {&S.quiet, storage_type, "quiet"},
-        {&S.root_view, storage_type, "_root_view"}, {&M.valid, mirror_type, "valid"}, {&M.lent, mirror_type, "lent"},
-        {&M.live, mirror_type, "_live"}, {&M.memory, mirror_type, "_memory"}, {&M.first, mirror_type, "_first"},
-        {&M.first_copy, mirror_type, "_first_copy"}, {&M.folded, mirror_type, "_folded"},
-    };
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        if ((*slots[i].where = offset_of(slots[i].type, slots[i].name)) < 0)
-            return NULL;
     array_type = (PyTypeObject *)array;
     return lend(NULL, NULL);
 }
@@ -332,7 +320,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC
 PyInit__fetching(void)
 {
-    static const struct { PyObject **where; const char *text; } texts[] = {
+    static const Text texts[] = {
         {&text_data, "data"}, {&text_ptr, "ptr"}, {&text_nbytes, "nbytes"}, {&text_mirror, "mirror"},
         {&text_writes, "writes"}, {&text_resident, "_resident"},
         {&text_own_lock, "_lock"}, {&text_lock, "lock"}, {&text_locked, "locked"}, {&text_acquire, "acquire"},
@@ -340,14 +328,13 @@ PyInit__fetching(void)
         {&text_write_tracking, "write_tracking"}, {&text_process, "_process"}, {&text_flags, "flags"},
         {&text_carray, "carray"}, {&text_c_contiguous, "_c_contiguous"},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
-            return NULL;
+    if (interned(texts, COUNT(texts)) < 0)
+        return NULL;
     fetcher_type = (PyTypeObject *)PyType_FromSpec(&fetcher_spec);
     copy_type = (PyTypeObject *)PyType_FromSpec(&copy_spec);
     PyObject *module = fetcher_type == NULL || copy_type == NULL ? NULL : PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Fetcher", (PyObject *)fetcher_type) < 0
-                           || PyModule_AddIntConstant(module, "INTERFACE", 9) < 0))
+                           || PyModule_AddIntConstant(module, "INTERFACE", 10) < 0))
         Py_CLEAR(module);
     return module;
 }

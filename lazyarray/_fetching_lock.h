@@ -1,22 +1,11 @@
 /* The lock of a storage, as `Storage.lock` has it: made when it is first needed. */
 
 static PyObject *rlock, *making_lock;
-static PyObject *text_own_lock, *text_lock, *text_locked, *text_acquire, *text_release;
+static PyObject *text_own_lock, *text_lock, *text_locked;
 
 /* A lock that a thread has acquired, which is nobody's yet. */
 static PyObject *spare;
 static unsigned long spare_owner;
-
-/* Acquire a lock that we have; NULL with an exception if it can't be done. */
-static PyObject *
-acquired(PyObject *lock)
-{
-    PyObject *done = lock == NULL ? NULL : PyObject_CallMethodNoArgs(lock, text_acquire);
-    if (done == NULL)
-        Py_CLEAR(lock);
-    Py_XDECREF(done);
-    return lock;
-}
 
 /* Have a lock at hand that this thread has acquired, for the next storage that has none. */
 static void
@@ -58,18 +47,4 @@ lock_of(PyObject *storage)
         return mine ? lock : acquired(lock);
     Py_DECREF(lock);
     return done < 0 ? NULL : acquired(PyObject_GetAttr(storage, text_lock));
-}
-
-/* Release a lock; an exception stays the one that is raised. -1: another one. */
-static int
-unlocked(PyObject *lock)
-{
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    PyObject *none = PyObject_CallMethodNoArgs(lock, text_release);
-    if (none == NULL)
-        return -1;
-    Py_DECREF(none);
-    PyErr_Restore(kind, value, trace);
-    return 0;
 }

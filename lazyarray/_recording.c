@@ -226,7 +226,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC
 PyInit__recording(void)
 {
-    static const struct { PyObject **where; const char *text; } texts[] = {
+    static const Text texts[] = {
         {&text_defer_from, "defer_from"}, {&text_default, "_default"}, {&text_view, "view"}, {&text_young, "young"},
         {&text_watcher, "watcher"}, {&text_limit, "limit"}, {&text_append, "append"}, {&text_stream, "stream"},
         {&text_shape, "shape"}, {&text_size, "size"}, {&text_dtype, "dtype"}, {&text_flags, "flags"},
@@ -238,13 +238,12 @@ PyInit__recording(void)
         {&text_turned, "T"}, {&text_reshape, "reshape"}, {&text_usable, "usable"}, {&text_current, "_current"},
         {&text_lazy, "lazy"}, {&text_setflags, "setflags"}, {&text_acquire, "acquire"}, {&text_release, "release"},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
-            return NULL;
+    if (interned(texts, COUNT(texts)) < 0)
+        return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 9) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 10) < 0)
         Py_CLEAR(module);
     return module;
 }

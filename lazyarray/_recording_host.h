@@ -202,18 +202,13 @@ on_host(PyObject *Py_UNUSED(module), PyObject *node)
 static PyObject *
 on_host_alone(PyObject *module, PyObject *node)
 {
-    PyObject *done = PyObject_CallMethodNoArgs(graph_lock, text_acquire), *kind, *value, *trace;
-    if (done == NULL)
+    PyObject *lock = acquired(Py_NewRef(graph_lock));
+    if (lock == NULL)
         return NULL;
-    Py_DECREF(done);
     PyObject *found = got(node, N.array) == Py_None ? on_host(module, node) : Py_NewRef(Py_None);
-    PyErr_Fetch(&kind, &value, &trace);
-    done = PyObject_CallMethodNoArgs(graph_lock, text_release);
-    Py_XDECREF(done);
-    if (done == NULL)
+    if (unlocked(lock) < 0)
         Py_CLEAR(found);
-    if (kind != NULL)
-        PyErr_Restore(kind, value, trace);
+    Py_DECREF(lock);
     return found;
 }
 

@@ -28,8 +28,7 @@ static PyObject *text_defer_from, *text_view, *text_young, *text_watcher, *text_
     *text_stream, *text_shape, *text_size, *text_dtype, *text_flags, *text_c_contiguous, *text_f_contiguous, *text_nbytes,
     *text_strides, *text_count, *text_compute, *text_join, *text_kernel, *text_learns, *text_value, *text_flat,
     *text_strided, *text_read_late, *text_itemsize, *text_costs,
-    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy, *text_setflags, *text_acquire,
-    *text_release;
+    *text_turned, *text_reshape, *text_usable, *text_current, *text_lazy, *text_setflags;
 static PyObject *no_arguments, *zero;
 static long most_steps, most_readers, most_alone, most_at_once, most_alone_long;
 static Py_ssize_t long_size, longest, large_bytes, large_result;

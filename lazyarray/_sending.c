@@ -18,9 +18,9 @@ static struct { Py_ssize_t armed; } P;
 static PyTypeObject *storage_type, *mirror_type, *pages_type;
 static PyObject *empty, *sharing_names, *failed, *settled;
 static PyObject *text_mirror, *text_ahead, *text_compacts, *text_resident, *text_block, *text_joined, *text_partners;
-static PyObject *text_lock, *text_acquire, *text_release;
+static PyObject *text_lock;
 
-/* What `sending.at_once` keeps in a mirror: `sending.Sent`. */
+/* What `sending` keeps in a mirror of the last time: what sends, what gives the current stream, and what was there. */
 enum { SENDER, CURRENT, BLOCK, STREAM, VALID, LIVE, TRACKER, ARMED, FIELDS };
 
 /* Whether an attribute of a storage is this object; -1: an error. */
@@ -115,7 +115,7 @@ sender_of(PyObject *storage)
         return mirror == NULL ? NULL : Py_NewRef(Py_None);
     }
     PyObject *sent = Py_NewRef(got(mirror, M.sent)), *sender = NULL;
-    int answer = PyTuple_Check(sent) && PyTuple_GET_SIZE(sent) == FIELDS ? is_usable(storage, mirror, sent) : 0;
+    int answer = PyTuple_CheckExact(sent) && PyTuple_GET_SIZE(sent) == FIELDS ? is_usable(storage, mirror, sent) : 0;
     if (answer >= 0)
         sender = Py_NewRef(answer ? PyTuple_GET_ITEM(sent, SENDER) : Py_None);
     Py_DECREF(sent);
@@ -168,25 +168,18 @@ again(PyObject *Py_UNUSED(module), PyObject *storage)
         PyErr_SetString(PyExc_TypeError, storage_type == NULL ? "bind comes first" : "a storage is needed");
         return NULL;
     }
-    PyObject *lock = PyObject_GetAttr(storage, text_lock), *none, *done, *kind, *value, *trace;
-    if (lock == NULL || lock == Py_None) {
-        Py_XDECREF(lock);
-        return lock == NULL ? NULL : Py_NewRef(Py_False);
-    }
-    if ((none = PyObject_CallMethodNoArgs(lock, text_acquire)) == NULL) {
+    PyObject *lock = PyObject_GetAttr(storage, text_lock);
+    if (lock == Py_None) {
         Py_DECREF(lock);
-        return NULL;
+        Py_RETURN_FALSE;
     }
-    Py_DECREF(none);
+    if ((lock = acquired(lock)) == NULL)
+        return NULL;
     PyObject *sender = sender_of(storage);
-    done = sender == NULL ? NULL : sender == Py_None ? Py_NewRef(Py_False) : sent_by(sender, storage);
+    PyObject *done = sender == NULL ? NULL : sender == Py_None ? Py_NewRef(Py_False) : sent_by(sender, storage);
     Py_XDECREF(sender);
-    PyErr_Fetch(&kind, &value, &trace);
-    if ((none = PyObject_CallMethodNoArgs(lock, text_release)) == NULL)
+    if (unlocked(lock) < 0)
         Py_CLEAR(done);
-    else
-        PyErr_Restore(kind, value, trace);
-    Py_XDECREF(none);
     Py_DECREF(lock);
     return done;
 }
@@ -197,38 +190,27 @@ static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *names)
 {
     PyObject *storage = NULL, *mirror = NULL, *pages = NULL;
-    const struct { PyObject **where; const char *name; } objects[] = {
+    const Text objects[] = {
         {&storage, "Storage"}, {&mirror, "Mirror"}, {&pages, "Pages"}, {&empty, "EMPTY"},
         {&sharing_names, "sharing"}, {&listening, "listening"}, {&trace_names, "trace"}, {&failed, "failed"},
         {&settled, "settled"},
     };
-    if (!PyDict_Check(names)) {
-        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+    if (bound(names, objects, COUNT(objects)) < 0)
         return NULL;
-    }
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        PyObject *found = PyDict_GetItemString(names, objects[i].name);
-        if (found == NULL) {
-            PyErr_Format(PyExc_TypeError, "bind was not told %s", objects[i].name);
-            return NULL;
-        }
-        *objects[i].where = Py_NewRef(found);       /* for good: this is called once */
-    }
     if (!PyType_Check(storage) || !PyType_Check(mirror) || !PyType_Check(pages) || !PyDict_Check(sharing_names)
             || !PyDict_Check(trace_names)) {
         PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
         return NULL;
     }
-    const struct { Py_ssize_t *where; PyObject *type; const char *name; } slots[] = {
+    const Slot slots[] = {
         {&S.stream, storage, "stream"}, {&S.loans, storage, "loans"}, {&S.foreign, storage, "foreign"},
         {&S.pending, storage, "pending"}, {&S.readers, storage, "readers"},
         {&M.lent, mirror, "lent"}, {&M.valid, mirror, "valid"}, {&M.live, mirror, "_live"}, {&M.late, mirror, "_late"},
         {&M.found, mirror, "_found"}, {&M.dead, mirror, "_dead"}, {&M.tracker, mirror, "_tracker"},
         {&M.sent, mirror, "sent"}, {&P.armed, pages, "_armed"},
     };
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        if ((*slots[i].where = offset_of((PyTypeObject *)slots[i].type, slots[i].name)) < 0)
-            return NULL;
+    if (located(slots, COUNT(slots)) < 0)
+        return NULL;
     mirror_type = (PyTypeObject *)mirror;
     pages_type = (PyTypeObject *)pages;
     storage_type = (PyTypeObject *)storage;
@@ -249,16 +231,15 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC
 PyInit__sending(void)
 {
-    static const struct { PyObject **where; const char *text; } texts[] = {
+    static const Text texts[] = {
         {&text_mirror, "mirror"}, {&text_ahead, "ahead"}, {&text_compacts, "compacts"}, {&text_resident, "_resident"},
         {&text_block, "_block"}, {&text_joined, "joined"}, {&text_partners, "partners"}, {&text_process, "_process"},
         {&text_lock, "_lock"}, {&text_acquire, "acquire"}, {&text_release, "release"},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
-            return NULL;
+    if (interned(texts, COUNT(texts)) < 0)
+        return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 9) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 10) < 0)
         Py_CLEAR(module);
     return module;
 }

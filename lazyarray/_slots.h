@@ -1,4 +1,5 @@
-/* What the modules in C share: slots of Python's classes, reached by their offsets, and the settings in force. */
+/* What the modules in C share: what they are told, slots of Python's classes, reached by their offsets, the settings in
+   force, and locks. */
 
 static PyObject *scopes, *options_names, *text_default;
 
@@ -50,4 +51,83 @@ options_here(void)
     if (options == NULL && !PyErr_Occurred())
         PyErr_SetString(PyExc_RuntimeError, "there are no options");
     return options;
+}
+
+/* -- what a module is told -------------------------------------------------------------------------------------- */
+
+typedef struct { PyObject **where; const char *text; } Text;
+typedef struct { Py_ssize_t *where; PyObject *type; const char *name; } Slot;
+
+#define COUNT(array) (sizeof (array) / sizeof *(array))
+
+/* Names of attributes, as strings. */
+static inline int
+interned(const Text *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((*texts[i].where = PyUnicode_InternFromString(texts[i].text)) == NULL)
+            return -1;
+    return 0;
+}
+
+/* What `bind` is given, by name; it is kept for good, since that is called once. */
+static inline int
+bound(PyObject *names, const Text *objects, size_t count)
+{
+    if (!PyDict_Check(names)) {
+        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+        return -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        PyObject *found = PyDict_GetItemString(names, objects[i].text);
+        if (found == NULL) {
+            PyErr_Format(PyExc_TypeError, "bind was not told %s", objects[i].text);
+            return -1;
+        }
+        *objects[i].where = Py_NewRef(found);
+    }
+    return 0;
+}
+
+/* Where these slots are. */
+static inline int
+located(const Slot *slots, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((*slots[i].where = offset_of((PyTypeObject *)slots[i].type, slots[i].name)) < 0)
+            return -1;
+    return 0;
+}
+
+/* -- locks ------------------------------------------------------------------------------------------------------ */
+
+static PyObject *text_acquire, *text_release;
+
+/* Acquire a lock that we have; NULL with an exception if it can't be done. */
+static inline PyObject *
+acquired(PyObject *lock)
+{
+    PyObject *done = lock == NULL ? NULL : PyObject_CallMethodNoArgs(lock, text_acquire);
+    if (done == NULL)
+        Py_CLEAR(lock);
+    Py_XDECREF(done);
+    return lock;
+}
+
+/* Release a lock; an exception stays the one that is raised. -1: another one. */
+static inline int
+unlocked(PyObject *lock)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *none = PyObject_CallMethodNoArgs(lock, text_release);
+    if (none != NULL)
+        PyErr_Restore(kind, value, trace);
+    else {
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
 }

@@ -85,7 +85,7 @@ class Mirror:
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
-        self._folded, self.sent = False, None   # a `sending.Sent`
+        self._folded, self.sent = False, None   # what sent it before, for `sending.again`
 
     @classmethod
     def small(cls, nbytes: int) -> Mirror:

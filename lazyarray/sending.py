@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,19 +43,6 @@ def applies(storage: Storage) -> bool:
             and not heard())        # an event says how many bytes there are before they are copied
 
 
-class Sent(NamedTuple):
-    """What a mirror knows of the last time that its written pages were sent at once: see `_sending.c`."""
-
-    sender: Sender
-    current: Callable[[], Any]      # gives the current stream
-    block: Any
-    stream: Any
-    valid: Ranges
-    live: Ranges | None
-    tracker: Any
-    armed: Ranges
-
-
 def at_once(storage: Storage) -> bool:
     """`as_found` in one call of the device's, of all that a mirror has; False if it can't be, and nothing was done.
 
@@ -71,7 +58,7 @@ def _send(sender: Sender, storage: Storage) -> bool:
     outcome: list[tuple[int, int, bytes, bytes]] = []
     try:
         done = sender(outcome)
-    except BaseException:
+    except BaseException:       # a fault of the device, or an interrupt: what was found counts as written
         _failed(storage, outcome)
         raise
     return done and _settled(storage, outcome)
@@ -90,7 +77,7 @@ def _settled(storage: Storage, outcome: list[tuple[int, int, bytes, bytes]]) -> 
     if left:
         try:
             storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
-        except BaseException:
+        except BaseException:       # the same of what was left
             _failed(storage, outcome)
             raise
     if refused:     # nobody knows what is written, from now on
@@ -116,8 +103,9 @@ def _sender(storage: Storage) -> Sender | None:
         storage.join_all()
         storage.stream, storage.joined = stream, ()
     tracker = mirror._tracker
-    mirror.sent = None if device.count > 1 else Sent(sender, sender.current, block, storage.stream, mirror.valid,
-                                                     mirror._live, tracker, tracker._armed)
+    if device.count == 1:       # for `again`: what it calls, and what may not have changed since
+        mirror.sent = (sender, sender.current, block, storage.stream, mirror.valid, mirror._live, tracker,
+                       tracker._armed)
     return sender
 
 
