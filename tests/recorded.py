@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import sys
 
 import numpy as np
 
 import lazyarray
+from lazyarray.fusion import waiting
 
 
 def pending(x):
@@ -57,3 +60,26 @@ def close(lazy, plain):
 def lazies(*arrays):
     """Lazy arrays of host arrays, on the device, with their memory order."""
     return [lazyarray.asarray(array) for array in arrays]
+
+
+def growth(work, kept, most, rounds=5):
+    """Assert that `work` adds no more than a reference to each of `kept`, and fewer than `most` objects.
+
+    What is kept is kept in each round; what other tests have left comes and goes, and so do kernels that they wanted.
+    """
+    least = [np.inf] * len(kept)
+    objects = np.inf
+    for _ in range(rounds):
+        if hasattr(lazyarray.device(), "_kernels"):
+            lazyarray.device()._kernels.wait()
+        waiting.young.clear()
+        gc.collect()
+        before, there = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+        work()
+        waiting.young.clear()
+        gc.collect()
+        least = [min(one, abs(after - was)) for one, after, was in zip(least, map(sys.getrefcount, kept), before)]
+        objects = min(objects, len(gc.get_objects()) - there)
+        if max(least) <= 1 and objects < most:
+            break
+    assert max(least) <= 1 and objects < most, (least, objects)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import gc
 import operator
-import sys
 import threading
 import weakref
 
@@ -11,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import lazies, same
+from recorded import growth, lazies, same
 
 import lazyarray
 import lazyarray.numpy as lnp
 from lazyarray import recording_steps, sharing, speedups, wrap
-from lazyarray.fusion import graph, waiting
+from lazyarray.fusion import graph
 
 ON_CUDA = lazyarray.device().name == "cuda"
 N = 24
@@ -543,18 +542,14 @@ class TestWhatIsNeededByItself:
         for _ in range(60):
             wrap.device_of(call(x))
         kept = x, x._self_storage, x._self_array, x.dtype, recording_steps.rules
-        if hasattr(lazyarray.device(), "_kernels"):
-            lazyarray.device()._kernels.wait()      # those that other tests have asked for
-        gc.collect()
-        before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
-        for _ in range(100):
-            wrap.device_of(call(x))
-        x._self_storage.readers = None
-        waiting.young.clear()
-        calls.clear()
-        gc.collect()
-        more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
-        assert max(map(abs, more)) < 20 and len(gc.get_objects()) - objects < 50, more      # of a hundred calls
+
+        def work():
+            for _ in range(100):
+                wrap.device_of(call(x))
+            x._self_storage.readers = None
+            calls.clear()
+
+        growth(work, kept, 50)
 
     def test_what_is_read_along_axes_is_recorded(self, calls):
         plain = base((300, 600))

@@ -1,17 +1,16 @@
 """Recorded work that the host computes: the same by the part in C and by Python's, and as NumPy lays it out."""
 from __future__ import annotations
 
-import gc
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from recorded import growth
 
 import lazyarray
 import lazyarray.numpy as lazy
 from lazyarray import placement, speedups, views, wrap
-from lazyarray.fusion import on_host, waiting
+from lazyarray.fusion import on_host
 
 needs_c = pytest.mark.skipif(speedups.recording is None, reason="the part in C was not compiled")
 
@@ -124,19 +123,13 @@ def test_nothing_is_kept(make):
     read(make(lazy))
     node = make(lazy)._self_storage.pending
     kept = node, node.step, node.operands, node.shape, node.size, lazyarray.device(), node.template
-    found = []
-    for _ in range(3):      # what is kept is kept each time; what other tests have left comes and goes
-        waiting.young.clear()
-        gc.collect()
-        before, objects = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+
+    def work():
         for _ in range(100):
             read(make(lazy))
             node.on_host()
-        waiting.young.clear()
-        gc.collect()
-        more = [after - was for after, was in zip(map(sys.getrefcount, kept), before)]
-        found.append((max(map(abs, more)), len(gc.get_objects()) - objects))
-    assert min(refs for refs, _ in found) < 20 and min(objects for _, objects in found) < 50, found
+
+    growth(work, kept, 50)
 
 
 @needs_c

@@ -336,7 +336,7 @@ class TestOfAStorage:
             wrap.device_of(x)
             assert float(x.min()) == value
             assert (sent.made == 1) == (speedups.sending is not None)
-        assert x._self_storage.mirror.sent.sender is not None and sent.count == 10
+        assert x._self_storage.mirror.sent[0] is not None and sent.count == 10
 
     @needs_again
     @pytest.mark.parametrize("what", DISTURBANCES)
@@ -360,7 +360,7 @@ class TestOfAStorage:
         wrap.device_of(x)
         made = sent.made
         if speedups.sending is not None:
-            monkeypatch.setattr(type(x._self_storage.mirror.sent.sender), "__call__", _once_refused())
+            monkeypatch.setattr(type(x._self_storage.mirror.sent[0]), "__call__", _once_refused())
         alias[:] = 5
         assert float(x.min()) == 5 == float(x.max()) and sent.made >= made + 1
 
@@ -370,7 +370,7 @@ class TestOfAStorage:
         wrap.device_of(x)
         storage = weakref.ref(x._self_storage)
         block = weakref.ref(x._self_storage._block)
-        sender = weakref.ref(x._self_storage.mirror.sent.sender)
+        sender = weakref.ref(x._self_storage.mirror.sent[0])
         del x, alias
         gc.collect()
         assert storage() is None and block() is None and sender() is None
