@@ -75,7 +75,7 @@ CASES = (
 )
 
 
-#: What a rate is compared with; and what peers are that have to be loaded for it.
+#: What else is timed in turn with a case, and with peers that have to be loaded for it.
 COPY, BESIDE = "a copy of as many float32", "lazyarray, in turn with these"
 
 
@@ -140,7 +140,7 @@ def name_of(case: Case) -> str:
 def measured(case: Case, size: int, rounds: int) -> dict[str, float]:
     """Seconds of lazy arrays, of the device's library, of what that fuses, and of copies within the device.
 
-    A copy of float32 is what rates are compared with, in turn with the rest: the device has its faster and its slower
+    A copy of float32 in turn with the rest shows what the rate is by then: the device has its faster and its slower
     minutes. One of the array itself shows what the same bytes may take: the fewer, the more their beginning and their
     end count.
     """
@@ -175,15 +175,16 @@ def by_peers(case: Case, size: int, rounds: int) -> dict[str, float]:
     return medians | {"NumPy": timing.once(lambda: case.work.run(np, *hosts))[0]}
 
 
-def note(found: timing.Figures, case: Case, medians: dict[str, float], size: int) -> None:
-    """The figures of a case."""
+def note(found: timing.Figures, case: Case, medians: dict[str, float], size: int, copy: float) -> None:
+    """The figures of a case; `copy`: seconds of a copy of as many float32, at the beginning."""
     name, ours = name_of(case), medians["lazyarray"]
     for library, value in medians.items():
         found.note(f"{name}: {library}", value * 1e3, "ms")
     found.note(f"{name}: {peer()} / lazyarray", medians[peer()] / ours, "times", least=case.cupy)
     moved = case.work.traffic * arrays_of(case, size)[0].nbytes
-    rate = 8 * size / medians[COPY]
-    found.note(f"{name}: of the bandwidth of a copy", moved / ours / rate, "times", least=case.copy)
+    part = moved / (8 * size)
+    found.note(f"{name}: of the bandwidth of a copy", part * copy / ours, "times", least=case.copy)
+    found.note(f"{name}: of the bandwidth of a copy in turn with it", part * medians[COPY] / ours, "times")
     own = medians["a copy of the array"] * case.work.traffic / 2
     found.note(f"{name}: of the bandwidth of a copy of the array", own / ours, "times")
     if "cupy.fuse" in medians:
@@ -237,15 +238,15 @@ def figures(size: int | None = None) -> timing.Figures:
     """The figures; on the simulated device, of small arrays."""
     on_gpu = lazyarray.device().name == "cuda"
     size, rounds = size or (N if on_gpu else TINY), 11 if on_gpu else 1
-    found, alone = timing.Figures(), timing.medians({COPY: copying(size)}, rounds)
-    found.note("device to device copy", 8 * size / alone[COPY] / 1e9, "GB/s")
+    found, copy = timing.Figures(), timing.medians({COPY: copying(size)}, rounds)[COPY]
+    found.note("device to device copy", 8 * size / copy / 1e9, "GB/s")
     medians = {case: measured(case, size, rounds) for case in CASES}
     small(found, *((500, 25) if on_gpu else (5, 1)))
     for case in CASES:      # JAX and torch come last: where they are loaded, every call of Python's takes longer
         if case.peers:
             medians[case] |= by_peers(case, size, rounds)
     for case in CASES:
-        note(found, case, medians[case], size)
+        note(found, case, medians[case], size, copy)
     return found
 
 
