@@ -74,11 +74,12 @@ def growth(work, kept, most, rounds=5):
             lazyarray.device()._kernels.wait()
         waiting.young.clear()
         gc.collect()
-        before, there = list(map(sys.getrefcount, kept)), len(gc.get_objects())
+        # As floats: small numbers are kept, too, and one of `kept` may be one.
+        before, there = [float(sys.getrefcount(one)) for one in kept], len(gc.get_objects())
         work()
         waiting.young.clear()
         gc.collect()
-        least = [min(one, abs(after - was)) for one, after, was in zip(least, map(sys.getrefcount, kept), before)]
+        least = [min(few, abs(sys.getrefcount(one) - was)) for few, one, was in zip(least, kept, before)]
         objects = min(objects, len(gc.get_objects()) - there)
         if max(least) <= 1 and objects < most:
             break
