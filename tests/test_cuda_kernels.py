@@ -54,8 +54,8 @@ def one_of_each(dtype, modes):
     return Program(inputs, steps, tuple(len(inputs) + i for i in range(len(steps))), 2 if "strided" in modes else 0)
 
 
-def compiled(text):
-    """The log of NVRTC, which needs no GPU; empty if it has no complaint."""
+def compiled(text, ptx=False):
+    """The log of NVRTC, which needs no GPU; empty if it has no complaint. With `ptx`: what it made."""
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
     include = Path(cupy.__file__).parent / "_core" / "include"
     parts = [include / "cupy" / "_cccl" / part for part in ("libcudacxx", "thrust", "cub")]
@@ -63,11 +63,13 @@ def compiled(text):
     program = nvrtc.createProgram(text, "fused.cu", [], [])
     try:
         nvrtc.compileProgram(program, ["--std=c++17", "-arch=sm_90", *(f"-I{folder}" for folder in folders)])
+        return nvrtc.getPTX(program).decode() if ptx else ""
     except nvrtc.NVRTCError:
+        if ptx:
+            raise
         return nvrtc.getProgramLog(program)
     finally:
         nvrtc.destroyProgram(program)
-    return ""
 
 
 def cuda_headers():
@@ -132,15 +134,41 @@ def test_every_form_compiles(dtype, modes):
     assert compiled(text + "\n".join(sizes)) == ""
 
 
-def test_a_chain_compiles_and_reads_each_input_once():
-    f = np.dtype("f4")
-    steps = {step.name: step for step in loops(f)}
-    program = Program((Operand(f, "flat"), Operand(f, "value")), (
+def softplus(dtype):
+    """A program, and the form that loads packs."""
+    dtype = np.dtype(dtype)
+    steps = {step.name: step for step in loops(dtype)}
+    program = Program((Operand(dtype, "flat"), Operand(dtype, "value")), (
         (steps["absolute"], (0,)), (steps["negative"], (2,)), (steps["exp"], (3,)), (steps["log1p"], (4,)),
         (steps["maximum"], (1, 0)), (steps["add"], (6, 5))), (7,), 0)
-    text = cuda_source.source(program, cupy, {"fused": cuda_forms.packed(program, ("flat", "value"), 0, False)})
+    return program, cuda_forms.packed(program, ("flat", "value"), 0, False)
+
+
+def test_a_chain_compiles_and_reads_each_input_once():
+    program, form = softplus("f4")
+    text = cuda_source.source(program, cupy, {"fused": form})
     assert compiled(text) == ""
     assert text.count("lz_load<float, 4>(p0") == 1 and cuda_source.vector_length(program) == 4
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_what_a_step_branches_on_has_nothing_written_twice(dtype):
+    program, form = softplus(dtype)
+    made = compiled(cuda_source.source(program, cupy, {"fused": form}), ptx=True)
+    assert made.count("ex2.approx") == form.units * form.pack
+
+
+@pytest.mark.parametrize(("name", "other"), [("maximum", "fmax"), ("minimum", "fmin")])
+def test_the_larger_of_two_doubles_is_selected(name, other):
+    dtype = np.dtype("f8")
+
+    def branches(name):
+        step = Step(name, getattr(cupy, name), (dtype, dtype), dtype)
+        program = Program((Operand(dtype, "flat"),) * 2, ((step, (0, 1)),), (2,), 0)
+        form = cuda_forms.packed(program, ("flat", "flat"), 0, False)
+        return compiled(cuda_source.source(program, cupy, {"fused": form}), ptx=True).count("bra")
+
+    assert branches(name) == branches(other)
 
 
 def test_steps_that_ask_where_they_are_and_programs_without_inputs_compile():
