@@ -1,4 +1,4 @@
-/* The first alias of a small array for who asks for a buffer, in C: what it costs is the price of asking for names.
+/* The first alias of an array for who asks for a buffer, in C: what it costs is the price of asking for names.
 
 `getbuffer` does what `protocols.buffer` and `fetching.first_alias` do, where there is nothing to find out, and leaves all
 else to them. Only what comes before the copy is begun, and after it is over, is here: the device takes as long as Python
@@ -12,49 +12,25 @@ consumers hold the alias itself. A class that is derived from it goes the usual 
 #include <structmember.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "_slots.h"
 #include "_listening.h"
 #include "_fetching_asking.h"
 #include "_fetching_copies.h"
 #include "_fetching_lock.h"
+#include "_fetching_storage.h"
+#include "_fetching_large.h"
 
-/* Where the slots are: of LazyNdarray, Storage and Mirror. */
+/* Where the slots are: of LazyNdarray and Mirror. */
 static struct { Py_ssize_t storage, outline; } X;
-static struct { Py_ssize_t device, root, stream, loans, foreign, quiet, root_view; } S;
 static struct { Py_ssize_t valid, lent, live, memory, first, first_copy, folded; } M;
 
-static PyTypeObject *array_type, *storage_type, *mirror_type;
+static PyTypeObject *array_type, *mirror_type;
 static getbufferproc otherwise;
-static PyObject *prepare, *undo, *small, *first_large, *first_view;
-static PyObject *text_mirror, *text_fetcher, *text_writes, *text_resident, *text_c_contiguous;
+static PyObject *prepare, *spans, *first_large, *first_view;
+static PyObject *text_fetcher, *text_resident, *text_c_contiguous;
 static Py_ssize_t pages_from, direct_from, view_from;
-
-/* Whether a storage's bytes are on the device alone, and nobody else's; -1: an error. */
-static int
-is_untouched(PyObject *storage, PyObject *stream)
-{
-    PyObject *loans = got(storage, S.loans);
-    if (got(storage, S.quiet) != Py_True || got(storage, S.foreign) != Py_False || !PyTuple_CheckExact(loans)
-            || PyTuple_GET_SIZE(loans) > 0 || (stream != NULL && got(storage, S.stream) != stream))
-        return 0;
-    PyObject *mirror = PyObject_GetAttr(storage, text_mirror);
-    Py_XDECREF(mirror);
-    return mirror == NULL ? -1 : mirror == Py_None;
-}
-
-/* The storage is as it was; an exception stays the one that is raised. */
-static void
-undone(PyObject *storage)
-{
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    PyObject *none = PyObject_CallOneArg(undo, storage);
-    if (none == NULL)
-        PyErr_WriteUnraisable(undo);
-    Py_XDECREF(none);
-    PyErr_Restore(kind, value, trace);
-}
 
 /* What `fetching.prepare` makes, while the device copies, and the view of the alias; NULL with an exception. */
 static PyObject *
@@ -140,16 +116,21 @@ first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fe
                 int flags)
 {
     Fetch fetch;
-    int fits = is_untouched(storage, stream);       /* perhaps another thread was quicker */
-    if (fits <= 0)
-        return fits;
-    PyObject *size = PyLong_FromSize_t(nbytes), *writes = PyObject_GetAttr(storage, text_writes);
-    PyObject *mirror = size == NULL || writes == NULL ? NULL : PyObject_CallOneArg(small, size);
+    PyObject *size = PyLong_FromSize_t(nbytes);
+    PyObject *mirror = size == NULL ? NULL : PyObject_CallOneArg(small, size), *writes = NULL;
     int done = -1, begun = -1;
+    /* Perhaps another thread was quicker, or a finaliser; from here on none can be. */
+    int fits = mirror == NULL ? -1 : is_untouched(storage, stream);
+    if (fits <= 0) {
+        Py_XDECREF(size);
+        Py_XDECREF(mirror);
+        return fits;
+    }
     /* Something is there before the bytes are: from now on device code that writes tells of it. */
-    if (mirror != NULL && Py_TYPE(mirror) != mirror_type)
+    if (Py_TYPE(mirror) != mirror_type)
         PyErr_SetString(PyExc_TypeError, "a mirror is needed");
-    else if (mirror != NULL && PyObject_SetAttr(storage, text_mirror, mirror) == 0) {
+    else if ((writes = PyObject_GetAttr(storage, text_writes)) != NULL
+             && PyObject_SetAttr(storage, text_mirror, mirror) == 0) {
         begun = fetch_begun(fetcher, root, nbytes, stream, &fetch);
         done = begun <= 0 ? begun : view_of(storage, root, mirror, writes, fetcher, &fetch, view, flags);
         if (begun <= 0)
@@ -165,17 +146,42 @@ first_with_lock(PyObject *storage, PyObject *root, PyObject *stream, Fetcher *fe
     return done;
 }
 
-/* The same of a large array, or (`outline`) of a view of it, which Python does: it looks who asks, and who listens, while
-   the device copies. */
-static int
-large_with_lock(PyObject *storage, PyObject *stream, PyObject *outline, Py_buffer *view, int flags)
+/* What `fetching.first_large` or `first_view` gives for whoever asks; `begun`: the copy, or None. A new reference. */
+static PyObject *
+large_alias(PyObject *storage, PyObject *outline, PyObject *begun)
 {
-    int done = is_untouched(storage, stream);
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *with[] = {storage, frame == NULL ? Py_None : frame, begun, outline};
+    return PyObject_Vectorcall(outline == NULL ? first_large : first_view, with, outline == NULL ? 3 : 4, NULL);
+}
+
+/* The same of a large array, or (`outline`) of a view of it, which Python does: it looks who asks while the device
+   copies. */
+static int
+large_with_lock(PyObject *storage, PyObject *root, PyObject *stream, PyObject *outline, Fetcher *fetcher, size_t nbytes,
+                Py_buffer *view, int flags)
+{
+    PyObject *begun = NULL;
+    int done = is_untouched(storage, stream);       /* perhaps another thread was quicker */
+    if (done > 0 && outline != NULL) {
+        PyObject *size = PyLong_FromSize_t(nbytes);
+        PyObject *answer = size == NULL ? NULL : PyObject_CallFunctionObjArgs(spans, outline, size, NULL);
+        done = answer == NULL ? -1 : PyObject_IsTrue(answer);
+        Py_XDECREF(size);
+        Py_XDECREF(answer);
+    }
     if (done <= 0)
         return done;
-    PyObject *frame = (PyObject *)PyEval_GetFrame();
-    PyObject *with[] = {storage, frame == NULL ? Py_None : frame, outline};
-    PyObject *alias = PyObject_Vectorcall(outline == NULL ? first_large : first_view, with, outline == NULL ? 2 : 3, NULL);
+    done = filling_begun(fetcher, storage, root, nbytes, stream, &begun);
+    if (done < 0) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception))
+            return -1;
+        PyErr_Clear();      /* it comes again where there is more to say about it */
+    }
+    if (begun == NULL && (done = is_untouched(storage, stream)) <= 0)       /* a finaliser may have run */
+        return done;
+    PyObject *alias = large_alias(storage, outline, begun == NULL ? Py_None : begun);
+    Py_XDECREF(begun);
     if (alias == NULL)
         return -1;
     if (alias != Py_None)
@@ -222,7 +228,8 @@ first(PyObject *x, Py_buffer *view, int flags)
     done = -1;
     if ((lock = lock_of(storage)) == NULL)
         goto end;
-    done = large ? large_with_lock(storage, stream, whole ? NULL : outline, view, flags)
+    done = large ? large_with_lock(storage, root, stream, whole ? NULL : outline, (Fetcher *)fetcher, (size_t)nbytes,
+                                   view, flags)
                  : first_with_lock(storage, root, stream, (Fetcher *)fetcher, (size_t)nbytes, view, flags);
     if (unlocked(lock) < 0) {
         if (done > 0)
@@ -275,17 +282,20 @@ PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
 static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *names)
 {
-    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *most = NULL, *from = NULL, *of_view = NULL;
+    PyObject *array = NULL, *storage = NULL, *mirror = NULL, *mapping = NULL, *tracker = NULL;
+    PyObject *most = NULL, *from = NULL, *of_view = NULL;
     const Text objects[] = {
-        {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&most, "PAGES_FROM"},
-        {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
+        {&array, "LazyNdarray"}, {&storage, "Storage"}, {&mirror, "Mirror"}, {&mapping, "Mapping"},
+        {&most, "PAGES_FROM"}, {&pool, "pool"}, {&trackers, "trackers"}, {&tracker, "Kernel"},
+        {&spans, "spans"}, {&asks, "asks"}, {&prepare, "prepare"}, {&undo, "undo"}, {&small, "small"},
         {&first_large, "first_large"}, {&from, "DIRECT_FROM"}, {&first_view, "first_view"}, {&of_view, "VIEW_FROM"},
         {&rlock, "RLock"}, {&making_lock, "making_lock"}, {&scopes, "scopes"}, {&options_names, "options"},
         {&listening, "listening"}, {&trace_names, "trace"},
     };
     if (bound(names, objects, COUNT(objects)) < 0)
         return NULL;
-    if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyDict_Check(options_names)
+    if (!PyType_Check(array) || !PyType_Check(storage) || !PyType_Check(mirror) || !PyType_Check(mapping)
+            || !PyType_Check(tracker) || !PyDict_Check(trackers) || !PyDict_Check(options_names)
             || !PyDict_Check(trace_names) || (pages_from = PyLong_AsSsize_t(most)) < 0
             || (direct_from = PyLong_AsSsize_t(from)) < 0 || (view_from = PyLong_AsSsize_t(of_view)) < 0) {
         PyErr_SetString(PyExc_TypeError, "bind was told other kinds of things");
@@ -297,11 +307,15 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
         {&S.foreign, storage, "foreign"}, {&S.quiet, storage, "quiet"}, {&S.root_view, storage, "_root_view"},
         {&M.valid, mirror, "valid"}, {&M.lent, mirror, "lent"}, {&M.live, mirror, "_live"}, {&M.memory, mirror, "_memory"},
         {&M.first, mirror, "_first"}, {&M.first_copy, mirror, "_first_copy"}, {&M.folded, mirror, "_folded"},
+        {&P.size, mapping, "size"}, {&P.region, mapping, "region"}, {&P.address, mapping, "address"},
+        {&P.pid, mapping, "pid"},
     };
     if (located(slots, COUNT(slots)) < 0)
         return NULL;
     storage_type = (PyTypeObject *)storage;
     mirror_type = (PyTypeObject *)mirror;
+    mapping_type = (PyTypeObject *)mapping;
+    tracker_type = (PyTypeObject *)tracker;
     array_type = (PyTypeObject *)array;
     return lend(NULL, NULL);
 }
@@ -313,7 +327,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "lazyarray._fetching", PyDoc_STR("The first alias of a small array, in C."), -1, methods, NULL,
+    PyModuleDef_HEAD_INIT, "lazyarray._fetching", PyDoc_STR("The first alias of an array, in C."), -1, methods, NULL,
     NULL, NULL, NULL,
 };
 
@@ -326,15 +340,18 @@ PyInit__fetching(void)
         {&text_own_lock, "_lock"}, {&text_lock, "lock"}, {&text_locked, "locked"}, {&text_acquire, "acquire"},
         {&text_release, "release"}, {&text_fetcher, "fetcher"}, {&text_default, "_default"},
         {&text_write_tracking, "write_tracking"}, {&text_process, "_process"}, {&text_flags, "flags"},
-        {&text_carray, "carray"}, {&text_c_contiguous, "_c_contiguous"},
+        {&text_carray, "carray"}, {&text_c_contiguous, "_c_contiguous"}, {&text_returned, "returned"},
+        {&text_complete, "complete"}, {&text_pop, "pop"}, {&text_append, "append"},
     };
     if (interned(texts, COUNT(texts)) < 0)
         return NULL;
     fetcher_type = (PyTypeObject *)PyType_FromSpec(&fetcher_spec);
     copy_type = (PyTypeObject *)PyType_FromSpec(&copy_spec);
-    PyObject *module = fetcher_type == NULL || copy_type == NULL ? NULL : PyModule_Create(&definition);
+    filling_type = (PyTypeObject *)PyType_FromSpec(&filling_spec);
+    PyObject *module = fetcher_type == NULL || copy_type == NULL || filling_type == NULL ? NULL
+        : PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Fetcher", (PyObject *)fetcher_type) < 0
-                           || PyModule_AddIntConstant(module, "INTERFACE", 10) < 0))
+                           || PyModule_AddIntConstant(module, "INTERFACE", 11) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -18,7 +18,7 @@ typedef struct {
     copier copy;
     waiter wait;
     PyObject *stream, *alloc, *failed;      /* callables */
-    Py_ssize_t most;                        /* bytes of each room */
+    Py_ssize_t most, piece;                 /* bytes of each room; of each piece in which regions are locked */
     Room rooms[MOST_FREE];                  /* that no copy uses */
     int count, closed;
 } Fetcher;
@@ -245,12 +245,12 @@ fetcher_made(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long copy, wait;
     PyObject *stream, *alloc, *failed;
-    Py_ssize_t most;
-    static char *names[] = {"copy", "wait", "stream", "alloc", "failed", "most", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOn", names, &copy, &wait, &stream, &alloc, &failed, &most))
+    Py_ssize_t most, piece;
+    static char *names[] = {"copy", "wait", "stream", "alloc", "failed", "most", "piece", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOnn", names, &copy, &wait, &stream, &alloc, &failed, &most, &piece))
         return NULL;
-    if (!copy || !wait || most < 1) {
-        PyErr_SetString(PyExc_ValueError, "addresses and sizes are greater than 0");
+    if (!copy || !wait || most < 1 || piece < 0) {
+        PyErr_SetString(PyExc_ValueError, "addresses and sizes are greater than 0, or a piece is 0");
         return NULL;
     }
     Fetcher *self = (Fetcher *)type->tp_alloc(type, 0);
@@ -262,6 +262,7 @@ fetcher_made(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->alloc = Py_NewRef(alloc);
     self->failed = Py_NewRef(failed);
     self->most = most;
+    self->piece = piece;
     return (PyObject *)self;
 }
 
@@ -275,14 +276,15 @@ fetcher_close(Fetcher *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(fetcher_doc, "Fetcher(copy, wait, stream, alloc, failed, most)\n--\n\n"
+PyDoc_STRVAR(fetcher_doc, "Fetcher(copy, wait, stream, alloc, failed, most, piece)\n--\n\n"
 "Copies of small device arrays to page-locked memory, and from there to where they are wanted.\n\n"
 "Parameters\n----------\n"
 "copy, wait : int\n    Addresses of cuMemcpyDtoHAsync and cuStreamSynchronize.\n"
 "stream : callable\n    Gives the current stream.\n"
 "alloc : callable\n    Gives page-locked memory of so many bytes, at its `ptr`.\n"
 "failed : callable\n    Is called with a stream and an error of the driver's, and raises.\n"
-"most : int\n    Bytes of an array.");
+"most : int\n    Bytes of an array.\n"
+"piece : int\n    Bytes of each piece in which large memory is locked; 0: none is.");
 
 static PyMethodDef fetcher_methods[] = {
     {"begin", (PyCFunction)fetcher_begin, METH_O, begin_doc},

@@ -15,6 +15,7 @@ from . import compact, loans, transfer, views
 from .callees import who_asks
 from .mirror import PAGES_FROM, Mirror
 from .mirror_filling import DIRECT_FROM, memory_to_fill
+from .mirror_memory import use
 from .options import current as current_options
 from .ranges import Ranges, runs_of
 from .trace import begin, end
@@ -65,7 +66,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
         if storage.mirror is not None or not storage.quiet or storage.stream is not written:
             return None         # another thread was quicker
         if nbytes >= DIRECT_FROM:
-            return first_large(storage, frame, view, why)
+            return first_large(storage, frame, None, view, why)
         if frame is not None and who_asks(frame):
             return None
         # Something is there before the bytes are: from now on device code that writes tells of it.
@@ -133,39 +134,49 @@ def _spans(nbytes: int, needed: int, offset: int, shape: tuple[int, ...], stride
     return not levels or math.prod(n for _, n in levels) >= MANY
 
 
-def first_view(storage: Storage, frame: FrameType | None, view: np.ndarray) -> np.ndarray | None:
+def first_view(storage: Storage, frame: FrameType | None, begun: Any, view: np.ndarray) -> np.ndarray | None:
     """`first_large` of a view that spans nearly all, for whoever `frame` calls; else None."""
-    if not spans(view, storage.root.nbytes):
-        return None
-    alias = first_large(storage, frame, view)
+    alias = first_large(storage, frame, begun, view)
     if alias is not None:
         storage._resident = view, alias
     return alias
 
 
-def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | None = None, why: str = "buffer") -> Any:
+def first_large(storage: Storage, frame: FrameType | None, begun: Any = None, view: np.ndarray | None = None,
+                why: str = "buffer") -> Any:
     """`first_alias` of a large storage, where the device can fill the memory directly; else None.
 
-    For whoever has found that it can be, and has the lock: see there, and `_fetching.c`.
+    For whoever has found that it can be, and has the lock: see there, and `_fetching.c`, where the copy may have begun
+    already (`begun`, a `_fetching.Filling`).
 
     As little as can be is done before the copy begins: what has not run for a while takes three times as long.
     """
-    root, device = storage.root, storage.device
-    if not device.writes_unseen or (found := memory_to_fill(root.nbytes)) is None:
-        return None
-    memory, mapping = found
-    # Something is there before the bytes are: from now on device code that writes tells of it.
-    storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
-    if mapping.region is None:
-        return None             # to be filled in stages
-    writes, seen = storage.writes, root if view is None else view
+    root, device, token = storage.root, storage.device, None
+    if begun is None:
+        if not device.writes_unseen or (found := memory_to_fill(root.nbytes)) is None:
+            return None
+        memory, mapping = found
+        # Something is there before the bytes are: from now on device code that writes tells of it.
+        storage.mirror = mirror = Mirror(root.nbytes, "auto", memory, mapping)
+        if mapping.region is None:
+            return None             # to be filled in stages
+        writes, seen = storage.writes, root if view is None else view
+        try:
+            token = begin("materialise", root.nbytes, seen.shape, seen.dtype, why)
+            wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory), mapping.region)
+        except device.faults:
+            storage._check_usable()     # which names a reason that it knows
+            raise
+    else:
+        wait, writes = begun.wait, begun.writes
     try:
-        token = begin("materialise", root.nbytes, seen.shape, seen.dtype, why)
-        wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory), mapping.region)
-    except device.faults:
-        storage._check_usable()     # which names a reason that it knows
-        raise
-    try:
+        if begun is not None:
+            mapping, early = begun.take(), begun.mirror
+            mirror = Mirror(root.nbytes, "auto", use(mapping, root.nbytes), mapping)
+            if storage.mirror is not early or not early._folded or early.lent:
+                wait()
+                return None         # a finaliser has used it meanwhile
+            storage.mirror = mirror
         storage._nbytes = root.nbytes
         storage.quiet = False
         lent = None
@@ -178,6 +189,7 @@ def first_large(storage: Storage, frame: FrameType | None, view: np.ndarray | No
                 lent = mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
     except BaseException:       # an interrupt too: nothing may be under way into memory that others get
         wait()
+        undo(storage)
         raise
     wait()
     if storage.writes == writes:

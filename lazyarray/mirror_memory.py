@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -54,6 +55,14 @@ class Mapping:
             except OSError:
                 pass    # a kernel built without them
         self.address = np.frombuffer(self.memory, _u1).ctypes.data
+
+    def __del__(self) -> None:
+        """Locked memory whose user was interrupted goes back to the pool: unmapped, it would stay locked.
+
+        What is later mapped at its addresses would be copied to where nobody looks.
+        """
+        if getattr(self, "region", None) is not None and self.pid == os.getpid() and not sys.is_finalizing():
+            pool.returned.append(self)
 
     def clean(self) -> bool:
         """Make it fit for another use; False if it can't be."""
@@ -100,11 +109,16 @@ def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
             pool.adopt(mapping)
     else:
         mapping = _take(size) or Mapping(size)
+    return use(mapping, nbytes), mapping
+
+
+def use(mapping: Mapping, nbytes: int) -> np.ndarray:
+    """The first bytes of a mapping that nobody uses, as `mapped` has them."""
     array = np.frombuffer(mapping.memory, _u1, nbytes)
     use = _Use(array, _unused)
     use.mapping = mapping
     _uses[id(use)] = use
-    return array, mapping
+    return array
 
 
 def _rounded(nbytes: int) -> int:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import fetching, options, sending, sharing, speedups, views, wrap
+from . import fetching, options, sending, sharing, speedups, tracking, views, wrap
 from . import trace as events
 from .callees import BYTES, FORTRAN, ROW, STRIDES, asks, called, who_asks
 from .errors import NotOnDevice
 from .mirror import PAGES_FROM, Mirror
 from .mirror_filling import DIRECT_FROM
+from .mirror_memory import Mapping
+from .mirror_pool import pool
 from .storage import Storage, _making_lock
 from .writable import may_write, writeable
 
@@ -78,10 +80,12 @@ def bind(array_type: Any) -> None:
     sending.bind(Storage)
     if speedups.fetching is not None and _HAS_BUFFER:
         speedups.fetching.bind({
-            "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "PAGES_FROM": PAGES_FROM,
-            "DIRECT_FROM": DIRECT_FROM, "asks": asks, "prepare": fetching.prepare, "undo": fetching.undo,
-            "small": Mirror.small, "first_large": fetching.first_large, "first_view": fetching.first_view,
-            "VIEW_FROM": fetching.VIEW_FROM, "RLock": RLock, "making_lock": _making_lock,
+            "LazyNdarray": array_type, "Storage": Storage, "Mirror": Mirror, "Mapping": Mapping, "pool": pool,
+            "trackers": tracking._found, "Kernel": tracking.Kernel, "PAGES_FROM": PAGES_FROM,
+            "DIRECT_FROM": DIRECT_FROM, "VIEW_FROM": fetching.VIEW_FROM, "asks": asks, "prepare": fetching.prepare,
+            "undo": fetching.undo, "small": Mirror.small, "spans": fetching.spans,
+            "first_large": fetching.first_large, "first_view": fetching.first_view, "RLock": RLock,
+            "making_lock": _making_lock,
             "scopes": options._scopes, "options": vars(options), "listening": events._listening, "trace": vars(events),
         })
 

@@ -179,7 +179,7 @@ class TestCopies:
     def test_an_error_is_never_passed_over(self, late):
         late.fetches._failed = None
         fetcher = speedups.fetching.Fetcher(late.driver.fetch, late.driver.finish, late.get_current_stream, late.alloc,
-                                            lambda stream, code: None, 100)
+                                            lambda stream, code: None, 100, 0)
         late.fails = 3
         with pytest.raises(RuntimeError, match="error 3 of the driver"):
             fetcher.begin(late.array(values(100))).end(np.zeros(100, np.uint8))
@@ -228,9 +228,9 @@ class TestCopies:
         del copy
         assert np.array_equal(fetched(late, values(10)), values(10)) and late.issued == issued
 
-    @pytest.mark.parametrize("change", [{"copy": 0}, {"wait": 0}, {"most": 0}])
+    @pytest.mark.parametrize("change", [{"copy": 0}, {"wait": 0}, {"most": 0}, {"piece": -1}])
     def test_what_it_is_made_of(self, late, change):
-        given = {"copy": 1, "wait": 1, "stream": None, "alloc": None, "failed": None, "most": 1}
+        given = {"copy": 1, "wait": 1, "stream": None, "alloc": None, "failed": None, "most": 1, "piece": 0}
         with pytest.raises(ValueError, match="greater than 0"):
             speedups.fetching.Fetcher(**given | change)
         with pytest.raises(TypeError):

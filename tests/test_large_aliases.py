@@ -2,88 +2,22 @@
 from __future__ import annotations
 
 import gc
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from large_copies import MB, NBYTES, WAYS, ask, begun_in, made
 
 import lazyarray
-from lazyarray import fetching, mirror_pool, speedups, wrap
+from lazyarray import fetching, wrap
 from lazyarray.mirror import Mirror
 from lazyarray.tracking import why_no_pages
 
 pytestmark = pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
-MB = 1 << 20
-#: An error of a buffer's is raised by memoryview; NumPy passes over it.
-ask = memoryview if sys.version_info >= (3, 12) else np.asarray
-NBYTES = 16 * MB
 
 
-@pytest.fixture(params=["from C", "from Python"])
+@pytest.fixture(params=WAYS)
 def copies(monkeypatch, request):
-    """What was begun and waited for, and what happens in between."""
-    device = lazyarray.device()
-    if request.param == "from C":
-        if speedups.fetching is None or sys.version_info < (3, 12) or device.count > 1:
-            pytest.skip("Python asks")
-        if device.name == "simulated":
-            fetcher = speedups.fetching.Fetcher(1, 1, device.stream, None, None, 1)     # of large arrays none is asked
-            monkeypatch.setattr(device, "fetcher", fetcher)
-    else:
-        monkeypatch.setattr(device, "fetcher", None)
-    found = SimpleNamespace(begun=0, waited=0, then=lambda: None, error=None)
-    if device.name == "cuda":
-        ordinary = device.download_begin
-    else:
-        monkeypatch.setattr(device, "writes_unseen", True, raising=False)
-        mirror_pool.pool.look_after(idle=-1)    # what is kept has no region
-        monkeypatch.setattr(device, "region", lambda start, size: SimpleNamespace(release=lambda: None))
-
-        under_way, download = [], device.download
-
-        def arrive():
-            for target, values in under_way:
-                target[...] = values
-            under_way.clear()
-
-        def ordinary(source, target, region=None):
-            arrive()
-            under_way.append((target, source.get()))
-            target[...] = 99        # a copy that marks no pages would write at any time
-            return arrive
-
-        def behind(source, target):     # on the same stream
-            arrive()
-            download(source, target)
-
-        monkeypatch.setattr(device, "download", behind)
-
-    def begin(source, target, *region):
-        if found.error is not None:
-            raise found.error
-        found.begun += 1
-        wait = ordinary(source, target, *region)
-
-        def waited():
-            found.waited += 1
-            wait()
-
-        found.then()
-        return waited
-
-    monkeypatch.setattr(device, "download_begin", begin)
-    yield found
-    mirror_pool.pool.look_after(idle=-1)
-
-
-def made(dtype=np.float32, shape=None, order="C"):
-    dtype = np.dtype(dtype)
-    shape = shape or (NBYTES // dtype.itemsize,)
-    values = (np.arange(np.prod(shape)) % 120).astype(dtype).reshape(shape, order=order)
-    x = lazyarray.asarray(values) + dtype.type(1)
-    wrap.device_of(x)
-    return x, values + dtype.type(1)
+    yield from begun_in(request.param, monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i2", "c16", "u1"])

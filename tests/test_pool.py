@@ -180,3 +180,24 @@ def test_a_forked_child_starts_with_nothing(pool):
             os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reading, 1) == b"y"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_interrupt_loses_no_memory_that_is_locked(pool, monkeypatch, kept):
+    """What stays locked after it is unmapped is what copies to later memory at those addresses go to."""
+    if kept:
+        mapped(SIZE)
+
+    class Interrupted:
+        def __init__(self, *args):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr("lazyarray.mirror_memory._Use", Interrupted)
+        mapped(SIZE)
+    gc.collect()
+    [region] = pool.regions
+    assert not region.released and pool.kept_bytes == SIZE
+    array, mapping = mapped(SIZE)
+    assert mapping.region is region and pool.kept_bytes == 0
+    array[:] = 7

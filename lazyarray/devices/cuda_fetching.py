@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .. import speedups
+from .cuda_filling import PIECE
 
 if TYPE_CHECKING:
     from .cuda_driver import Driver
@@ -43,7 +44,7 @@ class Fetches:
         self.fetcher: Any = None
         if driver is not None and speedups.fetching is not None:
             self.fetcher = speedups.fetching.Fetcher(driver.fetch, driver.finish, self._stream, alloc, self._failed,
-                                                     FETCHED)
+                                                     FETCHED, PIECE)
 
     def begin(self, array: Any) -> Any:
         """Begin to copy at most `FETCHED` bytes, on the current stream; what `end` needs."""

@@ -182,7 +182,7 @@ def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]
 
 
 def _together(program: Program, called: list[str], form: Form) -> tuple[str, tuple[str, ...]]:
-    """Text that takes each step for all elements of a thread before the next one, and the outputs' names for one, ``j``.
+    """Text that takes each step for all elements of a thread before the next, and the outputs' names for one, ``j``.
 
     What a function branches on keeps the compiler from joining what stands behind it. Step by step it loads an
     exponential's constants once for all, and writes nothing twice (a softplus of float32 takes 456 instructions, not
