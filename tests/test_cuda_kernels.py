@@ -158,6 +158,26 @@ def test_what_a_step_branches_on_has_nothing_written_twice(dtype):
     assert made.count("ex2.approx") == form.units * form.pack
 
 
+def test_what_holds_much_is_computed_element_by_element():
+    """All elements at once take so many registers that few threads are there to wait for the memory."""
+    dtype = np.dtype("f8")
+    steps = {step.name: step for step in loops(dtype)}
+
+    def text_of(inputs, *named):
+        program = Program((Operand(dtype, "flat"),) * inputs, tuple((steps[name], numbers) for name, numbers in named),
+                          (inputs + len(named) - 1,), 0)
+        form = cuda_forms.packed(program, ("flat",) * inputs, 0, False)
+        text = cuda_source.source(program, cupy, {"fused": form})
+        assert compiled(text) == ""
+        return text
+
+    little = text_of(2, ("exp", (0,)), ("exp", (1,)), ("add", (2, 3)), ("log1p", (4,)))
+    much = text_of(3, ("exp", (0,)), ("add", (3, 1)), ("log1p", (4,)), ("add", (5, 2)))
+    assert "[j] = " in little and "[j] = " not in much
+    assert "[j] = " in text_of(1, ("exp", (0,)), ("multiply", (0, 1)))
+    assert "[j] = " not in text_of(1, ("exp", (0,)), ("sin", (0,)), ("add", (1, 2)), ("multiply", (0, 3)))
+
+
 @pytest.mark.parametrize(("name", "other"), [("maximum", "fmax"), ("minimum", "fmin")])
 def test_the_larger_of_two_doubles_is_selected(name, other):
     dtype = np.dtype("f8")
