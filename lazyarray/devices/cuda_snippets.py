@@ -53,7 +53,7 @@ _EXACT = {
     ("square", "d"): "out0 = lz_mul(in0, in0)",
 }
 
-#: Steps that the compiler makes a branch of where their text has one: here it selects (3 % of a softplus of float64).
+#: Steps that the compiler makes a branch of where their text has one: here it selects.
 _SELECTED = {
     ("maximum", "d"): "const double most = max(in0, in1); out0 = (isnan(in0) | isnan(in1)) ? out0_type(NAN) : most",
     ("minimum", "d"): "const double least = min(in0, in1); out0 = (isnan(in0) | isnan(in1)) ? out0_type(NAN) : least",
