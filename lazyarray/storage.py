@@ -114,9 +114,9 @@ class Storage(_Slots):
     def lock(self) -> Any:
         """Held by everything but the quick ways; made on first use."""
         if (lock := self._lock) is None:
+            made = RLock()      # not within: to allocate may have the garbage collector run, and finalisers
             with _making_lock:
-                if (lock := self._lock) is None:
-                    lock = self._lock = RLock()
+                lock = self._lock = self._lock or made
         return lock
 
     @property

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 
@@ -233,3 +235,27 @@ class TestInCycles:
         assert np.array_equal(more, expected + 1)
         expected[0] = 7
         assert np.array_equal(written, expected)
+
+
+def test_the_collector_runs_while_a_lock_is_made():
+    """A storage's lock is made when it is first needed: in a finaliser, too, that runs while another one is made."""
+    code = """
+import gc
+import numpy as np, lazyarray
+
+made = [lazyarray.asarray(np.arange(3.0)) for _ in range(2000)]
+
+class Last:
+    def __del__(self):
+        if made:
+            made.pop()._self_storage.lock
+
+gc.set_threshold(1, 1000, 1000)
+while made:
+    cycle = Last()
+    cycle.me = cycle
+    del cycle
+    if made:
+        made.pop()._self_storage.lock
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
