@@ -6,15 +6,18 @@ the machine runs short. Beyond the limit memory is ordinary, and copies to and f
 
 The garbage collector ends the use of a mapping at any instant, in any thread: it only puts it on a queue
 (`returned`). All else happens under the lock, in `take`, `adopt` and `look_after`, which a thread calls every few
-seconds for as long as there is a mapping.
+seconds for as long as there is a mapping. Within them the collector may run finalisers, which may ask for memory in
+their turn: they get ordinary memory.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from . import devices
@@ -60,7 +63,8 @@ class Pool:
     """The large mappings of one process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._changing = False                  # under the lock; a finaliser finds it so that runs meanwhile
         self._kept: list[Mapping] = []          # the longest idle first
         self._watcher: threading.Thread | None = None
         self.returned: deque[Mapping] = deque()
@@ -73,7 +77,8 @@ class Pool:
     def kept_bytes(self) -> int:
         """Bytes that nobody uses."""
         with self._lock:
-            self._drain()
+            if not self._changing:
+                self._drain()
             return sum(mapping.size for mapping in self._kept)
 
     def take(self, size: int) -> Mapping | None:
@@ -86,7 +91,9 @@ class Pool:
             if found.size == size and found.region is not None and found.pid == os.getpid():
                 return found
             self.returned.append(found)
-        with self._lock:
+        with self._changed() as free:
+            if not free:
+                return None
             self._drain()
             fitting = [m for m in self._kept if size <= m.size and m.size * FITS <= size]
             while fitting:
@@ -101,7 +108,10 @@ class Pool:
 
     def adopt(self, mapping: Mapping) -> None:
         """Take charge of a new mapping, now in use; the device may lock it if the limit allows."""
-        with self._lock:
+        with self._changed() as free:
+            if not free:
+                self.count += 1
+                return
             self._drain()
             most = limit()
             excess = self.locked_bytes + mapping.size - most
@@ -127,7 +137,9 @@ class Pool:
 
     def look_after(self, idle: float = IDLE_SECONDS) -> None:
         """Give back what has lain idle, and everything kept if the machine is short of memory."""
-        with self._lock:
+        with self._changed() as free:
+            if not free:
+                return
             self._drain()
             if not self._kept:
                 return
@@ -140,6 +152,17 @@ class Pool:
     def after_fork(self) -> None:
         """In a forked child nothing is locked, and the thread that looks after the memory is not here."""
         self.__init__()  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def _changed(self) -> Iterator[bool]:
+        """Hold the lock; False for a finaliser that runs within, in the same thread, and may change nothing."""
+        with self._lock:
+            free = not self._changing
+            self._changing = True
+            try:
+                yield free
+            finally:
+                self._changing = not free
 
     def _drain(self) -> None:
         while self.returned:

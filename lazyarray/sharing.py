@@ -6,6 +6,7 @@ array over the same memory is recognised as a view of it.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import os
 import threading
 import weakref
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 #: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
 _known: dict[tuple[str, int], list[Any]] = {}
-_known_lock = threading.Lock()
+_known_lock = threading.RLock()     # a finaliser that runs within may come here, too
 
 
 #: (class, function) of libraries whose arrays need more than a look at their protocols: the function gets the device
@@ -90,7 +91,9 @@ def register(storage: Storage) -> None:
     entry = (start, stop, weakref.ref(storage))
     with _known_lock:
         entries = _known.setdefault((device.name, device.device_of(block)), [])
-        entries[:] = [e for e in entries if e[2]() is not None and e[2]() is not storage]
+        for gone in [e for e in entries if e[2]() is None or e[2]() is storage]:
+            with contextlib.suppress(ValueError):
+                entries.remove(gone)    # one by one: what a finaliser enters meanwhile stays
         bisect.insort(entries, entry, key=lambda e: e[:2])
 
 

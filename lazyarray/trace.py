@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextvars import ContextVar
 from os import PathLike
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -90,7 +90,7 @@ class _Token:
 
 _listening: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("lazyarray.trace", default=())
 _process: tuple[tuple[Any, Any], ...] = ()
-_process_lock = Lock()
+_process_lock = RLock()
 
 
 def heard() -> bool:

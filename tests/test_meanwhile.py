@@ -237,25 +237,48 @@ class TestInCycles:
         assert np.array_equal(written, expected)
 
 
-def test_the_collector_runs_while_a_lock_is_made():
-    """A storage's lock is made when it is first needed: in a finaliser, too, that runs while another one is made."""
-    code = """
+#: What is done over and over, and in finalisers, too; how often, and how many objects later the collector runs at most.
+EVERYWHERE = {
+    "a lock is made": (40, 20, "made.pop()._self_storage.lock"),
+    "device memory is known": (180, 60, """
+x = lazyarray.asarray(np.arange(30.0))
+y = lazyarray.asarray(lazyarray.asdevice(x))
+y[3] = 7
+assert float(x[3]) == 7
+made[:] = [*made[-20:], x]"""),
+    "large memory is taken": (40, 20, """
+mirror_pool.pool.look_after(idle=-1)
+assert not np.asarray(lazyarray.asarray(np.zeros(17 << 20, np.uint8)))[0]"""),
+}
+
+
+@pytest.mark.parametrize("what", EVERYWHERE)
+def test_finalisers_run_everywhere(what):
+    """One never waits for a lock that its own thread holds."""
+    count, most, work = EVERYWHERE[what]
+    code = f"""
 import gc
 import numpy as np, lazyarray
+from lazyarray import mirror_pool
 
-made = [lazyarray.asarray(np.arange(3.0)) for _ in range(2000)]
+made = [lazyarray.asarray(np.arange(3.0)) for _ in range(1 << 12)]
+
+def work():
+    {work.strip().replace(chr(10), chr(10) + "    ")}
 
 class Last:
     def __del__(self):
-        if made:
-            made.pop()._self_storage.lock
+        work()
 
-gc.set_threshold(1, 1000, 1000)
-while made:
+work()      # what is imported then is there
+gc.freeze()
+for i in range({count}):
+    gc.collect()
     cycle = Last()
     cycle.me = cycle
     del cycle
-    if made:
-        made.pop()._self_storage.lock
+    gc.set_threshold(gc.get_count()[0] + i % {most})
+    work()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
+    assert "Exception" not in done.stderr

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -201,3 +202,38 @@ def test_an_interrupt_loses_no_memory_that_is_locked(pool, monkeypatch, kept):
     array, mapping = mapped(SIZE)
     assert mapping.region is region and pool.kept_bytes == 0
     array[:] = 7
+
+
+@pytest.mark.parametrize("within", ["take", "adopt", "look_after"])
+def test_a_finaliser_within_gets_ordinary_memory(pool, monkeypatch, within):
+    """The collector runs it in the thread that has the lock, which it must neither wait for nor undo."""
+    drain, drains, found, done = pool._drain, [], [], []
+
+    def drained():
+        drain()
+        drains.append(None)
+        if len(drains) == (2 if within == "adopt" else 1):      # `mapped` looks for memory first
+            pool.look_after(idle=-1)
+            found.append(mapped(SIZE))
+            assert pool.kept_bytes == 0
+
+    def work():
+        if within == "look_after":
+            pool.look_after(idle=-1)
+        done.append(mapped(SIZE))
+
+    monkeypatch.setattr(pool, "_drain", drained)
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive() and len(found) == len(done) == 1
+    (array, mapping), (other, ordinary) = done.pop(), found.pop()
+    assert mapping.region is not None and ordinary.region is None and ordinary is not mapping
+    assert pool.count == 2 and pool.locked_bytes == SIZE
+    array[:], other[:] = 1, 2
+    assert (array == 1).all()
+    del other, ordinary
+    gc.collect()
+    drains.clear()
+    drains += [None] * 9
+    assert pool.kept_bytes == 0 and pool.count == 1 and not pool._changing

@@ -87,7 +87,8 @@ class Copies:
         self._errors = (cupy.cuda.runtime.CUDARuntimeError,)
         self._starts: list[int] = []        # of the regions, sorted
         self._regions: list[Region] = []
-        self._lock = threading.Lock()       # of the two lists, and of what is locked
+        # Of the two lists, which `lazyarray.mirror_pool` changes, and of what is locked: by finalisers within, too.
+        self._lock = threading.RLock()
         self._staging = threading.Lock()
         self._stages: list[Any] = []
         self._staging_up = Staging(self)

@@ -241,7 +241,7 @@ class Kernels:
         self._known: dict[Any, Any] = {}
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()      # a finaliser that runs within may ask for a kernel, too
         self._done = threading.Condition(self._lock)
         self._waiting = 0
         self._ending = False

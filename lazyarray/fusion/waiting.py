@@ -37,7 +37,7 @@ _old: deque[weakref.ref[Node]] = deque()
 #: How many there may be in this round until those are dropped that are gone.
 limit = _FEW
 watcher: threading.Thread | None = None
-_starting = threading.Lock()
+_starting = threading.RLock()       # a finaliser may come back to it that runs within
 
 
 def note(ref: weakref.ref[Node]) -> None:
@@ -67,10 +67,11 @@ def _sift(refs: deque[weakref.ref[Node]]) -> None:
 
 def _start() -> None:
     global watcher
+    thread = threading.Thread(target=_watch, name="lazyarray-waiting", daemon=True)
     with _starting:
         if watcher is None:
-            watcher = threading.Thread(target=_watch, name="lazyarray-waiting", daemon=True)
-            watcher.start()
+            watcher = thread
+            thread.start()
 
 
 def _watch() -> None:
@@ -119,7 +120,7 @@ def _compute(ref: weakref.ref[Node], node: Node) -> None:
 def _after_fork() -> None:
     global watcher, _starting
     lock.release()
-    watcher, _starting = None, threading.Lock()
+    watcher, _starting = None, threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):     # the child has no watcher, and must not wait for what its parent's computes
