@@ -6,7 +6,6 @@ array over the same memory is recognised as a view of it.
 from __future__ import annotations
 
 import bisect
-import contextlib
 import os
 import threading
 import weakref
@@ -91,9 +90,12 @@ def register(storage: Storage) -> None:
     entry = (start, stop, weakref.ref(storage))
     with _known_lock:
         entries = _known.setdefault((device.name, device.device_of(block)), [])
-        for gone in [e for e in entries if e[2]() is None or e[2]() is storage]:
-            with contextlib.suppress(ValueError):
-                entries.remove(gone)    # one by one: what a finaliser enters meanwhile stays
+        while True:
+            before = list(entries)
+            alive = [e for e in before if e[2]() is not None and e[2]() is not storage]
+            if entries == before:       # else a finaliser has entered something meanwhile
+                entries[:] = alive
+                break
         bisect.insort(entries, entry, key=lambda e: e[:2])
 
 
