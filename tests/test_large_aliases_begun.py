@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+from finalisers import USES, Use, in_a_cycle
 from large_copies import MB, NBYTES, WAYS, Driver, Refused, begun_in, made, view_of
 from recorded import growth
 
@@ -55,16 +56,6 @@ def is_right(x, wanted):
     wanted += wanted.dtype.type(1)
     wrap.device_of(x)
     return np.array_equal(alias, wanted) and np.array_equal(np.asarray(x), wanted)
-
-
-def in_a_cycle(work):
-    """Have something done by a finaliser, as soon as the garbage collector runs."""
-    class Last:
-        def __del__(self):
-            work()
-
-    cycle = Last()
-    cycle.me = cycle
 
 
 def test_it_is_begun_there(copies, monkeypatch):
@@ -122,7 +113,7 @@ class _Incomplete:
     complete = False
 
     def __init__(self, region):
-        self.release, self.__dict__["region"] = region.release, region
+        self.release = region.release
 
 
 CHANGES = {
@@ -249,32 +240,15 @@ def test_what_comes_in_between_waits(copies, monkeypatch, where, error):
 
 # -- who else is there -----------------------------------------------------------------------------
 
-@pytest.mark.parametrize("what", ["written", "asked for", "asked for and held", "written and asked for",
-                                  "asked for and written"])
+@pytest.mark.parametrize("what", USES)
 @pytest.mark.parametrize("when", ["before", "begun", "made", "used", "lent"])
 def test_a_finaliser_that_uses_the_same_array(copies, monkeypatch, what, when):
     """What it gets stays right, and so does what is asked for around it."""
     x, wanted = made()
-    held, ran = [], []
-
-    def last():
-        if ran:
-            return
-        ran.append(when)
-        if what.startswith("written"):
-            x.fill(5)
-            wrap.device_of(x)
-        if "asked" in what:
-            alias = np.asarray(x)
-            alias[7] = 70
-            if "held" in what:
-                held.append(alias)
-        if what.endswith("and written"):
-            x.fill(5)
-            wrap.device_of(x)
+    last = Use(x, wanted, what)
 
     def collected():
-        if not ran:
+        if not last.ran:
             in_a_cycle(last)
             gc.collect()
 
@@ -295,19 +269,7 @@ def test_a_finaliser_that_uses_the_same_array(copies, monkeypatch, what, when):
         monkeypatch.setattr(fetching, "use", after(mirror_memory.use))
     else:
         monkeypatch.setattr(mirror.Mirror, "lend", after(mirror.Mirror.lend))
-    alias = np.asarray(x)
-    assert ran
-    if "written" in what:
-        wanted[:] = 5
-    if "asked" in what and not what.endswith("and written"):
-        wanted[7] = 70
-    assert np.array_equal(alias, wanted) and all(np.array_equal(other, wanted) for other in held)
-    alias[9] = wanted[9] = 90
-    assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted)
-    assert np.array_equal(np.asarray(x), wanted) and all(np.array_equal(other, wanted) for other in held)
-    x += np.float32(1)
-    wrap.device_of(x)
-    assert np.array_equal(np.asarray(x), wanted + 1) and np.array_equal(alias, wanted + 1)
+    last.check(np.asarray(x))
 
 
 def test_a_finaliser_that_asks_for_another(copies):
