@@ -145,7 +145,8 @@ def settings() -> str:
 def section() -> str:
     """What stands between the comments of the README."""
     asked, missed = tally()
-    about = (f"Ratios within one run, medians, warm ({settings()}). Of {asked} figures with a target {missed} miss it; "
+    miss = f"{missed} miss" if missed else "none misses"
+    about = (f"Ratios within one run, medians, warm ({settings()}). Of {asked} figures with a target {miss} it; "
              "``docs/performance.rst`` has them all.")
     lines = [BEGIN, *textwrap.wrap(about, 120), "", *grid(("What", "Asked", "Found", "Met"), headlines()), "",
              *(line for name, text in PLOTS.items() if name in IN_README
