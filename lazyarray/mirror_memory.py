@@ -115,9 +115,9 @@ def mapped(nbytes: int) -> tuple[np.ndarray, Mapping]:
 def use(mapping: Mapping, nbytes: int) -> np.ndarray:
     """The first bytes of a mapping that nobody uses, as `mapped` has them."""
     array = np.frombuffer(mapping.memory, _u1, nbytes)
-    use = _Use(array, _unused)
-    use.mapping = mapping
-    _uses[id(use)] = use
+    ends = _Use(array, _unused)
+    ends.mapping = mapping
+    _uses[id(ends)] = ends
     return array
 
 

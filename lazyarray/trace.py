@@ -90,7 +90,7 @@ class _Token:
 
 _listening: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("lazyarray.trace", default=())
 _process: tuple[tuple[Any, Any], ...] = ()
-_process_lock = RLock()
+_process_lock = RLock()       # a finaliser that runs within may listen, too
 
 
 def heard() -> bool:
