@@ -30,7 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _everything_is_fused() -> Iterator[None]:
-    """Arrays of tests are small, and a chain comes once: what holds for others is to be seen on them all the same."""
+    """Arrays of tests are small, and a chain comes once: what holds for others is to be seen on them all the same.
+
+    Nor is it learned what need not be recorded: that depends on the tests before, and on how soon a kernel is there.
+    """
     import lazyarray
     from lazyarray import plain_reductions, recording_reductions
 
@@ -38,8 +41,7 @@ def _everything_is_fused() -> Iterator[None]:
         patch.setattr(plain_reductions, "MOST", 0)
         patch.setattr(recording_reductions, "LOOKED_AT", 0)
         patch.setattr(type(lazyarray.device()), "fused_from", 1)
-        if lazyarray.device().name == "simulated":
-            patch.setattr(type(lazyarray.device()), "learns", False)
+        patch.setattr(type(lazyarray.device()), "learns", False)
         yield
 
 

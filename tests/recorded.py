@@ -19,6 +19,12 @@ def base(shape=(24,), dtype=float):
     return np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
 
 
+def compiled():
+    """Wait for the kernels that were asked for, where the device has any."""
+    if hasattr(lazyarray.device(), "_kernels"):
+        lazyarray.device()._kernels.wait()
+
+
 @contextlib.contextmanager
 def kernels():
     """The programs that are computed within: a list that fills."""
@@ -70,8 +76,7 @@ def growth(work, kept, most, rounds=5):
     least = [np.inf] * len(kept)
     objects = np.inf
     for _ in range(rounds):
-        if hasattr(lazyarray.device(), "_kernels"):
-            lazyarray.device()._kernels.wait()
+        compiled()
         waiting.young.clear()
         gc.collect()
         # As floats: small numbers are kept, too, and one of `kept` may be one.

@@ -8,7 +8,7 @@ from machine import Control, Library, Machine
 from simulated_sending import Senders
 
 import lazyarray
-from lazyarray import sending, speedups
+from lazyarray import recording_steps, sending, speedups
 from lazyarray.tracking import why_no_pages
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
@@ -22,11 +22,13 @@ class TrackedMachine(Machine):
     library = Library()
     write_tracking = "auto"
     defer_from = 0
+    learns = False
 
     def __init__(self):
         super().__init__()
         self._options = lazyarray.options(write_tracking=self.write_tracking, defer_from=self.defer_from)
         self._options.__enter__()
+        type(lazyarray.device()).learns = self.learns
 
     def teardown(self):
         try:
@@ -34,6 +36,9 @@ class TrackedMachine(Machine):
         finally:
             self.doors.clear()
             self._options.__exit__(None, None, None)
+            type(lazyarray.device()).learns = False
+            for rule in filter(None, recording_steps.rules.values()):
+                rule.alone = 0
 
 
 class _Untracked(Library):
@@ -41,10 +46,14 @@ class _Untracked(Library):
 
 
 class UntrackedMachine(TrackedMachine):
-    """As on a kernel without write tracking: what a live alias covers counts as written."""
+    """As on a kernel without write tracking: what a live alias covers counts as written.
+
+    And what is needed by itself time after time is computed at once, as it is for users.
+    """
 
     library = _Untracked()
     write_tracking = "none"
+    learns = True
 
 
 class MachineInTurns(TrackedMachine):

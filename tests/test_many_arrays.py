@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from recorded import compiled
 
 import lazyarray
 from benchmarks import many
@@ -76,6 +77,7 @@ def test_an_operation_does_the_same_among_many(kind, deferring):
         for _ in range(3):      # what is made once is made now
             for operation in OPERATIONS.values():
                 operation(x, y)
+            compiled()
         alone = {name: calls(lambda operation=operation: operation(x, y)) for name, operation in OPERATIONS.items()}
         kept = [make() for _ in range(3000)]
         crowded = {name: calls(lambda operation=operation: operation(x, y)) for name, operation in OPERATIONS.items()}
