@@ -230,6 +230,22 @@ def test_regions_are_those_of_the_label_image_when_it_was_asked(labels):
     assert [region.image.sum() for region in found] == [region.image.sum() for region in wanted]
 
 
+def test_a_finaliser_that_looks_while_regions_are_found(labels):
+    found, within = lazy_regions(labels), []
+    look = found._unseen.look
+
+    def looked():
+        regions = look()
+        if not within:
+            within.append(None)
+            within.append(areas(found))
+        return regions
+
+    found._unseen.look = looked
+    wanted = areas(on_host(measure.regionprops, labels))
+    assert areas(found) == wanted and within == [None, wanted]
+
+
 def test_regions_see_what_is_written_to_the_label_image(labels):
     x, y = lazyarray.asarray(labels), labels.copy()
     for image in (x, y):

@@ -74,7 +74,7 @@ class _Unseen:
         self.labels, self.look, self.host = labels, look, host
         self.kept = labels.copy()       # on the device; the label image may be written to before anybody looks
         self.writes = labels._self_storage.writes
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()       # a finaliser within may look, too
 
     def found(self) -> list[Any]:
         """The regions of the label image as it was, with the label image as it is: as from a call that did not wait."""
@@ -103,7 +103,7 @@ class Regions(list):
             return
         with unseen.lock:
             if self._unseen is not None:
-                list.extend(self, unseen.found())
+                list.__setitem__(self, slice(None), unseen.found())
                 self._unseen = None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
