@@ -363,6 +363,91 @@ def test_an_upload_that_fails_in_one_thread_leaves_no_buffer_in_use(cuda, monkey
     assert target.all()
 
 
+def once(call, work):
+    """`call`, but the first time `work` is done after it, as a finaliser does that runs then."""
+    left = [work]
+
+    def both(*args, **kwargs):
+        found = call(*args, **kwargs)
+        if left:
+            left.pop()()
+        return found
+
+    return both
+
+
+class TestFinalisersWithin:
+    """One that copies in the middle of a copy, on its thread or on one that helps, gets its bytes and spoils none."""
+
+    @pytest.fixture
+    def copy(self, cuda):
+        """What copies other bytes, in a direction, and what says whether they arrived."""
+        arrived = []
+
+        def down(nbytes):
+            source, target = values(nbytes, 7), np.zeros(nbytes, np.uint8)
+            cuda.copies.download(Pointer(source.ctypes.data), target.ctypes.data, nbytes, Stream(cuda.runtime))
+            arrived.append(np.array_equal(target, source))
+
+        def up(nbytes):
+            source, target, stream = values(nbytes, 8), np.zeros(nbytes, np.uint8), Stream(cuda.runtime)
+            cuda.copies.upload(Pointer(target.ctypes.data), source.ctypes.data, nbytes, stream)
+            source[:], expected = 0, source.copy()
+            stream.synchronize()
+            arrived.append(np.array_equal(target, expected))
+
+        return SimpleNamespace(arrived=arrived, down=down, up=up)
+
+    @pytest.mark.parametrize("nbytes", [1000, 4 * KB, BOUNCED])
+    @pytest.mark.parametrize("within", [1000, BOUNCED])
+    def test_of_a_small_download(self, cuda, copy, nbytes, within):
+        for _ in range(2):      # the second time there is a buffer
+            source, target, stream = values(nbytes), np.zeros(nbytes, np.uint8), Stream()
+            stream.synchronize = once(stream.synchronize, lambda: copy.down(within))
+            cuda.copies.download(Pointer(source.ctypes.data), target.ctypes.data, nbytes, stream)
+            assert np.array_equal(target, source)
+        assert copy.arrived == [True, True]
+
+    @pytest.mark.parametrize("direction", ["down", "up"])
+    @pytest.mark.parametrize("outer", ["down", "up"])
+    @pytest.mark.parametrize("when", ["alloc", "event"])
+    def test_of_a_large_copy(self, cuda, copy, outer, direction, when):
+        within = getattr(copy, direction)
+        setattr(cuda.copies, when, once(getattr(cuda.copies, when), lambda: within(9 * MB)))
+        getattr(copy, outer)(50 * MB)
+        getattr(copy, outer)(50 * MB)
+        assert copy.arrived == [True] * 3
+
+    @pytest.mark.parametrize("direction", ["down", "up"])
+    @pytest.mark.parametrize("outer", ["down", "up"])
+    def test_in_a_thread_that_helps(self, cuda, copy, monkeypatch, outer, direction):
+        monkeypatch.setattr(cuda_staging, "cores", lambda: 4)
+        monkeypatch.setattr(cuda_copies, "cores", lambda: 4)
+        within, ran, here = getattr(copy, direction), [], threading.current_thread()
+        move = ctypes.memmove
+
+        def moved(*args):
+            found = move(*args)
+            if threading.current_thread() is not here and len(ran) < 3:
+                ran.append(True)
+                within(9 * MB)
+            return found
+
+        monkeypatch.setattr(ctypes, "memmove", moved)
+        for _ in range(20):
+            getattr(copy, outer)(50 * MB)
+            if len(ran) == 3:
+                break
+        assert len(ran) == 3 and len(copy.arrived) > 3 and all(copy.arrived)
+
+    def test_where_work_is_given_to_threads(self, cuda, copy, monkeypatch):
+        """An executor's locks are held where objects are made, and the collector runs where objects are made."""
+        monkeypatch.setattr(cuda_copies, "cores", lambda: 4)
+        monkeypatch.setattr(cuda_staging, "Future", once(cuda_staging.Future, lambda: copy.down(50 * MB)))
+        copy.down(50 * MB)
+        assert copy.arrived == [True, True]
+
+
 class TestStaging:
     @pytest.mark.parametrize("nbytes", [1, STAGED_FROM, 64 * MB, 64 * MB + 4097, 1 << 32])
     @pytest.mark.parametrize("sizes", [cuda_staging.IN_C, cuda_staging.IN_PYTHON])
@@ -483,6 +568,10 @@ def test_the_kernel_that_reads_pieces_compiles():
     assert not log.strip("\0 \n")
 
 
+def no(thread):
+    raise RuntimeError("can't start new thread")
+
+
 class TestCrew:
     def test_all_arguments_are_worked_at_together(self):
         together, seen = threading.Barrier(5), []
@@ -524,18 +613,44 @@ class TestCrew:
         assert over == [1]
 
     def test_where_no_thread_starts_the_caller_does_it_alone(self, monkeypatch):
-        def no(thread):
-            raise RuntimeError("can't start new thread")
-
         monkeypatch.setattr(threading.Thread, "start", no)
         seen = []
         cuda_staging.Crew().run(seen.append, [1, 2, 3])
         assert seen == [1]
 
+    def test_work_that_is_submitted(self):
+        crew, together = cuda_staging.Crew(), threading.Barrier(3)
+        futures = [crew.submit(3, lambda i: (together.wait(20), threading.get_ident(), i)[1:], i) for i in range(9)]
+        found = [future.result(20) for future in futures]
+        assert [i for _, i in found] == [*range(9)]
+        threads = {ident for ident, _ in found}
+        assert len(threads) == 3 and threading.get_ident() not in threads
+
+    def test_what_submitted_work_raises(self):
+        crew = cuda_staging.Crew()
+        with pytest.raises(Refused, match="enough"):
+            crew.submit(1, self.refuses, "enough").result(20)
+        assert crew.submit(1, divmod, 7, 2).result(20) == (3, 1)
+
+    def refuses(self, why):
+        raise Refused(why)
+
+    @pytest.mark.parametrize("why", ["no thread starts", "it is ending"])
+    def test_submitted_work_is_done_here_where_threads_do_nothing(self, monkeypatch, why):
+        crew = cuda_staging.Crew()
+        if why == "it is ending":
+            crew.submit(2, int).result(20)      # its threads are there, and will not run again
+            monkeypatch.setattr(cuda_staging.sys, "is_finalizing", lambda: True)
+        else:
+            monkeypatch.setattr(threading.Thread, "start", no)
+        assert crew.submit(2, threading.get_ident).result(0) == threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            crew.submit(2, divmod, 1, 0).result(0)
+
     def test_its_threads_end_with_it(self):
         crew = cuda_staging.Crew()
         crew.run(lambda argument: None, [0, 1, 2])
-        threads = [t for t in threading.enumerate() if t.name == "lazyarray-uploads"]
+        threads = [t for t in threading.enumerate() if t.name == "lazyarray-copies"]
         del crew
         deadline = time.monotonic() + 20
         while sum(t.is_alive() for t in threads) > len(threads) - 2 and time.monotonic() < deadline:

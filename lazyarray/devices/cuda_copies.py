@@ -14,11 +14,10 @@ anything else          the driver stages it
 from __future__ import annotations
 
 import bisect
-import contextlib
 import ctypes
 import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from .cuda_fetching import Fetches
 from .cuda_filling import CHUNK, PIECE, fill_begin
 from .cuda_host import cores, madvise, over
 from .cuda_pieces import FEW, SMALL, UNIT, Readers
-from .cuda_staging import Staging
+from .cuda_staging import Crew, Staging, turn
 
 if TYPE_CHECKING:
     from .cuda_driver import Driver
@@ -94,7 +93,7 @@ class Copies:
         self._staging_up = Staging(self)
         self.crew = self._staging_up.crew
         self._readers = Readers(cupy)
-        self._workers: ThreadPoolExecutor | None = None
+        self._workers = Crew()
         self._mine = threading.local()
         self.fetches = fetches or Fetches(cupy.cuda, driver, self.alloc, self.error)
         self.fetch_begin, self.fetch_end = self.fetches.begin, self.fetches.end
@@ -124,7 +123,7 @@ class Copies:
         for region in self._regions:
             region.locked = set()
         # CUDA's events, modules and memory can't be given back here.
-        _left_behind.append((self._staging_up, self._readers, self.fetches.forget()))
+        _left_behind.append((self._staging_up, self._workers, self._readers, self.fetches.forget()))
         self.__init__(self._cupy, self.driver, self.fetches)  # type: ignore[misc]
 
     def find(self, start: int, stop: int) -> Region | None:
@@ -174,13 +173,16 @@ class Copies:
     def download(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` (not 0) at the device pointer to the host address `start`; they are there on return."""
         if nbytes <= BOUNCED:
-            buffer, address = self._buffer(nbytes)
-            pointer.copy_to_host_async(address, nbytes, stream)
-            stream.synchronize()
-            if nbytes < 4096:
-                ctypes.memmove(start, address, nbytes)
-            else:
-                over(start, nbytes)[...] = buffer[:nbytes]
+            buffer, address = found = self._buffer(nbytes)
+            try:
+                pointer.copy_to_host_async(address, nbytes, stream)
+                stream.synchronize()
+                if nbytes < 4096:
+                    ctypes.memmove(start, address, nbytes)
+                else:
+                    over(start, nbytes)[...] = buffer[:nbytes]
+            finally:
+                self._mine.buffer = found
             return
         region = self.find(start, start + nbytes)
         if region is not None:
@@ -241,8 +243,7 @@ class Copies:
         if region is None:
             if nbytes < STAGED_FROM:
                 return self._driven_up(pointer, start, nbytes, stream)
-            if not self._is_locked(start, nbytes):
-                self._staging_up.upload(pointer.ptr, start, nbytes, stream)
+            if not self._is_locked(start, nbytes) and self._staging_up.upload(pointer.ptr, start, nbytes, stream):
                 return False
             pointer.copy_from_host_async(start, nbytes, stream)
             return True
@@ -253,10 +254,8 @@ class Copies:
             if piece in region.locked or (high - low) * 2 >= end - piece and self.lock_piece(region, piece, end):
                 part.copy_from_host_async(low, high - low, stream)
                 read = True
-            elif high - low < STAGED_FROM:
+            elif high - low < STAGED_FROM or not self._staging_up.upload(part.ptr, low, high - low, stream):
                 read |= self._driven_up(part, low, high - low, stream)
-            else:
-                self._staging_up.upload(part.ptr, low, high - low, stream)
         return read
 
     def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
@@ -277,26 +276,28 @@ class Copies:
 
     # -- staging -------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _staged(self) -> Iterator[list[Any]]:
-        with self._staging:
-            while len(self._stages) < _STAGES:
-                self._stages.append(self.alloc(_STAGE))
-            yield [stage.ptr for stage in self._stages]
-
     def stage_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
-        with self._staged() as stages:
-            arrived: list[Any] = [None] * _STAGES
-            offsets = range(0, nbytes, _STAGE)
-            for i in range(len(offsets) + _STAGES - 1):
-                if i < len(offsets):
-                    (pointer + offsets[i]).copy_to_host_async(stages[i % _STAGES], min(_STAGE, nbytes - offsets[i]),
-                                                              stream)
-                    arrived[i % _STAGES] = self.event(stream)
-                done = i - _STAGES + 1
-                if 0 <= done < len(offsets):
-                    arrived[done % _STAGES].synchronize()
-                    self._move(start + offsets[done], stages[done % _STAGES], min(_STAGE, nbytes - offsets[done]))
+        with turn(self._staging) as mine:
+            if mine:
+                self._by_stages(pointer, start, nbytes, stream)
+            else:
+                pointer.copy_to_host_async(start, nbytes, stream)       # the driver stages it
+                stream.synchronize()
+
+    def _by_stages(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+        while len(self._stages) < _STAGES:
+            self._stages.append(self.alloc(_STAGE))
+        stages = [stage.ptr for stage in self._stages]
+        arrived: list[Any] = [None] * _STAGES
+        offsets = range(0, nbytes, _STAGE)
+        for i in range(len(offsets) + _STAGES - 1):
+            if i < len(offsets):
+                (pointer + offsets[i]).copy_to_host_async(stages[i % _STAGES], min(_STAGE, nbytes - offsets[i]), stream)
+                arrived[i % _STAGES] = self.event(stream)
+            done = i - _STAGES + 1
+            if 0 <= done < len(offsets):
+                arrived[done % _STAGES].synchronize()
+                self._move(start + offsets[done], stages[done % _STAGES], min(_STAGE, nbytes - offsets[done]))
 
     def _move(self, target: int, source: int, nbytes: int) -> None:
         """memmove by several threads: one alone reaches a fraction of the memory's rate."""
@@ -307,24 +308,14 @@ class Copies:
         for move in moves:
             move.result()
 
-    def _submit(self, work: Any, *args: Any) -> Future[Any]:
-        workers = self._workers
-        if workers is None:
-            with self._lock:
-                workers = self._workers = self._workers or ThreadPoolExecutor(
-                    min(_THREADS, cores()), "lazyarray-copies")
-        try:
-            return workers.submit(work, *args)
-        except RuntimeError:        # the interpreter is ending, and starts no more threads
-            done: Future[Any] = Future()
-            done.set_result(work(*args))
-            return done
+    def _submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        return self._workers.submit(min(_THREADS, cores()), work, *args)
 
     def _buffer(self, nbytes: int) -> tuple[np.ndarray, int]:
-        """The calling thread's page-locked buffer."""
-        found = getattr(self._mine, "buffer", None)
+        """The calling thread's page-locked buffer, taken away from it: a finaliser within may download, too."""
+        found, self._mine.buffer = getattr(self._mine, "buffer", None), None
         if found is None or found[0].nbytes < nbytes:
-            found = self._mine.buffer = self._buffer_of(max(64 << 10, 1 << (nbytes - 1).bit_length()))
+            found = self._buffer_of(max(64 << 10, 1 << (nbytes - 1).bit_length()))
         return found
 
     def event(self, stream: Any) -> Any:

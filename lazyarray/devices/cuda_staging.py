@@ -6,12 +6,14 @@ memory may change; the last copies may be under way. Whoever needs a buffer agai
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -86,46 +88,75 @@ class Buffer:
         self._read = False
 
 
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def turn(lock: threading.Lock) -> Iterator[bool]:
+    """One's turn at buffers that are there once. False where one would wait for oneself: let the driver do it then.
+
+    So it is for a finaliser, which runs wherever the garbage collector does: in a thread whose turn it is, and in one
+    that helps with a copy that another one waits for.
+    """
+    if getattr(_here, "never_waits", False):
+        yield False
+        return
+    _here.never_waits = True    # a finaliser may run before the lock is taken, too
+    try:
+        with lock:
+            yield True
+    finally:
+        _here.never_waits = False
+
+
 class Staging:
     """The buffers and threads of one process."""
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
-        self._lock = threading.Lock()       # held by who uploads
+        self._lock = threading.Lock()       # of who uploads: see `turn`
         self._buffers: list[list[Buffer]] = []      # of each thread
         self.crew = None if copies.driver is None or speedups.staging is None else CrewInC()
         self._crew = Crew()
         self._sizes = IN_PYTHON if self.crew is None else IN_C
 
-    def upload(self, target: int, start: int, nbytes: int, stream: Any) -> None:
-        """Copy `nbytes` at the host address `start` to the device address; the host's may change on return."""
+    def upload(self, target: int, start: int, nbytes: int, stream: Any) -> bool:
+        """Copy `nbytes` at the host address `start` to the device address; the host's may change on return.
+
+        False where the driver has to do it: see `turn`.
+        """
+        with turn(self._lock) as mine:
+            if mine:
+                self._moved_up(target, start, nbytes, stream)
+        return mine
+
+    def _moved_up(self, target: int, start: int, nbytes: int, stream: Any) -> None:
         copies, sizes = self._copies, self._sizes
         handle, event = stream.ptr, copies.event
         device = copies.runtime.getDevice()
         threads = 1 if sys.is_finalizing() else max(min(cores(), SENDERS, nbytes // sizes.slot), 1)
         bounds = parts(nbytes, sizes.slot)
-        with self._lock:
-            while len(self._buffers) < threads:
-                memory = [copies.alloc(sizes.slot) for _ in range(sizes.buffers)]
-                self._buffers.append([Buffer(part) for part in memory])
-            buffers = self._buffers[:threads]
-            try:
-                if self.crew is None:
-                    self._moved(buffers, bounds, target, start, stream, device)
-                else:
-                    copies.runtime.setDevice(device)    # so that this thread has a context
-                    table = np.array([(b.address, b.event_of(stream, device, event)) for row in buffers for b in row],
-                                     np.uint64)
-                    error = self.crew.send(threads, copies.driver, bounds, table, target, start, handle)
-                    if error:
-                        raise copies.error(error)
-            except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
-                stream.synchronize()        # what was issued and not noted reads a buffer
-                raise
-            if handle == copies.runtime.streamPerThread:    # another one in each thread
-                for row in buffers:
-                    for buffer in row:
-                        buffer.wait()
+        while len(self._buffers) < threads:
+            memory = [copies.alloc(sizes.slot) for _ in range(sizes.buffers)]
+            self._buffers.append([Buffer(part) for part in memory])
+        buffers = self._buffers[:threads]
+        try:
+            if self.crew is None:
+                self._moved(buffers, bounds, target, start, stream, device)
+            else:
+                copies.runtime.setDevice(device)    # so that this thread has a context
+                table = np.array([(b.address, b.event_of(stream, device, event)) for row in buffers for b in row],
+                                 np.uint64)
+                error = self.crew.send(threads, copies.driver, bounds, table, target, start, handle)
+                if error:
+                    raise copies.error(error)
+        except BaseException:       # an interrupt too: no buffer may be in use when the next upload takes it
+            stream.synchronize()        # what was issued and not noted reads a buffer
+            raise
+        if handle == copies.runtime.streamPerThread:    # another one in each thread
+            for row in buffers:
+                for buffer in row:
+                    buffer.wait()
 
     def _moved(self, buffers: list[list[Buffer]], bounds: np.ndarray, target: int, start: int, stream: Any,
                device: int) -> None:
@@ -198,13 +229,8 @@ class Crew:
         All are over then, whichever failed. Where no more threads start, the last arguments are left out.
         """
         others = arguments[1:]
-        while self._count < len(others):
-            try:
-                threading.Thread(target=_stay, args=(self._jobs,), name="lazyarray-uploads", daemon=True).start()
-            except RuntimeError:        # the interpreter is ending
-                others = others[:self._count]
-                break
-            self._count += 1
+        if not self._gathered(len(others)):
+            others = others[:self._count]
         asked = 0
         results: list[BaseException | None] = []
         over: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -218,6 +244,35 @@ class Crew:
         for error in results:
             if error is not None:
                 raise error
+
+    def submit(self, most: int, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call `work` in one of `most` threads; where no thread starts, here.
+
+        As with an executor, whose locks a finaliser would wait for that runs within them.
+        """
+        future: Future[Any] = Future()
+
+        def run(_: None) -> None:
+            try:
+                future.set_result(work(*arguments))
+            except BaseException as error:  # noqa: BLE001 - raised by who asks for the result, whatever it is
+                future.set_exception(error)
+
+        if not sys.is_finalizing() and (self._gathered(most) or self._count):
+            self._jobs.put((run, None, [], queue.SimpleQueue()))
+        else:
+            run(None)
+        return future
+
+    def _gathered(self, count: int) -> bool:
+        """Have so many threads; False where no more start, as the interpreter is ending."""
+        while self._count < count:
+            try:
+                threading.Thread(target=_stay, args=(self._jobs,), name="lazyarray-copies", daemon=True).start()
+            except RuntimeError:
+                return False
+            self._count += 1
+        return True
 
 
 def _wait(over: queue.SimpleQueue[None], results: list[BaseException | None], count: int) -> None:
@@ -235,6 +290,7 @@ def _wait(over: queue.SimpleQueue[None], results: list[BaseException | None], co
 
 
 def _stay(jobs: queue.SimpleQueue[Any]) -> None:
+    _here.never_waits = True
     while (job := jobs.get()) is not None:
         work, argument, results, over = job
         try:
