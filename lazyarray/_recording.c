@@ -243,7 +243,7 @@ PyInit__recording(void)
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 11) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 12) < 0)
         Py_CLEAR(module);
     return module;
 }

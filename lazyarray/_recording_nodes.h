@@ -192,6 +192,38 @@ fill(PyObject *home, PyObject *node)
     put(home, S.quiet, Py_True);        /* last: until then other threads take the slow way */
 }
 
+/* 1 if all large inputs of a node are counted, else 0; -1: an error. */
+static int
+are_counted(PyObject *large)
+{
+    PyObject *sizes = AT(kept, B.sizes), *each = PyObject_GetIter(large), *one;
+    int counted = each == NULL ? -1 : 1;
+    while (counted == 1 && (one = PyIter_Next(each)) != NULL) {
+        PyObject *size = PyDict_GetItemWithError(sizes, PyTuple_GET_ITEM(one, 0));
+        counted = size == NULL ? (PyErr_Occurred() ? -1 : 0)
+                               : PyObject_RichCompareBool(size, PyTuple_GET_ITEM(one, 1), Py_GE);
+        Py_DECREF(one);
+    }
+    Py_XDECREF(each);
+    return PyErr_Occurred() ? -1 : counted;
+}
+
+/* `fusion.large.note`, where nothing has to be counted or looked at. */
+static int
+noted(PyObject *node, PyObject *ref)
+{
+    PyObject *large = AT(node, N.large);
+    int kept_alive = PyObject_IsTrue(large), counted = kept_alive > 0 ? are_counted(large) : kept_alive;
+    if (kept_alive <= 0 || counted < 0)
+        return counted;
+    /* Nobody looks through them meanwhile: to here from there the interpreter is not let go. */
+    if (counted && PyList_GET_SIZE(AT(kept, B.nodes)) + 1 < PyLong_AsSsize_t(AT(kept, B.look_at)))
+        return PyList_Append(AT(kept, B.nodes), ref);
+    PyObject *done = PyObject_CallFunctionObjArgs(note_large, node, ref, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 /* The lazy array of a new node, which its operands know from here on. */
 static PyObject *
 array_of(PyObject *node, PyObject *rule, long steps)
@@ -236,13 +268,7 @@ array_of(PyObject *node, PyObject *rule, long steps)
     put(node, N.storage, home);
     if (got(node, N.array) != Py_None)      /* since its operands know it: somebody was about to change them */
         fill(storage, node);
-    int counted = PyObject_IsTrue(AT(node, N.large));
-    if (counted > 0) {
-        PyObject *done = PyObject_CallOneArg(note_large, node);
-        counted = done == NULL ? -1 : 0;
-        Py_XDECREF(done);
-    }
-    if (counted < 0)
+    if (noted(node, ref) < 0)
         goto end;
     result = made_array(storage, outline, Py_None, Py_None);
 end:

@@ -12,15 +12,17 @@ static struct {
 static struct { Py_ssize_t step, casts, scalars, choose, itemsize, alone, program, kernel, launch; } R;
 static struct { Py_ssize_t rule, modes, shape, fortran, template, size, order, nbytes, any_strided; } K;
 static struct { Py_ssize_t scalar, output, indexed; } P;    /* of Step */
+static struct { Py_ssize_t nodes, sizes, look_at; } B;     /* of Kept */
 static struct { Py_ssize_t codes, numbers, modes, arguments, sources, form; } O;
 static const Py_ssize_t *const order_slots[] = {&O.codes, &O.numbers, &O.modes, &O.arguments, &O.sources, &O.form};
 
-static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type, *known_type;
+static PyTypeObject *array_type, *storage_type, *leaf_type, *node_type, *rule_type, *step_type, *order_type, *known_type,
+    *kept_type;
 static PyTypeObject *generic_type, *ufunc_type, *places_type;
 static PyObject *errors, *usual_errors, *tells_of_errors, *ignoring;
 static PyObject *rules, *waiting_names, *partners, *programs;
-static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *prune, *look_after,
-    *new_program, *unfused, *reformed;
+static PyObject *general, *planned, *ready, *ready_array, *at_once, *known, *template_of, *note_large, *kept, *prune,
+    *look_after, *new_program, *unfused, *reformed;
 static PyObject *templates, *make_outline, *counts, *devices_names;
 static PyObject *placement_names, *sooner, *host_functions, *host_learn, *host_places, *host_filled, *host_broadcast,
     *host_own, *host_value, *host_seen, *graph_lock;
@@ -62,6 +64,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     TYPE(step_type, "Step");
     TYPE(order_type, "Order");
     TYPE(known_type, "Known");
+    TYPE(kept_type, "Kept");
     TYPE(generic_type, "generic");
     TYPE(ufunc_type, "ufunc");
     TYPE(places_type, "Places");
@@ -79,6 +82,7 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     NAME(at_once, "at_once");
     NAME(template_of, "template_of");
     NAME(note_large, "note_large");
+    NAME(kept, "kept");
     NAME(prune, "prune");
     NAME(look_after, "look_after");
     NAME(programs, "programs");
@@ -175,6 +179,9 @@ bind(PyObject *Py_UNUSED(module), PyObject *names)
     SLOT(P, step_type, scalar, "scalar");
     SLOT(P, step_type, output, "output");
     SLOT(P, step_type, indexed, "indexed");
+    SLOT(B, kept_type, nodes, "nodes");
+    SLOT(B, kept_type, sizes, "sizes");
+    SLOT(B, kept_type, look_at, "look_at");
     SLOT(O, order_type, codes, "codes");
     SLOT(O, order_type, numbers, "numbers");
     SLOT(O, order_type, modes, "modes");

@@ -239,7 +239,7 @@ PyInit__sending(void)
     if (interned(texts, COUNT(texts)) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 11) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 12) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -14,7 +14,9 @@ from numpy._core import umath
 
 from . import devices, options, placement, placing, speedups, wrap
 from .fusion import graph, on_host, waiting
-from .fusion.graph import LARGE, MOST_READERS, MOST_STEPS, Leaf, Node, note_large, note_readers, prune
+from .fusion.graph import MOST_READERS, MOST_STEPS, Leaf, Node, note_readers, prune
+from .fusion.large import LARGE, Kept, kept
+from .fusion.large import note as note_large
 from .fusion.program import Operand, Program, Step, reformed
 from .options import current as current_options
 from .recording_known import Known, keep, known, of_known, seen
@@ -300,7 +302,8 @@ def bind(array_type: type, planned: Any) -> None:
             "LazyNdarray": array_type, "planned": planned, "Storage": Storage, "Leaf": Leaf, "Node": Node,
             "Rule": Rule, "Step": Step, "rules": rules, "scopes": options._scopes, "options": vars(options),
             "waiting": vars(waiting), "partners": partners, "general": _general, "ready": _ready, "at_once": at_once,
-            "template_of": template_of, "note_large": note_large, "prune": prune, "look_after": waiting.look_after,
+            "template_of": template_of, "note_large": note_large, "Kept": Kept, "kept": kept, "prune": prune,
+            "look_after": waiting.look_after,
             "Known": Known, "known": known, "ready_array": ready_array, "LARGE": LARGE, "LARGE_RESULT": LARGE_RESULT,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "errors": _errors,

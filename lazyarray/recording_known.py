@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from . import layouts, recording_operands, wrap
-from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
+from .fusion.graph import MOST_STEPS, Leaf, Node
+from .fusion.large import LARGE
 from .fusion.program import Step
 from .recording_layouts import template_of
 from .recording_operands import Operands, fits, is_strided, ready_array

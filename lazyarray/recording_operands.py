@@ -13,7 +13,8 @@ import numpy as np
 
 from . import layouts, transfer, views, wrap
 from .devices.base import HOLDABLE
-from .fusion.graph import LARGE, MOST_STEPS, Leaf, Node
+from .fusion.graph import MOST_STEPS, Leaf, Node
+from .fusion.large import LARGE
 from .fusion.program import Step, step_of
 from .loans import all_ended
 from .recording_layouts import Form, broadcast, form_of, is_flat, order_of, template_of

@@ -15,7 +15,7 @@ from recorded import growth, lazies, same
 import lazyarray
 import lazyarray.numpy as lnp
 from lazyarray import recording_steps, sharing, speedups, wrap
-from lazyarray.fusion import graph
+from lazyarray.fusion import graph, large
 
 ON_CUDA = lazyarray.device().name == "cuda"
 N = 24
@@ -190,7 +190,7 @@ class TestWhatIsComputed:
 
     def test_bytes_that_wait_are_bounded(self, monkeypatch):
         monkeypatch.setattr("lazyarray.recording_operands.LARGE", 8)
-        monkeypatch.setattr(graph, "MOST_BYTES", 10 * 8 * N)
+        monkeypatch.setattr(large, "MOST_BYTES", 10 * 8 * N)
         results = []
         for i in range(30):
             results.append(lazyarray.asarray(base() + i) * 2)
@@ -201,7 +201,7 @@ class TestWhatIsComputed:
 
     def test_one_input_counts_once(self, monkeypatch):
         monkeypatch.setattr("lazyarray.recording_operands.LARGE", 8)
-        monkeypatch.setattr(graph, "MOST_BYTES", 2 * 8 * N)
+        monkeypatch.setattr(large, "MOST_BYTES", 2 * 8 * N)
         x = lazyarray.asarray(base())
         y = x
         for _ in range(10):

@@ -10,7 +10,7 @@ from recorded import base, kernels, lazies, pending, same
 
 import lazyarray
 from lazyarray import recording, recording_known, recording_steps
-from lazyarray.fusion import graph
+from lazyarray.fusion import graph, large
 from lazyarray.recording_operands import Operands
 
 SHAPE = (4, 6)
@@ -207,8 +207,8 @@ def test_the_kernel_reads_each_operand_once(known):
 class TestLargeInputs:
     def test_bytes_that_views_keep_are_bounded(self, known, monkeypatch):
         """Also of calls that were met before."""
-        rows = graph.LARGE // 8 // 64 + 1
-        monkeypatch.setattr(graph, "MOST_BYTES", 3 * rows * 64 * 8)
+        rows = large.LARGE // 8 // 64 + 1
+        monkeypatch.setattr(large, "MOST_BYTES", 3 * rows * 64 * 8)
         results = []
         for i in range(6):
             results.append(lazyarray.asarray(np.full((rows, 64), float(i)))[1:] * 2)
@@ -217,19 +217,19 @@ class TestLargeInputs:
         assert all(result[-1, -1] == 2 * i for i, result in enumerate(results))
 
     def test_one_input_counts_once_however_many_read_it(self, known, monkeypatch):
-        rows = graph.LARGE // 8 // 64 + 1
-        monkeypatch.setattr(graph, "MOST_BYTES", 2 * rows * 64 * 8)
+        rows = large.LARGE // 8 // 64 + 1
+        monkeypatch.setattr(large, "MOST_BYTES", 2 * rows * 64 * 8)
         x = lazyarray.asarray(np.ones((rows, 64)))
         results = [x[i:i + 2] * 2 for i in range(200)]
         assert all(map(pending, results))
         assert (results[7] == 2).all()
 
     def test_what_is_gone_is_not_kept_in_mind(self, known):
-        rows = graph.LARGE // 8 // 64 + 1
+        rows = large.LARGE // 8 // 64 + 1
         x = lazyarray.asarray(np.ones((rows, 64)))
         for i in range(2000):
             x[i:i + 2] * 2
-        assert len(graph._large) < 200
+        assert len(large.kept.nodes) < 200
 
 
 @one_device

@@ -10,7 +10,8 @@ Nothing but time may tell recorded work from work done at once:
   that read it (``storage.readers``): whoever is about to change its bytes has them computed first.
 - A node that is asked for takes all that it needs along in one kernel, and intermediates that somebody holds come
   from the same kernel.
-- What is recorded is bounded: in steps of one kernel, in bytes of inputs that are kept for it, and in seconds.
+- What is recorded is bounded: in steps of one kernel, in bytes of inputs that are kept for it (`large`), and in
+  seconds (`waiting`).
 
 One lock for all graphs. Computing never waits for a storage's lock, so a thread that holds one may compute.
 """
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,28 +32,16 @@ if TYPE_CHECKING:
     from ..devices import Device
     from ..storage import Storage
 
-__all__ = ["LARGE", "MOST_READERS", "MOST_STEPS", "Leaf", "Node", "note_large", "note_readers", "prune"]
+__all__ = ["MOST_READERS", "MOST_STEPS", "Leaf", "Node", "note_readers", "prune"]
 
 #: Steps in one kernel at most.
 MOST_STEPS = 40
-#: Inputs of a node from this size on are counted.
-LARGE = 16 << 20
-#: Bytes of counted inputs that recorded work may keep alive.
-MOST_BYTES = 2 << 30
 #: Readers from which on those that are done are looked for.
 MOST_READERS = 16
 
 _lock = waiting.lock
 _in_c = speedups.recording
 _on_host = on_host.value if _in_c is None else _in_c.on_host
-#: Nodes with large inputs, the oldest first.
-_large: deque[weakref.ref[Node]] = deque()
-#: The large inputs of these, with their bytes, and of some that are gone; and the sum: no fewer bytes are kept alive.
-_counted: dict[int, int] = {}
-_most_kept = 0
-#: How many nodes there may be until those are left out that are gone.
-_FEW = 64
-_look_at = _FEW
 
 
 class Leaf:
@@ -154,39 +142,6 @@ def prune(readers: list[weakref.ref[Node]]) -> None:
     """Leave out who is gone or done, but not at each new reader of what many wait for."""
     if len(readers) & len(readers) - 1 == 0:
         readers[:] = [r for r in readers if (n := r()) is not None and n.array is None]
-
-
-def note_large(node: Node) -> None:
-    """Keep within the bound of bytes: the oldest work that keeps large inputs alive is done now.
-
-    What nobody holds does not count: it goes with those that read it. All this is looked at only if the bytes could be
-    too many: what was counted at the last look, and what came since.
-    """
-    global _most_kept, _look_at
-    with _lock:
-        _large.append(weakref.ref(node))
-        for name, nbytes in node.large:
-            more = nbytes - _counted.get(name, 0)
-            if more > 0:
-                _counted[name] = nbytes
-                _most_kept += more
-        if _most_kept <= MOST_BYTES and len(_large) < _look_at:
-            return
-        waiting = [(ref, other) for ref in _large
-                   if (other := ref()) is not None and other.array is None and other.storage() is not None]
-        kept = {name: nbytes for _, other in waiting for name, nbytes in other.large}
-        excess = sum(kept.values()) - MOST_BYTES
-        while excess > 0 and waiting:
-            _, other = waiting.pop(0)
-            if other.array is None:
-                other.compute()
-            left = {name for _, n in waiting if n.array is None for name, _ in n.large}
-            excess -= sum(kept.pop(name) for name in list(kept) if name not in left)
-        _large.clear()
-        _large.extend(ref for ref, other in waiting if other.array is None)
-        _counted.clear()
-        _counted.update(kept)
-        _most_kept, _look_at = sum(kept.values()), 2 * len(_large) + _FEW
 
 
 # -- computing ---------------------------------------------------------------------------------
