@@ -157,6 +157,21 @@ sent_by(PyObject *sender, PyObject *storage)
     return done;
 }
 
+/* Whether anything has sent the written pages of a storage's mirror before; -1: an error. What that needs is fetched from
+   memory meanwhile, all at once: the writing has emptied the caches. */
+static int
+was_sent(PyObject *storage)
+{
+    PyObject *mirror = PyObject_GetAttr(storage, text_mirror);
+    PyObject *sent = mirror != NULL && Py_TYPE(mirror) == mirror_type ? got(mirror, M.sent) : Py_None;
+    int answer = mirror == NULL ? -1 : PyTuple_CheckExact(sent);
+    if (answer > 0)
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sent); i++)
+            __builtin_prefetch(PyTuple_GET_ITEM(sent, i));
+    Py_XDECREF(mirror);
+    return answer;
+}
+
 PyDoc_STRVAR(again_doc, "again(storage, /)\n--\n\n"
 "Send what was written in a storage's mirror by what has sent it before.\n\n"
 "Returns False, and nothing is done, if it has to be found out whether it can.");
@@ -168,6 +183,9 @@ again(PyObject *Py_UNUSED(module), PyObject *storage)
         PyErr_SetString(PyExc_TypeError, storage_type == NULL ? "bind comes first" : "a storage is needed");
         return NULL;
     }
+    int sent = was_sent(storage);
+    if (sent <= 0)
+        return sent < 0 ? NULL : Py_NewRef(Py_False);
     PyObject *lock = PyObject_GetAttr(storage, text_lock);
     if (lock == Py_None) {
         Py_DECREF(lock);

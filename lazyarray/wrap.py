@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import devices, sharing, speedups, transfer, views
+from . import devices, sending, sharing, speedups, transfer, views
 from .errors import NotOnDevice
 from .storage import Storage
 from .writable import writeable
@@ -302,8 +302,12 @@ def device_of(x: LazyNdarray | LazyScalar, why: str = "operand") -> Any:
     if storage is None:
         return x._self_value
     array = x._self_array
-    if array is not None and storage.quiet and storage.stream == storage.device.stream():
-        return array
+    if array is not None:
+        if storage.quiet:
+            if storage.stream == storage.device.stream():
+                return array
+        elif x._self_outline is storage._root_view and sending.again(storage):
+            return array
     array = storage.read_device(outline_of(x), array, why)
     x._self_array = array
     return array
