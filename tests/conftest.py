@@ -20,6 +20,14 @@ else:
     settings.load_profile("nightly" if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else "lazyarray")
 
 
+#: What takes longest, or waits until the compiler has all that the tests before it have asked for: it begins first.
+_FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in _FIRST)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where lazyarray is not installed but only on the path (`make gpu-test`), its entry point is missing."""
     from lazyarray import pytest_plugin
