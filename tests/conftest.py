@@ -1,6 +1,7 @@
 """Settings of every test run: which device, how many examples, and a clean slate for each test."""
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -51,6 +52,13 @@ def _everything_is_fused() -> Iterator[None]:
         patch.setattr(type(lazyarray.device()), "fused_from", 1)
         patch.setattr(type(lazyarray.device()), "learns", False)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_there_stays() -> None:
+    """A collection of garbage does not look at all that libraries have made: among them it takes half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
