@@ -161,7 +161,7 @@ def test_import_costs_little_more_than_numpy(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPYCACHEPREFIX": str(tmp_path)}
     costs: list[tuple[float, float, float]] = []
-    for _ in range(100):    # neighbours on the same core slow single runs; a whole suite's workers nearly all
+    for _ in range(30):     # neighbours on the same core slow single runs
         found = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
