@@ -216,7 +216,7 @@ noted(PyObject *node, PyObject *ref)
     int kept_alive = PyObject_IsTrue(large), counted = kept_alive > 0 ? are_counted(large) : kept_alive;
     if (kept_alive <= 0 || counted < 0)
         return counted;
-    /* Nobody looks through them meanwhile: to here from there the interpreter is not let go. */
+    /* No other thread runs from the look at `sizes` to here; while one looks through them, `look_at` is 0. */
     if (counted && PyList_GET_SIZE(AT(kept, B.nodes)) + 1 < PyLong_AsSsize_t(AT(kept, B.look_at)))
         return PyList_Append(AT(kept, B.nodes), ref);
     PyObject *done = PyObject_CallFunctionObjArgs(note_large, node, ref, NULL);

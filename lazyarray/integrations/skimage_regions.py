@@ -103,6 +103,7 @@ class Regions(list):
             return
         with unseen.lock:
             if self._unseen is not None:
+                # Not `extend`: a finaliser that looked meanwhile has filled it.
                 list.__setitem__(self, slice(None), unseen.found())
                 self._unseen = None
 
