@@ -230,6 +230,27 @@ def test_regions_are_those_of_the_label_image_when_it_was_asked(labels):
     assert [region.image.sum() for region in found] == [region.image.sum() for region in wanted]
 
 
+def test_labels_that_somebody_else_holds_are_fetched_once(labels):
+    """A profiler that looks at the frames of a function holds its arrays a moment longer."""
+    x = lazyarray.asarray(labels)
+    held = lazyarray.device().from_foreign(lazyarray.asdevice(x))
+    regions = measure.regionprops(x)
+    with lazyarray.trace() as record:
+        found = areas(regions)
+    assert [event.nbytes for event in record.materialisations if event.nbytes > 1] == [labels.nbytes]
+    assert found == areas(on_host(measure.regionprops, labels)) and held.nbytes == labels.nbytes
+
+
+def test_what_gpu_code_writes_to_the_labels_meanwhile(labels):
+    x, y = lazyarray.asarray(labels), labels.copy()
+    handle = lazyarray.device().from_foreign(lazyarray.asdevice(x))
+    found, wanted = measure.regionprops(x), on_host(measure.regionprops, y)
+    for image in (handle, y):
+        image[:60] = 0
+    assert [region.bbox for region in found] == [region.bbox for region in wanted]
+    assert [region.image.sum() for region in found] == [region.image.sum() for region in wanted]
+
+
 def test_a_finaliser_that_looks_while_regions_are_found(labels):
     found, within = lazy_regions(labels), []
     look = found._unseen.look

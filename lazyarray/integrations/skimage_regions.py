@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import host as host_side
-from .. import routed, wrap
+from .. import loans, routed, wrap
 from ..storage import Storage
 from . import routers
 from .skimage_steps import Prepared, as_list
@@ -79,7 +79,8 @@ class _Unseen:
     def found(self) -> list[Any]:
         """The regions of the label image as it was, with the label image as it is: as from a call that did not wait."""
         storage = self.labels._self_storage
-        untouched = storage.state == "device" and storage.writes == self.writes and not storage.foreign
+        untouched = (storage.state == "device" and storage.writes == self.writes and not storage.foreign
+                     and loans.all_ended(storage))
         if untouched or bool((self.labels == self.kept).all()):
             return self.look()
         with routed.unrouted():
