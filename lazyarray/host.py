@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, signatures, transfer, views, wrap
+from . import devices, loans, signatures, transfer, views, wrap
 from .fallbacks import warn_fallback
 from .storage import Storage
 from .trace import begin, end
@@ -102,8 +102,8 @@ class _Arguments:
     def hand_on(self) -> None:
         """Where GPU code holds a pointer, what was written here must be there before it looks."""
         for x in self.written:
-            if x._self_storage.loans or getattr(x._self_storage, "foreign", False):
-                wrap.device_of(x)
+            if type(x._self_storage) is Storage:
+                loans.hand_on(x._self_storage, wrap.outline_of(x))
 
 
 def _given_back(result: Any, lent: Any) -> Any:

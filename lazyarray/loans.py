@@ -44,6 +44,16 @@ def all_ended(storage: Storage) -> bool:
         return not storage.loans
 
 
+def hand_on(storage: Storage, view: np.ndarray) -> None:
+    """Let GPU code that holds a pointer see what aliases wrote in `view`: it looks without asking.
+
+    What it wrote is fetched when somebody asks next, as ever.
+    """
+    if storage.loans or storage.foreign:
+        with storage.lock:
+            storage._settle_device(Ranges.span(*views.extent(view)), view, "an alias was written", trusting=True)
+
+
 def distrust(storage: Storage, view: np.ndarray) -> None:
     """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
 

@@ -322,7 +322,8 @@ class Storage(_Slots):
         if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
             self._resident = None       # nobody but us holds it
 
-    def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY) -> None:
+    def _settle_device(self, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY,
+                       trusting: bool = False) -> None:
         if self.pending is not None:
             filling.fill(self)
         mirror = self.mirror
@@ -334,13 +335,12 @@ class Storage(_Slots):
                 self._collect()
             if self.compacts and self.ahead:
                 # What an alias wrote may lie in any of the compact arrays that somebody holds.
-                whole = views.outline((self.nbytes,), _u8)
                 self._upload(self.ahead, view, why)
-                self.compacts.refresh(self, whole)
+                self.compacts.refresh(self, views.outline((self.nbytes,), _u8))
             needed = (self.ahead & span) - overwritten if self.ahead else self.ahead
             if needed:
                 self._upload(needed, view, why)
-            if mirror.lent and (self.loans or self.foreign):
+            if mirror.lent and (self.loans or self.foreign) and not trusting:
                 loans.distrust(self, view)
         self._update_quiet()
 

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray import host
 from lazyarray.testing import assert_copies
 
 needs_buffer = pytest.mark.skipif(sys.version_info < (3, 12), reason="classes offer buffers from Python 3.12 on")
@@ -582,6 +583,25 @@ def test_of_a_device_array_written_last_before_it_was_let_go_everything_is_seen(
     made *= 2
     del made
     assert np.asarray(x).tolist() == (2 * np.arange(n)).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_a_host_function_wrote_is_handed_on_and_not_fetched_again(n, precise):
+    """To GPU code that holds a pointer. The alias that the function keeps is as live as any."""
+    x = lazyarray.asarray(np.arange(float(n)))
+    handle, kept = lazyarray.device().from_foreign(lazyarray.asdevice(x)), []
+
+    def keeps(alias):
+        alias[1] = 5
+        kept.append(alias)
+
+    with assert_copies(uploads=1, materialisations=1):
+        host.on_host(keeps, (x,), {}, "it is a test", aliases=True)
+    assert handle[1].get() == 5
+    handle[2] = 7
+    assert (x + 0)[2] == 7 and kept[0][2] == 7
+    kept[0][0] = 3
+    assert (x + 0)[0] == 3 and handle[0].get() == 3
 
 
 def test_copy_false_refuses_what_is_on_the_host_only(n):

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import containers, host, transfer, wrap
+from .. import containers, host, loans, transfer, wrap
 from ..fallbacks import warn_fallback
+from ..storage import Storage
 from ..trace import begin, end
 from .arguments import DEVICE, HOST, LAZY, MAYBE, READ, SCALAR, Arguments
 from .results import in_place
@@ -95,8 +96,8 @@ class _HostCall:
         """Let the device see what was written here, where somebody may look without asking."""
         device = self.arguments.device
         for x in self.written:
-            if x._self_storage.loans or getattr(x._self_storage, "foreign", False):
-                wrap.device_of(x)
+            if type(x._self_storage) is Storage:
+                loans.hand_on(x._self_storage, wrap.outline_of(x))
         for target, array, before in self.downloaded:
             if before is None or array.tobytes() != before:
                 device.assign(target, transfer.to_device(device, array, f"modified by {self.arguments.name}"))
