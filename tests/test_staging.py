@@ -86,13 +86,13 @@ def late():
     return Late()
 
 
-@pytest.fixture
-def staging(late, monkeypatch):
+@pytest.fixture(params=[0, 16], ids=["aligned", "unaligned"])
+def staging(request, late, monkeypatch):
     monkeypatch.setattr(cuda_staging, "cores", lambda: 4)
 
     def alloc(nbytes):
-        memory = np.empty(nbytes, np.uint8)
-        return SimpleNamespace(ptr=memory.ctypes.data, memory=memory)
+        memory = np.empty(nbytes + 128, np.uint8)
+        return SimpleNamespace(ptr=memory.ctypes.data + -memory.ctypes.data % 64 + request.param, memory=memory)
 
     runtime = SimpleNamespace(memcpyAsync=None, getDevice=lambda: 0, setDevice=lambda number: None, streamPerThread=2)
     copies = SimpleNamespace(driver=late.driver, runtime=runtime, alloc=alloc, event=lambda stream: Event(late),
@@ -104,10 +104,11 @@ def stream_of(late, pointer=7):
     return SimpleNamespace(ptr=pointer, synchronize=lambda: late.arrive(len(late.issued)))
 
 
-@pytest.mark.parametrize("nbytes", [1, 4 * MB, 5 * MB + 13, 60 * MB + 4097])
+@pytest.mark.parametrize("nbytes", [1, 255, 257, 4 * MB, 5 * MB + 13, 60 * MB + 4097])
 def test_all_arrives_although_the_memory_changes(staging, late, nbytes):
-    source, target = np.empty(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    memory, target = np.empty(nbytes + 2, np.uint8), np.zeros(nbytes, np.uint8)
     for seed in range(3):
+        source = memory[seed:seed + nbytes]
         source[:] = expected = np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
         staging.upload(target.ctypes.data, source.ctypes.data, nbytes, stream_of(late))
         source[:] = 0

@@ -1,5 +1,6 @@
-/* Copies in C and without the interpreter: uploads of pageable memory, by several threads (`cuda_staging` says what they do),
-   and of written pages (`_staging_written.h`); and copies to memory that is locked meanwhile (`_staging_filling.h`).
+/* Copies in C and without the interpreter: uploads of pageable memory, by several threads (`cuda_staging` says what
+   they do, `_staging_moving.h` how they move it), and of written pages (`_staging_written.h`); and copies to memory that is
+   locked meanwhile (`_staging_filling.h`).
 
 CUDA is not needed to compile this: the driver's functions are called through their addresses.
 */
@@ -9,6 +10,8 @@ CUDA is not needed to compile this: the driver's functions are called through th
 #include <semaphore.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "_staging_moving.h"
 
 #define MOST 64     /* threads */
 
@@ -77,7 +80,7 @@ move(Upload *upload, int64_t part)
         return;
     }
     int64_t low = upload->ends[2 * part], high = upload->ends[2 * part + 1];
-    memcpy(buffer_of(upload, part), upload->start + low, (size_t)(high - low));
+    move_out(buffer_of(upload, part), upload->start + low, (size_t)(high - low));
     SET(upload->moved[part], 1);
 }
 
@@ -297,6 +300,7 @@ PyInit__staging(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     PyObject *sender = PyType_FromSpec(&sender_spec);
+    look_at_processor();
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
             || sender == NULL || PyModule_AddObjectRef(module, "Sender", sender) < 0
             || PyModule_AddIntConstant(module, "INTERFACE", 12) < 0)
