@@ -122,6 +122,21 @@ def test_nobody_waits_for_the_compiler():
     assert len(compiler.sources) == 2, "each is compiled once"
 
 
+def test_what_is_asked_for_most_is_compiled_first():
+    compiler = Compiler()
+    kernels = Kernels(compiler, 1)
+    first, *once, often = [program_of("flat", output=np.dtype(output)) for output in ("i8", "u1", "u4", "f8")]
+    kernels.get(first, 10)
+    assert compiler.begun.wait(60)
+    for program in (*once, often, often, first, first):
+        assert kernels.get(program, 10) is None
+    compiler.free.set()
+    kernels.wait()
+    assert [re.search(r"(\S+)\* __restrict__ q0", text)[1] for text in compiler.sources] == [
+        "long", "double", "char", "int"], "of several the first"
+    assert all(kernels.get(program, 10) is not None for program in (first, *once, often))
+
+
 def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):
     compiler = Compiler()
     compiler.fails = True

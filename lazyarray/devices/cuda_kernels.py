@@ -11,6 +11,7 @@ import queue
 import struct
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import speedups
@@ -230,8 +231,21 @@ def _function(cupy: Any, program: Program, form: Form) -> Any:
     return None if text is None else functions(cupy, text, ("fused",))[0]
 
 
+@dataclass(slots=True, eq=False)
+class _Job:
+    """What is to be made, by ``make(cupy, *key)`` for a device, and how often it was asked for."""
+
+    number: int | None
+    key: tuple[Any, ...]
+    make: Callable[..., Any]
+    asked: int = 1
+
+
 class Kernels:
-    """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks."""
+    """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks.
+
+    What was asked for most often meanwhile comes first: a loop's kernels, before those of what is done once.
+    """
 
     def __init__(self, cupy: Any, count: int, driver: Driver | None = None) -> None:
         self.cupy, self.driver = cupy, driver
@@ -239,7 +253,8 @@ class Kernels:
                           cupy.cuda.driver.CUDADriverError, OSError)
         self._several = count > 1
         self._known: dict[Any, Any] = {}
-        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._jobs: dict[Any, _Job] = {}        # not yet begun
+        self._more: queue.SimpleQueue[None] = queue.SimpleQueue()      # one for each
         self._worker: threading.Thread | None = None
         self._lock = threading.RLock()      # a finaliser that runs within may ask for a kernel, too
         self._done = threading.Condition(self._lock)
@@ -261,6 +276,8 @@ class Kernels:
         if found is self:
             self._ask(known, number, key, make)
             return None
+        if found is None and (job := self._jobs.get(known)) is not None:
+            job.asked += 1
         return found
 
     def wait(self, seconds: float | None = None) -> None:
@@ -280,8 +297,11 @@ class Kernels:
             if len(self._known) >= _MOST:
                 self._known.clear()
             self._known[known] = None
+            if known in self._jobs:     # of the many that were forgotten
+                return
             self._waiting += 1
-            self._jobs.put((known, number, key, make))
+            self._jobs[known] = _Job(number, key, make)
+            self._more.put(None)
             if self._worker is None or not self._worker.is_alive():
                 if self._worker is None:
                     atexit.register(self._end)
@@ -290,13 +310,16 @@ class Kernels:
 
     def _work(self) -> None:
         while True:
-            known, number, key, make = self._jobs.get()
-            kernel = None
+            self._more.get()
+            with self._lock:
+                known = max(list(self._jobs), key=lambda k: self._jobs[k].asked)    # of several the first
+                job = self._jobs.pop(known)
+            key, kernel = job.key, None
             try:
-                if number is not None:
-                    self.cupy.cuda.Device(number).use()
+                if job.number is not None:
+                    self.cupy.cuda.Device(job.number).use()
                 if not self._ending:
-                    kernel = make(self.cupy, *key)
+                    kernel = job.make(self.cupy, *key)
             except self._failures as error:
                 # It runs unfused for ever, which is slower and no less right.
                 what = f"the kernel {key[0]!r}" if type(key[0]) is str else f"a kernel of {len(key[0].steps)} steps"
