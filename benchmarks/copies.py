@@ -29,6 +29,14 @@ def seconds(work, prepare=lambda: None, rounds: int = 7) -> float:
     return statistics.median(found[2:])
 
 
+def written(cupy, nbytes: int) -> float:
+    """GB/s of one copy to the device of page-locked memory that the host has just written."""
+    memory, block = cupy.cuda.alloc_pinned_memory(nbytes), cupy.zeros(nbytes, cupy.uint8)
+    array, stream = np.frombuffer(memory, np.uint8, nbytes), cupy.cuda.get_current_stream()
+    return nbytes / seconds(lambda _: block.data.copy_from_host_async(memory.ptr, nbytes, stream),
+                            lambda: array.fill(2)) / 1e9
+
+
 def page_locked(cupy, nbytes: int = 256 * MB) -> tuple[float, float]:
     """GB/s to the host and to the device of one copy from or to page-locked memory."""
     memory, block = cupy.cuda.alloc_pinned_memory(nbytes), cupy.zeros(nbytes, cupy.uint8)
@@ -193,6 +201,8 @@ def figures() -> list[dict]:
         alias = np.asarray(x)
         rate = nbytes / seconds(lambda _, x=x: wrap.device_of(x), lambda alias=alias: alias.fill(2)) / 1e9
         note(f"a written mirror to the device, {name}, of the page-locked rate", rate / up, "times", 0.9)
+        note(f"a written mirror to the device, {name}, of the rate of such memory that was written",
+             rate / written(cupy, nbytes), "times")
         del source, other, host, x, alias
     figures_of_views(note)
     figures_of_prefetch(note)

@@ -122,7 +122,7 @@ def test_what_is_written_all_over_goes_in_few_copies():
     memory = Memory(64 * MB)
     memory.host[:] = 9
     memory.send()
-    assert [n / MB for _, _, n in memory.late.issued] == [0.5, 1.5, 6, 8, 16, 16, 16]
+    assert [n / MB for _, _, n in memory.late.issued] == [1, 1, 2, 4, 8, 16, 16, 16]
 
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
