@@ -59,8 +59,7 @@ def figures(number: int = 2000, rounds: int = 25) -> Figures:
     found.note("x.shape", times["x.shape"], "us", most=0.3)
     found.note("a second np.asarray(x)", times["second np.asarray"], "us", most=2.0)
     found.note("an event with nobody listening", times["begin()"], "us", most=0.3)
-    with_us, with_wrapt, without = (import_milliseconds(f"import {name}", min(rounds, 15))
-                                    for name in ("lazyarray", "numpy, wrapt", "numpy"))
+    with_us, with_wrapt, without = import_milliseconds(("lazyarray", "numpy, wrapt", "numpy"), min(rounds, 15))
     found.note("import lazyarray, above import numpy", with_us - without, "ms", most=60.0)
     found.note("import wrapt, above import numpy", with_wrapt - without, "ms")
     for name, value in times.items():

@@ -125,15 +125,19 @@ def in_turn(calls: dict, number: int = 2000, rounds: int = 25) -> dict:
     return {name: 1e6 * statistics.median(found) for name, found in seconds.items()}
 
 
-def import_milliseconds(statement: str, rounds: int = 15) -> float:
-    """Median milliseconds of CPU time that the importing thread of a new interpreter takes."""
-    code = f"import time; start = time.thread_time(); {statement}; print(time.thread_time() - start)"
+def import_milliseconds(modules: tuple[str, ...], rounds: int = 15) -> list[float]:
+    """Median milliseconds of CPU time that the importing thread of a new interpreter takes for each, taken in turn."""
+    seconds: list[list[float]] = [[] for _ in modules]
     with tempfile.TemporaryDirectory() as compiled:
         # Compiled files are kept, as they are for a user, wherever this runs.
         environment = os.environ | {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
-        found = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                                      env=environment).stdout) for _ in range(rounds + 1)]
-    return 1e3 * statistics.median(found[1:])
+        for _ in range(rounds + 1):
+            for found, names in zip(seconds, modules):
+                code = f"import time; start = time.thread_time(); import {names}; print(time.thread_time() - start)"
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                                      env=environment)
+                found.append(float(done.stdout))
+    return [1e3 * statistics.median(found[1:]) for found in seconds]
 
 
 def setting() -> dict:
