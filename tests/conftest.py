@@ -9,6 +9,8 @@ import pytest
 
 # Before lazyarray chooses a device: the tests mean the same on every machine unless a device is asked for.
 os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
+# And before JAX is imported, which would take three quarters of a GPU's memory: other processes run tests there, too.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 try:
     from hypothesis import HealthCheck, settings
