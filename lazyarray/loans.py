@@ -40,7 +40,7 @@ def all_ended(storage: Storage) -> bool:
     """Whether nobody holds a pointer any more, and nothing has to be looked at for that: there is no mirror."""
     with storage.lock:
         if storage.mirror is None:
-            storage.loans = tuple(ref for ref in storage.loans if ref() is not None)
+            sharing.keep_alive(storage)
         return not storage.loans
 
 
@@ -52,6 +52,8 @@ def hand_on(storage: Storage, view: np.ndarray) -> None:
     if storage.loans or storage.foreign:
         with storage.lock:
             storage._settle_device(Ranges.span(*views.extent(view)), view, "an alias was written", trusting=True)
+            if sharing.partners:
+                sharing.let_partners_wait(storage.device)
 
 
 def distrust(storage: Storage, view: np.ndarray) -> None:
@@ -60,7 +62,7 @@ def distrust(storage: Storage, view: np.ndarray) -> None:
     Which of two writes to one byte came last can't be known where both were made behind our back.
     A loan whose holder is gone ends here, since it is only now that nothing can follow.
     """
-    alive = tuple(ref for ref in storage.loans if ref() is not None)
+    ended = [ref for ref in storage.loans if ref() is None]
     mirror = storage.mirror
     if mirror is not None:
         storage._collect()
@@ -71,4 +73,6 @@ def distrust(storage: Storage, view: np.ndarray) -> None:
         storage._refresh(Ranges.span(0, storage.nbytes))
         if storage.compacts:
             storage.compacts.refresh(storage, whole)
-    storage.loans = alive
+    if ended:
+        storage.loans = tuple(ref for ref in storage.loans if ref not in ended)     # a finaliser may have lent it again
+        storage.writes += 1

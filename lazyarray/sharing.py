@@ -42,8 +42,17 @@ def is_watched(storage: Storage) -> bool:
     if not partners or storage.foreign:
         return bool(partners)
     if storage.mirror is None and storage.loans:
-        storage.loans = tuple(ref for ref in storage.loans if ref() is not None)
+        keep_alive(storage)
     return bool(storage.loans)
+
+
+def keep_alive(storage: Storage) -> None:
+    """Forget the loans whose holders are gone, and count what they may have written as a write."""
+    loans = storage.loans
+    alive = tuple(ref for ref in loans if ref() is not None)
+    if len(alive) < len(loans) and storage.loans is loans:      # else a finaliser has lent it meanwhile
+        storage.loans = alive
+        storage.writes += 1
 
 
 def wait_for_partners(device: Device) -> None:

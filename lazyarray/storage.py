@@ -72,7 +72,7 @@ class Storage(_Slots):
     joined: tuple = ()          # streams that have waited for the last write
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
-    writes = 0                  # by device code, for who puts off a look at the bytes
+    writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
     compacts: compact.Compacts | None = None
     replaced: tuple | None = None       # (thread, offset, copy) of a row that compiled code is exchanging
     incoming: Any = None        # the prefetching.Incoming that is under way

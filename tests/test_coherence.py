@@ -17,13 +17,14 @@ import pickle
 import sys
 import threading
 import weakref
+from types import SimpleNamespace
 
 import machine
 import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import host
+from lazyarray import host, loans, views
 from lazyarray.testing import assert_copies
 
 needs_buffer = pytest.mark.skipif(sys.version_info < (3, 12), reason="classes offer buffers from Python 3.12 on")
@@ -583,6 +584,28 @@ def test_of_a_device_array_written_last_before_it_was_let_go_everything_is_seen(
     made *= 2
     del made
     assert np.asarray(x).tolist() == (2 * np.arange(n)).tolist()
+
+
+def test_a_pointer_that_a_finaliser_hands_out_while_bytes_are_fetched_is_known(n, monkeypatch):
+    x = lazyarray.asarray(np.arange(float(n)))
+    device, handles = lazyarray.device(), []
+
+    def handle():
+        handles.append(device.from_foreign(lazyarray.asdevice(x)))
+
+    handle()
+    alias = np.asarray(x)
+    handles.clear()
+
+    def outline(*args):
+        monkeypatch.undo()
+        handle()
+        return views.outline(*args)
+
+    monkeypatch.setattr(loans, "views", SimpleNamespace(outline=outline))
+    assert np.asarray(x)[1] == 1 and len(handles) == 1
+    handles[-1][1] = 7
+    assert np.asarray(x)[1] == 7 and alias[1] == 7
 
 
 @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import sharing
+from lazyarray import host, sharing
 
 device = lazyarray.device()
 pytestmark = pytest.mark.skipif(device.name == "cuda", reason="only the simulated device shows what was not waited for")
@@ -51,6 +51,21 @@ def test_what_we_write_is_there_when_they_read(theirs):
         with theirs:
             seen = (held + 0).get()
         assert seen.tolist() == x.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_a_host_function_writes_is_there_when_they_read(theirs):
+    x = lazyarray.asarray(PLAIN)
+    held, kept = lent(x), []
+    for value in (3, 4):
+        def writes(alias, value=value):
+            alias[:] = value
+            kept.append(alias)
+
+        host.on_host(writes, (x,), {}, "it is a test", aliases=True)
+        with theirs:
+            seen = (held + 0).get()
+        assert seen.tolist() == [value] * 8
 
 
 def test_arrays_that_came_from_them(theirs):

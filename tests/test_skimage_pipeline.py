@@ -241,12 +241,17 @@ def test_labels_that_somebody_else_holds_are_fetched_once(labels):
     assert found == areas(on_host(measure.regionprops, labels)) and held.nbytes == labels.nbytes
 
 
-def test_what_gpu_code_writes_to_the_labels_meanwhile(labels):
+@pytest.mark.parametrize("meanwhile", [lambda x: None, lambda x: x + 1, lambda x: x[0]], ids=["", "used", "looked at"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_gpu_code_writes_to_the_labels_meanwhile(labels, kept, meanwhile):
     x, y = lazyarray.asarray(labels), labels.copy()
     handle = lazyarray.device().from_foreign(lazyarray.asdevice(x))
     found, wanted = measure.regionprops(x), on_host(measure.regionprops, y)
     for image in (handle, y):
         image[:60] = 0
+    if not kept:
+        del handle, image
+    meanwhile(x)
     assert [region.bbox for region in found] == [region.bbox for region in wanted]
     assert [region.image.sum() for region in found] == [region.image.sum() for region in wanted]
 

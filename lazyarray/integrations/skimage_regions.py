@@ -79,8 +79,8 @@ class _Unseen:
     def found(self) -> list[Any]:
         """The regions of the label image as it was, with the label image as it is: as from a call that did not wait."""
         storage = self.labels._self_storage
-        untouched = (storage.state == "device" and storage.writes == self.writes and not storage.foreign
-                     and loans.all_ended(storage))
+        unheld = loans.all_ended(storage) and not storage.foreign      # first: what has ended counts as a write
+        untouched = unheld and storage.state == "device" and storage.writes == self.writes
         if untouched or bool((self.labels == self.kept).all()):
             return self.look()
         with routed.unrouted():
