@@ -69,6 +69,8 @@ def _result(ufunc: np.ufunc, inputs: tuple[Any, ...], outline: np.ndarray, least
     for operand in inputs:
         if not given.add(operand):
             return None
+    if given.device is None:        # host arrays and numbers alone: nothing that waits is read
+        return None
     rule = rule_of((ufunc, *given.kinds))
     lasts = rule is not None and rule.choose is None
     if rule is not None and rule.choose is not None:

@@ -58,8 +58,8 @@ def call(x: LazyNdarray | LazyScalar, ufunc: np.ufunc, method: str, inputs: tupl
                 on_host_whole = "an operand of another type wraps the result"
         elif who == "subclass":
             on_host_whole = "an ndarray subclass takes part"
-    if any(out is Ellipsis for out in outs):
-        on_host_whole = "NumPy takes no ellipsis within a tuple"
+    if any(out is not None and not hasattr(type(out), "__array_ufunc__") for out in outs):
+        on_host_whole = "NumPy says what is no array to write to"
     function = ufunc if method == "__call__" else getattr(ufunc, method)
     if on_host_whole:
         return host.on_host(function, inputs, kwargs, on_host_whole, aliases=True)

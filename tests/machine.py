@@ -229,7 +229,7 @@ WRITES = {
     "x[::-1] = x": lambda a, v: operator.setitem(a, slice(None, None, -1), a),
     "add out overlapping": lambda a, v: np.add(a[:-1], v, out=a[1:]) is None,
     "cumsum out": lambda a, v: np.cumsum(a[:2], axis=0, out=a[:2]) is None,
-    "clip out": lambda a, v: np.clip(a, 0, 1, out=a) is None,
+    "clip out": lambda a, v: np.clip(a, -1, 1, out=a) is None,     # which sign a zero has at a bound 0 nobody says
     "multiply where": lambda a, v: np.multiply(a, v, out=a, where=a > 0) is None,
 }
 
@@ -497,6 +497,9 @@ class Machine(RuleBasedStateMachine):
             # is no ndarray.
             require(a.kind == "lazy" or b.kind == "alias" or not (isinstance(key, (int, tuple)) and b.model.ndim)
                     and a.model.dtype.kind in "biufc" and b.model.dtype.kind in "biufc")
+            # And it casts one complex number of an ndarray to a real one, but refuses that of anything else.
+            require(a.kind == "lazy" or b.kind == "alias" or b.model.dtype.kind != "c" or a.model.dtype.kind == "c"
+                    or not isinstance(key, (int, tuple)))
             # Objects that are arrays can't be compared, least of all one that contains itself.
             require(a.model.dtype != object or not (isinstance(key, (int, tuple)) and b.model.ndim))
             self.both(lambda x, y: operator.setitem(x, key, y), a, b)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import operator
 import threading
 import weakref
@@ -289,6 +290,52 @@ SOURCES = {
     "linspace": lambda n, shape: n.linspace(0, 3, 6).reshape(shape), "zeros": lambda n, shape: n.zeros(shape, "i4"),
 }
 REDUCTIONS = {"sum": lambda a: a.sum(), "max": lambda a: a.max(0), "mean": lambda a: np.mean(a, -1)}
+
+
+#: Ways to come by an operand of shape (2, 3), or of none: each of what makes an array lazy, or leaves it as it is.
+OPERANDS = {
+    "host": lambda lazily: np.arange(6.0).reshape(2, 3), "integers": lambda lazily: np.arange(6).reshape(2, 3),
+    "lazy": lambda lazily: lazily(np.arange(6.0).reshape(2, 3)), "waiting": lambda lazily: lazily(np.ones((2, 3))) + 1,
+    "row": lambda lazily: lazily(np.arange(3.0)) * 2, "number": lambda lazily: 2.0, "scalar": lambda lazily: np.float32(2),
+    "lazy scalar": lambda lazily: lazily(np.ones(3)).sum(), "one": lambda lazily: np.array(2.0),
+    "lazy one": lambda lazily: lazily(np.array(2.0)) + 1,
+}
+CALLS = {
+    "add": lambda a, b, out: np.add(a, b, out=out), "sqrt": lambda a, b, out: np.sqrt(a, out=out),
+    "less": lambda a, b, out: np.less(a, b, out=out), "copyto": lambda a, b, out: np.copyto(out, a),
+    "clip": lambda a, b, out: np.clip(a, b, None, out=out), "round": lambda a, b, out: np.round(a, 1, out=out),
+    "where": lambda a, b, out: np.where(a, b, out), "in place": lambda a, b, out: operator.iadd(out, a),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_operands_and_outputs_of_all_kinds(name):
+    """Where only what is written to waits, too."""
+    for kinds in itertools.product(OPERANDS, repeat=3):
+        outcomes = []
+        for lazily in (np.asarray, lazyarray.asarray):
+            a, b, out = (OPERANDS[kind](lazily) for kind in kinds)
+            try:
+                found = CALLS[name](a, b, out)
+            except (TypeError, ValueError) as error:
+                outcomes.append(type(error))
+            else:
+                outcomes.append([None if x is None else np.asarray(x) for x in (found, out)])
+        wanted, found = outcomes
+        if isinstance(wanted, type):
+            assert found is wanted, (kinds, found)
+        else:
+            assert all(same(x, y) for x, y in zip(wanted, found) if x is not None), kinds
+
+
+@pytest.mark.parametrize("out", [2.0, [1.0, 2.0, 3.0], np.float32(2), "a", (2.0,), {}], ids=repr)
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_is_no_array_is_not_written_to(out):
+    x = lazyarray.asarray(np.ones(3))
+    for call in (lambda: np.add(x, 1, out=out), lambda: np.sqrt(x, out=out), lambda: np.add.reduce(x, out=out)):
+        with pytest.raises(TypeError, match="return arrays must be of ArrayType"):
+            call()
 
 
 class Pairs:
