@@ -296,7 +296,8 @@ REDUCTIONS = {"sum": lambda a: a.sum(), "max": lambda a: a.max(0), "mean": lambd
 OPERANDS = {
     "host": lambda lazily: np.arange(6.0).reshape(2, 3), "integers": lambda lazily: np.arange(6).reshape(2, 3),
     "lazy": lambda lazily: lazily(np.arange(6.0).reshape(2, 3)), "waiting": lambda lazily: lazily(np.ones((2, 3))) + 1,
-    "row": lambda lazily: lazily(np.arange(3.0)) * 2, "number": lambda lazily: 2.0, "scalar": lambda lazily: np.float32(2),
+    "row": lambda lazily: lazily(np.arange(3.0)) * 2, "number": lambda lazily: 2.0,
+    "scalar": lambda lazily: np.float32(2),
     "lazy scalar": lambda lazily: lazily(np.ones(3)).sum(), "one": lambda lazily: np.array(2.0),
     "lazy one": lambda lazily: lazily(np.array(2.0)) + 1,
 }
