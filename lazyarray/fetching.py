@@ -75,7 +75,7 @@ def first_alias(storage: Storage, view: np.ndarray | None, why: str, frame: Fram
         try:
             token = begin("materialise", nbytes, root.shape, root.dtype, why)
             copy = device.fetch_begin(root)
-        except BaseException as error:
+        except BaseException as error:      # whatever it was, nothing is under way, and there is no mirror
             undo(storage)
             if isinstance(error, device.faults):
                 storage._check_usable()     # which names a reason that it knows

@@ -1,6 +1,6 @@
 /* Copies in C and without the interpreter: uploads of pageable memory, by several threads (`cuda_staging` says what
-   they do, `_staging_moving.h` how they move it), and of written pages (`_staging_written.h`); and copies to memory that is
-   locked meanwhile (`_staging_filling.h`).
+   they do, `_staging_moving.h` how they move it), and of written pages (`_staging_written.h`); and copies to memory
+   that is locked meanwhile (`_staging_filling.h`).
 
 CUDA is not needed to compile this: the driver's functions are called through their addresses.
 */

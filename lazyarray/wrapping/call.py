@@ -80,7 +80,7 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         if host is None:
             raise NotImplementedError(f"{name}: {error}") from None
         reason = str(error)
-    except Exception as error:
+    except Exception as error:      # contract, point 4: whatever the device refuses, the host twin decides
         if host is None:
             raise
         reason = f"{type(error).__name__} on the device: {error}"
