@@ -36,7 +36,7 @@ test: $(TEST_ENV)
 	$(RUN) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
 
 lint: $(TEST_ENV)
-	$(RUN) -m pytest -q tests/test_lint.py
+	$(RUN) -m pytest -q tests/project/test_lint.py
 
 # The whole test-suite on CUDA, with the CuPy that PYTHON already has. No network is needed.
 gpu-test:
@@ -45,7 +45,7 @@ gpu-test:
 
 # Kernels of every form under each tool of compute-sanitizer, which comes with CUDA's toolkit, on a GPU.
 sanitize:
-	PYTHONPATH=. $(PYTHON) tests/tools_sanitize.py $(ARGS)
+	PYTHONPATH=. $(PYTHON) tests/tools/sanitize.py $(ARGS)
 
 # All benchmarks; ARGS="--only programs" runs some of them, ARGS=--check fails where a target is missed.
 bench: $(TEST_ENV)
@@ -59,10 +59,10 @@ nightly: export LAZYARRAY_NIGHTLY := 1
 nightly: test
 
 clean:
-	rm -rf .venv-* build dist *.egg-info lazyarray/*.so lazyarray/devices/*.so .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv-* build dist *.egg-info lazyarray/_native/*.so .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-SOURCES := setup.py $(wildcard lazyarray/*.c lazyarray/*.h lazyarray/devices/*.c lazyarray/devices/*.h)
+SOURCES := setup.py $(wildcard lazyarray/_native/*.c lazyarray/_native/*.h)
 
 $(VENV)/%.stamp: setup.cfg pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(VENV)

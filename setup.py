@@ -3,12 +3,11 @@ import glob
 
 from setuptools import Extension, setup
 
-SOURCES = ("lazyarray/_recording.c", "lazyarray/_fetching.c", "lazyarray/_sending.c", "lazyarray/devices/_launch.c",
-           "lazyarray/devices/_staging.c")
-SHARED = ["lazyarray/_slots.h", "lazyarray/_listening.h"]
+FOLDER = "lazyarray/_native"
+NAMES = ("recording", "small_copies", "launch", "staging")
 
 setup(ext_modules=[
-    Extension(source[:-2].replace("/", "."), [source], optional=True,
-              depends=[*glob.glob(source[:-2] + "_*.h"), *SHARED])
-    for source in SOURCES
+    Extension(f"{FOLDER}/{name}".replace("/", "."), [f"{FOLDER}/{name}.c"], optional=True,
+              depends=glob.glob(f"{FOLDER}/*.h"))
+    for name in NAMES
 ])

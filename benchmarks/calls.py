@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import lazyarray
-from lazyarray.wrap import device_of
+from lazyarray.storage.handles import device_of
 
 from .timing import Figures, import_milliseconds, in_turn, small
 
@@ -85,7 +85,7 @@ def _add(add):
 
 
 def _begin_call():
-    from lazyarray.trace import begin
+    from lazyarray.events.trace import begin
 
     return lambda: begin("upload", 8, (1,), None, "a benchmark")
 

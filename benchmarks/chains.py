@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import lazyarray
-from lazyarray.wrap import device_of
+from lazyarray.storage.handles import device_of
 
 from . import timing
 from .timing import peer

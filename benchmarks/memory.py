@@ -45,7 +45,7 @@ def watched() -> Iterator[Peak]:
         with Hook():
             yield peak
     else:
-        from lazyarray.devices import simulated_memory as simulated
+        from lazyarray.devices.simulated import hardware as simulated
 
         hardware = simulated.hardware
 

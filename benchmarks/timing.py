@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 import lazyarray
-from lazyarray import devices, placing, wrap
+from lazyarray import devices
+from lazyarray.storage import handles, pending_on_host
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -54,8 +55,8 @@ def compute(result: Any) -> Any:
     if isinstance(result, tuple | list):
         for part in result:
             compute(part)
-    elif (wrap.is_array(result) or wrap.is_scalar(result)) and getattr(result._self_storage, "pending", None):
-        wrap.device_of(result)
+    elif (handles.is_array(result) or handles.is_scalar(result)) and getattr(result._self_storage, "pending", None):
+        handles.device_of(result)
     return result
 
 
@@ -63,9 +64,9 @@ def looked_at(result: Any) -> Any:
     """Have a lazy array computed on the side where the model says, for who looks at it; the same object."""
     storage = result._self_storage
     with storage.lock:
-        found = placing.private(storage, wrap.outline_of(result))
+        found = pending_on_host.private(storage, handles.outline_of(result))
     if found is None:
-        wrap.device_of(result)
+        handles.device_of(result)
     return result
 
 

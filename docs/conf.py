@@ -19,7 +19,7 @@ exclude_patterns = ["_build"]
 # Docstrings put the names of parameters and of functions between single backticks: what is ours becomes a link, and
 # the rest is set as code.
 default_role = "py:obj"
-nitpick_ignore_regex = [("py:obj", r".*"), ("py:class", r"(?!lazyarray\.).*|lazyarray\.options\.Scope")]
+nitpick_ignore_regex = [("py:obj", r".*"), ("py:class", r"(?!lazyarray\.).*|lazyarray\.settings\.options\.Scope")]
 
 autodoc_typehints = "none"              # the docstrings say more than the annotations
 autodoc_member_order = "bysource"

@@ -32,7 +32,7 @@ class Figures(SphinxDirective):
                  asked(figure) + ", missed" * missed(figure)) for figure in chosen]
         if not rows:
             raise self.error(f"{path.name} has no figure of {only!r}")
-        head: tuple[str, ...] = ("What", "Median", "Asked")
+        head: tuple[str, ...] = ("What", "Median", "Target")
         if not any(map(asked, chosen)):
             head, rows = head[:2], [row[:2] for row in rows]
         return [table(head, rows), nodes.paragraph("", self._setting(found["setting"]))]

@@ -1,8 +1,8 @@
-"""Does somebody else's function take lazy arrays? Ten lines find out.
+"""Check in ten lines that a function of another library works with lazy arrays.
 
-``check`` runs a function on NumPy arrays and on lazy arrays and compares values, dtypes, shapes, exceptions and what
-happened to the arguments. Hypothesis draws the arrays: any memory layout, current on the device, the host or both,
-held by foreign code or not. Run it with Python, or with pytest.
+``check`` runs a function with NumPy arrays and with lazy arrays, and compares values, dtypes, shapes, exceptions and
+changes to the arguments. Hypothesis generates the arrays: any memory layout, current on the device, the host or both,
+with and without an alias. Run it with Python or with pytest.
 """
 import numpy as np
 from hypothesis import given, settings
@@ -32,4 +32,4 @@ def test_normalise(image):
 
 if __name__ == "__main__":
     test_normalise()
-    print("normalise() does to lazy arrays what it does to NumPy's")
+    print("normalise() does the same with lazy arrays as with NumPy arrays")

@@ -1,9 +1,9 @@
-"""Coins on a photograph: found by scikit-image's own functions on NumPy arrays, on the GPU.
+"""Find coins in a photograph, with scikit-image's functions for NumPy arrays, on the GPU.
 
-`develop` is written for scikit-image and knows nothing of lazyarray. Enabled for host arrays, it uploads the photograph
-once; all stages run on the device; the label image is fetched when the regions are looked at, and the picture when it
-is saved. ``--host-stage`` puts a filter in the middle that cuCIM lacks: it costs its own input and its own output. With
-a GPU, CuPy and cuCIM the work is done there; without, on the simulated device.
+`develop` is written for scikit-image only. With host arrays enabled, the photograph is uploaded once and all stages run
+on the device. The label image is copied to the host when the regions are read, and the picture when it is saved.
+``--host-stage`` adds a filter in the middle that cuCIM does not have: its own input and output are copied. Without a
+GPU, CuPy and cuCIM everything runs on the simulated device.
 """
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def main() -> None:
     parser.add_argument("--image", choices=("coins", "camera", "moon", "page"), default="coins",
                         help="a photograph that comes with scikit-image (%(default)s)")
     parser.add_argument("--size", type=int, default=400, help="height to work at, in pixels (%(default)s)")
-    parser.add_argument("--host-stage", action="store_true", help="with a filter in the middle that cuCIM lacks")
-    parser.add_argument("--compare", action="store_true", help="time plain NumPy beside it, and tell what differs")
+    parser.add_argument("--host-stage", action="store_true", help="add a filter in the middle that cuCIM does not have")
+    parser.add_argument("--compare", action="store_true", help="also run with plain NumPy, and compare both")
     parser.add_argument("--output", type=Path, default=Path("cucim_pipeline.png"), help="PNG to write (%(default)s)")
     arguments = parser.parse_args()
 
@@ -67,16 +67,16 @@ def main() -> None:
         panel, regions = develop(*work)
         draw(panel, regions, arguments.output)
 
-    print(f"{arguments.output}: {len(regions)} objects, found on {lazyarray.device().name}\n")
+    print(f"{arguments.output}: {len(regions)} objects, found on the {lazyarray.device().name} device\n")
     print(record)
     if arguments.compare:
         with lazyarray.enabled("skimage", numpy=True), lazyarray.options(min_bytes=1):
             on_device = timed(*work)
         on_host = timed(*work)
         wanted, plain = develop(*work)
-        print(f"\nlazy arrays {on_device * 1e3:.1f} ms, plain NumPy {on_host * 1e3:.1f} ms, with all that is fetched")
+        print(f"\nlazy arrays {on_device * 1e3:.1f} ms, plain NumPy {on_host * 1e3:.1f} ms, with all copies")
         print(f"largest difference of the pictures: {np.abs(np.asarray(panel).astype(int) - wanted).max()} of 255")
-        print(f"regions with other boxes: {sum(a.bbox != b.bbox for a, b in zip(regions, plain))} of {len(plain)}")
+        print(f"different bounding boxes: {sum(a.bbox != b.bbox for a, b in zip(regions, plain))} of {len(plain)}")
 
 
 def timed(*work: Any) -> float:

@@ -1,8 +1,8 @@
-"""What the first paper on CuPy shows of a GPU array library, done with lazy arrays on a photograph.
+"""Reproduce what the first paper on CuPy shows, with lazy arrays and a photograph.
 
-Each step runs NumPy's functions on a lazy array, is compared with the same step on the host, and tells what it copied.
-The timeline of all steps is saved as a picture. With a GPU and CuPy the work is done there; without, on the simulated
-device, which compiles no kernels: that step says so.
+Each step runs NumPy functions on a lazy array, compares the result with the host, and prints what was copied. A
+timeline of all steps is saved as a picture. Without a GPU and CuPy everything runs on the simulated device, which
+compiles no kernels: that step is left out.
 """
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def neighbours(shape: tuple[int, int]) -> scipy.sparse.csr_array:
 
 
 def sparse_on_host(x: np.ndarray) -> np.ndarray:
-    """SciPy's sparse matrix times the picture: SciPy fetches the picture, once."""
+    """SciPy's sparse matrix times the picture: the picture is copied to the host once."""
     return neighbours(x.shape) @ x.ravel()
 
 
 def sparse_on_device(x: np.ndarray) -> np.ndarray:
-    """The device's sparse matrix times the picture: nothing is fetched."""
+    """The device's sparse matrix times the picture: nothing is copied."""
     if not lazyarray.is_lazy(x):
         return sparse_on_host(x)
     library = lazyarray.device().library("cupyx.scipy.sparse")      # on a GPU, `import cupyx.scipy.sparse` is the same
@@ -97,7 +97,7 @@ def kernels(x: np.ndarray) -> np.ndarray:
 
 
 def memory_pool(x: np.ndarray) -> np.ndarray:
-    """What a lazy array takes of the device's memory pool is what its upload says; to fetch it takes nothing."""
+    """An upload takes its number of bytes from the device's memory pool; a copy to the host takes none."""
     array = np.linspace(0, 1, 100_000)
     if not lazyarray.is_lazy(x):
         return array + 1

@@ -1,9 +1,9 @@
-"""A stack of photographs through a pipeline of scikit-image's functions, on a cluster of processes of this machine.
+"""Process a stack of photographs with scikit-image, on a cluster of processes on this machine.
 
-The pipeline is that of cucim_pipeline.py, unchanged: written for NumPy and one image. Each frame goes to a worker, is
-uploaded there once, and stays on its device; the labels of the objects are fetched, since they are measured one by one
-on the host. The panel that comes out stays lazy, and so does what Dask computes of all panels together. With --kill one
-worker is killed in the middle: its frames are computed anew elsewhere, and the results are the same.
+The pipeline is that of cucim_pipeline.py, unchanged: written for NumPy and one image. Each frame is sent to a worker
+and uploaded there once. The labels of the objects are copied to the host, where the objects are measured one by one.
+The panels are lazy, and so is what Dask computes from all of them. With --kill, one worker is killed in the middle:
+other workers compute its frames again, and the results are the same.
 """
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def photographs(count: int) -> np.ndarray:
 
 def examine(frame: np.ndarray) -> tuple[np.ndarray, list[int], list[tuple[str, str, int]]]:
     """What a worker does with a frame: the pipeline, on its device. With it comes what was copied, and where."""
-    told = lazyarray.options(warn_fallbacks=False)      # they are in the record
-    with lazyarray.enabled("skimage"), told, lazyarray.trace() as record:
+    silent = lazyarray.options(warn_fallbacks=False)    # the trace records them
+    with lazyarray.enabled("skimage"), silent, lazyarray.trace() as record:
         panel, regions = develop(lazyarray.asarray(frame), SIDE, host_stage=False)
         areas = [int(region.num_pixels) for region in regions]
     return panel, areas, [(event.kind, event.code, event.nbytes) for event in record.events]
@@ -53,7 +53,7 @@ def summary(stack: da.Array) -> list[da.Array]:
 
 
 def bar(done: int, total: int, begun: float) -> None:
-    """One line that grows, where somebody watches."""
+    """Show the progress in one line, in a terminal."""
     if sys.stderr.isatty():
         line = f"\r|{'#' * (40 * done // total):40}| {done}/{total} frames, {time.perf_counter() - begun:.1f} s"
         print(line, end="\n" if done == total else "", file=sys.stderr)
@@ -84,8 +84,8 @@ def run_here(frames: np.ndarray) -> tuple[list, list]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--frames", type=int, default=12, help="how many photographs (%(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="how many processes (%(default)s)")
+    parser.add_argument("--frames", type=int, default=12, help="number of photographs (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes (%(default)s)")
     parser.add_argument("--kill", action="store_true", help="kill a worker when a third of the frames are done")
     parser.add_argument("--output", type=Path, default=Path("dask_stack.png"), help="PNG file to write (%(default)s)")
     arguments = parser.parse_args()

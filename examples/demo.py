@@ -1,7 +1,7 @@
-"""A photograph through a chain of plain NumPy calls, with the record of what was copied.
+"""Process a photograph with plain NumPy calls, and show what was copied.
 
-The picture goes to the device once and comes back once, when it is saved by a library that knows nothing of devices.
-With a GPU and CuPy the work is done there; without, on the simulated device.
+The picture is uploaded once, and copied to the host once, when it is saved by a library that does not use the GPU.
+Without a GPU and CuPy everything runs on the simulated device.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def develop(picture: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("demo.png"), help="PNG file to write (%(default)s)")
-    parser.add_argument("--chrome", type=Path, help="also write the record as Chrome-trace JSON to this file")
+    parser.add_argument("--chrome", type=Path, help="also write the events to this file, as a Chrome trace (JSON)")
     arguments = parser.parse_args()
 
     photograph = data.rocket()
@@ -53,10 +53,11 @@ def main() -> None:
         io.imsave(arguments.output, developed, check_contrast=False)
 
     device = lazyarray.device()
-    print(f"{arguments.output}: a {photograph.dtype} picture of shape {photograph.shape}, developed on {device.name}\n")
+    print(f"{arguments.output}: a {photograph.dtype} picture of shape {photograph.shape}, "
+          f"processed on the {device.name} device\n")
     print(record)
     difference = np.abs(developed.astype(int) - develop(photograph)).max()
-    print(f"largest difference from NumPy's own result: {difference} of 255")
+    print(f"largest difference from NumPy's result: {difference} of 255")
     if arguments.chrome:
         record.to_chrome(arguments.chrome)
 

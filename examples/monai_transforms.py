@@ -1,6 +1,6 @@
-"""A photograph of a retina through MONAI's transforms: NumPy in, NumPy out, and the record of what was copied.
+"""Apply MONAI transforms to a photograph of a retina, from NumPy array to NumPy array, and show what was copied.
 
-The chain mixes what MONAI computes with tensors, with NumPy and with CuPy arrays. It is written without a thought of
+Some of the transforms compute with tensors, some with NumPy and some with CuPy arrays. The chain does not mention
 lazyarray; `lazyarray.enabled("monai")` keeps the picture on the device from its first transform to its last.
 """
 from __future__ import annotations
@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 
 
 def stretch(image: np.ndarray) -> np.ndarray:
-    """Each channel from its 1st percentile to its 99th, as somebody has written it for NumPy."""
+    """Scale each channel from its 1st to its 99th percentile; written for NumPy."""
     low, high = (np.percentile(image, q, axis=(1, 2), keepdims=True) for q in (1, 99))
     return np.clip((image - low) / (high - low), 0, 1).astype(np.float32)
 
@@ -48,7 +48,7 @@ def chain(seed: int, cupy: bool = True) -> mt.Compose:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=4, help="of the random transforms (%(default)s)")
+    parser.add_argument("--seed", type=int, default=4, help="seed of the random transforms (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("monai.png"), help="PNG file to write (%(default)s)")
     arguments = parser.parse_args()
 

@@ -1,8 +1,7 @@
-"""One picture made larger and smaller in two ways: torch's `interpolate` and CuPy's `ndimage.zoom`.
+"""Resize a picture in two ways: with torch's `interpolate` and with CuPy's `ndimage.zoom`.
 
-Both take the same lazy array and return one: nothing is copied between them. The times are medians on the device that
-was found; without a GPU torch and SciPy compute on the host in its place, and which of them is faster there says
-nothing about a GPU.
+Both accept the same lazy array and return a lazy array, without a copy. The times are medians on this machine's device.
+Without a GPU, torch and SciPy compute on the host instead, and the times say nothing about a GPU.
 """
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def seconds(resize: Callable[[], np.ndarray], rounds: int) -> float:
 
 
 def bar(done: int, total: int) -> None:
-    """One line that grows, where somebody watches."""
+    """Show the progress in one line, in a terminal."""
     if sys.stderr.isatty():
         print(f"\r|{'#' * (40 * done // total):40}| {done}/{total}", end="\n" if done == total else "", file=sys.stderr)
 
@@ -77,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", type=int, default=512, help="rows and columns of the picture (%(default)s)")
     parser.add_argument("--factors", type=float, nargs="+", default=[0.5, 2.5], help="(%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="calls of which the median is taken (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of calls for the median (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("resize.png"), help="PNG file to write (%(default)s)")
     arguments = parser.parse_args()
 
@@ -101,7 +100,7 @@ def main() -> None:
         both = [by_torch(part, 4, "cubic"), by_zoom(zoom, part, 4, "cubic")]
         shown = np.concatenate([*both, 0.5 + 10 * (both[0] - both[1])], axis=1)
         io.imsave(arguments.output, np.rint(np.clip(shown, 0, 1) * 255).astype(np.uint8), check_contrast=False)
-    print(f"\n{arguments.output}: a corner four times as long, by interpolate, by zoom, and ten times the difference\n")
+    print(f"\n{arguments.output}: a corner enlarged by interpolate, by zoom, and ten times the difference\n")
     print(record)
 
 

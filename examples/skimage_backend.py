@@ -1,9 +1,9 @@
-"""How strong a blur restores a noisy photograph best? Asked of scikit-image, answered on the GPU.
+"""Search for the blur that restores a noisy photograph best, with scikit-image, on the GPU.
 
-Nothing in `search` knows of lazyarray. Where lazyarray is installed, scikit-image 0.26 finds it as a backend, and hands
-over the calls of `mean_squared_error` by itself. What it does not dispatch yet is routed where somebody asks for that
-with ``lazyarray.enabled("skimage")``. Only the errors come back, 8 bytes each, and the picture in the end. With a GPU,
-CuPy and cuCIM the work is done there; without, on the simulated device.
+`search` does not mention lazyarray. If it is installed, scikit-image 0.26 finds it as a backend, and passes calls
+of `mean_squared_error` to it. ``lazyarray.enabled("skimage")`` routes the functions for which scikit-image does not ask
+backends yet. Only the errors are copied to the host, 8 bytes each, and the picture at the end. Without a GPU, CuPy and
+cuCIM everything runs on the simulated device.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
                         help="a photograph that comes with scikit-image (%(default)s)")
     parser.add_argument("--noise", type=float, default=0.15, help="standard deviation of the noise (%(default)s)")
     parser.add_argument("--steps", type=int, default=12, help="widths to try (%(default)s)")
-    parser.add_argument("--compare", action="store_true", help="time plain NumPy beside it, and tell what differs")
+    parser.add_argument("--compare", action="store_true", help="also run with plain NumPy, and compare both")
     parser.add_argument("--output", type=Path, default=Path("skimage_backend.png"), help="PNG to write (%(default)s)")
     arguments = parser.parse_args()
 
@@ -43,11 +43,11 @@ def main() -> None:
     installed = any(point.name == "lazyarray" for point in entry_points(group="skimage_backends"))
     print(f"scikit-image {'finds' if installed else 'does not find'} lazyarray as a backend")
     x, y = lazyarray.asarray(truth), lazyarray.asarray(noisy)
-    with lazyarray.trace() as alone, warnings.catch_warnings(record=True) as told:
+    with lazyarray.trace() as alone, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         before = metrics.mean_squared_error(x, y)
-    print("".join(f"  {warning.message}\n" for warning in told), end="")
-    print(f"unmodified mean_squared_error gives a {type(before).__name__}: {alone.summary()}\n")
+    print("".join(f"  {warning.message}\n" for warning in caught), end="")
+    print(f"unmodified mean_squared_error returns a {type(before).__name__}: {alone.summary()}\n")
 
     with lazyarray.enabled("skimage"), lazyarray.trace() as record:
         best, errors = search(y, x, sigmas)

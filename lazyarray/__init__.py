@@ -14,8 +14,9 @@ import typing as _typing
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from lazyarray.array import LazyNdarray
-    from lazyarray.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
+    from lazyarray.array.array import LazyNdarray
+    from lazyarray.array.scalar import LazyScalar
+    from lazyarray.dispatch.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
     from lazyarray.errors import (
         DeviceUnavailableError,
         HostFallbackWarning,
@@ -23,10 +24,9 @@ try:
         SimulatedDeviceWarning,
         TransferError,
     )
+    from lazyarray.events.trace import no_transfers, trace
     from lazyarray.integrations import on_import as _on_import
-    from lazyarray.options import options
-    from lazyarray.scalar import LazyScalar
-    from lazyarray.trace import no_transfers, trace
+    from lazyarray.settings.options import options
 finally:
     if _collecting:
         if _gc.get_freeze_count() < 1000:   # else somebody froze some, for a fork; Python itself freezes hundreds
@@ -35,9 +35,9 @@ finally:
         _gc.enable()
 
 if _typing.TYPE_CHECKING:
-    from lazyarray.integrations.routing import disable, enable, enabled
-    from lazyarray.wrapping import lazy
-    from lazyarray.wrapping.modules import lazy_module
+    from lazyarray.integrations.lazy_module import lazy_module
+    from lazyarray.integrations.routing.enable import disable, enable, enabled
+    from lazyarray.wrapping.decorator import lazy
 
 __version__ = "0.1.0"
 
@@ -67,11 +67,11 @@ __all__ = [
 
 # Imported when they are first asked for: many programs never do, and all pay for an import.
 _LATER = {
-    "disable": "lazyarray.integrations.routing",
-    "enable": "lazyarray.integrations.routing",
-    "enabled": "lazyarray.integrations.routing",
-    "lazy": "lazyarray.wrapping",
-    "lazy_module": "lazyarray.wrapping.modules",
+    "disable": "lazyarray.integrations.routing.enable",
+    "enable": "lazyarray.integrations.routing.enable",
+    "enabled": "lazyarray.integrations.routing.enable",
+    "lazy": "lazyarray.wrapping.decorator",
+    "lazy_module": "lazyarray.integrations.lazy_module",
 }
 
 
@@ -91,7 +91,7 @@ def __dir__() -> list[str]:
 
 _on_import.activate()     # last of all: what is imported already is registered with at once
 if _os.environ.get("LAZYARRAY_ENABLE"):
-    from lazyarray.integrations.routing import from_environment as _enable_from_environment
+    from lazyarray.integrations.routing.enable import from_environment as _enable_from_environment
 
     _enable_from_environment()
 

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where lazyarray is not installed but only on the path (`make gpu-test`), its entry point is missing."""
-    from lazyarray import pytest_plugin
+    from lazyarray.testing import pytest_plugin
 
     if not config.pluginmanager.is_registered(pytest_plugin):
         config.pluginmanager.register(pytest_plugin)
@@ -46,11 +46,12 @@ def _everything_is_fused() -> Iterator[None]:
     Nor is it learned what need not be recorded: that depends on the tests before, and on how soon a kernel is there.
     """
     import lazyarray
-    from lazyarray import plain_reductions, recording_reductions
+    from lazyarray.dispatch import small_reductions
+    from lazyarray.graph.record import reductions
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain_reductions, "MOST", 0)
-        patch.setattr(recording_reductions, "LOOKED_AT", 0)
+        patch.setattr(small_reductions, "MOST", 0)
+        patch.setattr(reductions, "LOOKED_AT", 0)
         patch.setattr(type(lazyarray.device()), "fused_from", 1)
         patch.setattr(type(lazyarray.device()), "learns", False)
         yield
@@ -66,7 +67,7 @@ def _what_is_there_stays() -> None:
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
     """Fallback warnings come once per process; a test must not depend on which tests ran before it."""
-    from lazyarray.fallbacks import reset_warnings
+    from lazyarray.events.fallback_warning import reset_warnings
 
     reset_warnings()
     yield

@@ -3,14 +3,13 @@
 ``LAZYARRAY_DEVICE=cuda`` or ``=simulated`` decides; without it CUDA is used where it works, and the simulated device
 where it does not, with a warning where a GPU was to be expected.  Importing this package imports neither.
 """
-
 from __future__ import annotations
 
 import os
 import threading
 
-from ..callers import warn_user
 from ..errors import DeviceUnavailableError, SimulatedDeviceWarning
+from ..events.callers import warn_user
 from .base import Device, Diagnosis
 
 __all__ = ["Device", "Diagnosis", "after_fork", "current", "why"]
@@ -24,17 +23,17 @@ _silent = False     # whoever asks for the diagnosis is not warned of it, too
 
 
 def current() -> Device:
-    """The device of this process.
+    """Return the device of this process.
 
     Returns
     -------
     Device
-        Always the same one.
+        The same object at each call.
 
     Raises
     ------
     DeviceUnavailableError
-        If ``LAZYARRAY_DEVICE`` asks for a device that is not there, or that does not exist.
+        If ``LAZYARRAY_DEVICE`` names a device that is not available or does not exist.
 
     Examples
     --------
@@ -46,9 +45,9 @@ def current() -> Device:
 
 
 def why() -> Diagnosis:
-    """Which device was chosen, what was found of CUDA, and what to do to use a GPU.
+    """Return which device was chosen and why, and what to do to use a GPU.
 
-    Never raises: where `current` would, the diagnosis says so.
+    It does not raise an error where `current` would: the diagnosis contains it.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def _chosen() -> Device:
 
 
 def _choose() -> Device:
-    global _current, _why
+    global _why
     with _lock:
         if _current is not None:
             return _current
@@ -95,8 +94,8 @@ def _choose() -> Device:
         if asked is not None and asked not in CHOICES:
             raise DeviceUnavailableError(f"LAZYARRAY_DEVICE is {asked!r}; it may be {' or '.join(CHOICES)}")
         if asked == "simulated":
-            return _settle(_simulated(), Diagnosis("simulated", "not asked", "LAZYARRAY_DEVICE=simulated asks for it"))
-        from . import cuda
+            return _settle(None, Diagnosis("simulated", "not asked", "LAZYARRAY_DEVICE=simulated asks for it"))
+        from .cuda import device as cuda
 
         found = cuda.find()
         if isinstance(found, Device):
@@ -104,17 +103,15 @@ def _choose() -> Device:
         if asked == "cuda":
             _why = Diagnosis("none", found.state, found.reason, found.advice)
             raise DeviceUnavailableError(f"LAZYARRAY_DEVICE=cuda, but {found.reason}. {found.advice}")
-        return _settle(_simulated(), found)
+        return _settle(None, found)
 
 
-def _settle(device: Device, diagnosis: Diagnosis) -> Device:
+def _settle(device: Device | None, diagnosis: Diagnosis) -> Device:
+    """Make a device the current one; without any, the simulated one."""
     global _current, _why
-    _why = diagnosis
-    _current = device
+    if device is None:
+        from .simulated.device import SimulatedDevice
+
+        device = SimulatedDevice()
+    _why, _current = diagnosis, device
     return device
-
-
-def _simulated() -> Device:
-    from .simulated import SimulatedDevice
-
-    return SimulatedDevice()

@@ -2,26 +2,39 @@
 
 Every device offers these members; nothing else of it is used outside ``lazyarray.devices``.
 """
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ..fusion.program import Program, Step
-    from ..fusion.reductions import Extent, Reduction
-    from .lines import Weights
-
 from ..errors import NotOnDevice
-from ..interrupts import from_handler
+from ..errors.inspection import Unique
+from ..errors.interrupts import from_handler
+
+if TYPE_CHECKING:
+    from .lines import Weights
+    from .program import Extent, Program, Reduction, Step
 
 HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 """The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
+
+HERE: AbstractContextManager[Any] = nullcontext()
+"""The context of a device that is the current one already."""
+
+FORKED = "this process was forked from one that had already used {}; start it by spawning instead"
+
+
+class Token(Unique):
+    """What a loan is recognised by: it dies with the last array made from it, and keeps the memory until then."""
+
+    __slots__ = ("__weakref__", "memory")
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
 
 
 class Diagnosis(NamedTuple):
@@ -32,13 +45,13 @@ class Diagnosis(NamedTuple):
     device : str
         Name of the device that is used.
     state : str
-        What was found of CUDA: "works", "missing", "broken", "no driver", "no gpu", "wrong driver" or "not asked".
+        State of CUDA: "works", "missing", "broken", "no driver", "no gpu", "wrong driver" or "not asked".
     reason : str
-        One sentence.
+        Why this device was chosen, in one sentence.
     advice : str
-        What to do to use a GPU; empty if nothing is to be done.
+        What to do to use a GPU, or an empty string.
     expected : bool
-        Whether a GPU was to be expected and can't be used: CuPy is installed, or there is a driver.
+        Whether a GPU was expected but can't be used: CuPy is installed, or there is a driver.
     """
 
     device: str
@@ -53,53 +66,22 @@ def is_negative_zero(value: Any) -> bool:
     return bool(value == 0) and any(np.asarray(value).tobytes())
 
 
-class Sender(Protocol):
-    """What `Device.sender` gives.
-
-    Attributes
-    ----------
-    current : callable
-        Gives the current stream: a sender is for the one that was when it was made.
-    """
-
-    current: Callable[[], Any]
-
-    def __call__(self, outcome: list[Any], /) -> bool:
-        """Copy what was written since the last call.
-
-        To `outcome` a tuple is added, whatever is raised then: an error's code; 0, or why the system would not look at
-        all of it; pairs of int64, the ranges that were found, and now are armed again; those of them that are left to
-        `Device.upload_ranges`.  False, and nothing is done, if it can't in this thread or process.
-        """
-
-
 class Device(ABC):
-    """Device memory, and a namespace of functions that compute in it.
+    """Device memory, and a namespace of functions that compute in it."""
 
-    Attributes
-    ----------
-    name : str
-        "cuda" or "simulated".
-    xp : module or namespace
-        Has NumPy's functions at NumPy's dotted paths, as far as the device has them.
-    array_type : type
-        The class of device arrays. They have the attributes of NumPy's, `_c_contiguous` and `_f_contiguous`.
-    faults : tuple of type
-        Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
-        `TransferError`.  Running NumPy on the host instead would hide them.
-    count : int
-        How many devices there are.
-    writes_unseen : bool
-        Copies to page-locked memory leave no marks in the kernel's tables of written pages.
-    """
-
-    writes_unseen = False
-
+    #: "cuda" or "simulated".
     name: str
+    #: A namespace with NumPy's functions at NumPy's dotted paths, as far as the device has them.
     xp: Any
+    #: The class of device arrays. They have the attributes of NumPy's, `_c_contiguous` and `_f_contiguous`.
     array_type: type
+    #: Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
+    #: `TransferError`. Running NumPy on the host instead would hide them.
     faults: tuple[type[BaseException], ...]
+    #: How many devices there are.
     count: int
+    #: Whether copies to page-locked memory leave no marks in the kernel's tables of written pages.
+    writes_unseen = False
     #: Whether there are kernels, some day, for recorded work; without them it is interpreted.
     compiles = True
     #: Whether it is noticed which results are needed by themselves, so that recording them is a detour.
@@ -128,9 +110,8 @@ class Device(ABC):
         """A new C-contiguous array on the current device, its values undefined."""
 
     @abstractmethod
-    def view(
-        self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, offset: int
-    ) -> Any:
+    def view(self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
+             offset: int) -> Any:
         """An array over the memory of `block`, which is 1-D of uint8.
 
         `strides` (None for C-contiguous) and `offset` are in bytes, `offset` from the start of `block` to the first
@@ -152,10 +133,10 @@ class Device(ABC):
     def claim(self, d: Any, owner: object) -> None:
         """Note that a storage takes the memory of `d` for its own.
 
-        The simulated device raises an error if a living storage has that memory: two that know nothing of each other
-        would lose writes. A real device can't find that out at no cost, so every call is tried on the simulated one.
+        The simulated device raises an error if a living storage has that memory: two independent storages would lose
+        writes. A real device can't check that at no cost.
         """
-        return None     # nothing is noted
+        return None
 
     @abstractmethod
     def extent(self, d: Any) -> tuple[int, int]:
@@ -232,12 +213,16 @@ class Device(ABC):
         The next range is asked for while the copies run.  `source` may be changed on return.
         """
 
-    def sender(self, pages: tuple[int, int, int], region: Any, target: Any, turns: tuple[int, ...]) -> Sender | None:
-        """What copies host memory that was written to the same places in a device block, part by part as it is found.
+    def copy_written(self, pages: tuple[int, int, int], region: Any, target: Any, turns: tuple[int, ...],
+                     outcome: list[Any]) -> bool:
+        """Copy host memory that was written to the same places in a device block, part by part as it is found.
 
-        `pages`: see `Pages.scanned_by`; `region`: around them; `turns`: see `lazyarray.sending`.  None if nothing can.
+        `pages`: see `Pages.scanned_by`; `region`: around them; `turns`: see `dirty_upload.py`.  False, and nothing is
+        done, if the device can't.  To `outcome` a tuple is added, whatever is raised then: an error's code; 0, or why
+        the system would not look at all of it; pairs of int64, the ranges that were found, and now are armed again;
+        those of them that are left to `upload_ranges`.
         """
-        return None
+        return False
 
     @abstractmethod
     def download(self, source: Any, target: np.ndarray) -> None:
@@ -258,9 +243,6 @@ class Device(ABC):
         smallest stride first.  False, and nothing is copied, if it is quicker to gather them on the device.
         """
 
-    #: What fetches small arrays in C, for `protocols.buffer`, where there is one device; None where Python has to.
-    fetcher: Any = None
-
     def fetch_begin(self, d: Any) -> Any:
         """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
         return d
@@ -271,7 +253,7 @@ class Device(ABC):
 
     @abstractmethod
     def region(self, address: int, size: int) -> Any:
-        """Tell of page-aligned host memory that copies will use often, so that they may lock it as they fill it.
+        """Register page-aligned host memory that copies will use often, so that they may lock it as they fill it.
 
         Returns an object to `release` before the memory is unmapped.
         """
@@ -288,9 +270,9 @@ class Device(ABC):
     def stream_at(self, pointer: int) -> Any:
         """The stream of the current device that another library knows by this pointer (0: the null stream)."""
 
-    @abstractmethod
     def wait(self, stream: Any) -> None:
         """Let later work on the current stream come after all work issued on `stream` so far."""
+        self.order(stream, self.stream())
 
     @abstractmethod
     def order(self, earlier: Any, later: Any) -> None:
@@ -334,7 +316,7 @@ class Device(ABC):
 
     @abstractmethod
     def held_elsewhere(self, token: Any) -> bool:
-        """Whether anything but the loan with this token holds the memory lent; True where that can't be known."""
+        """Whether anything but the lent array with this token holds the memory; True if that can't be known."""
 
     @abstractmethod
     def holdings(self, d: Any) -> list[tuple[int, Any]]:

@@ -19,20 +19,12 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class Weights(NamedTuple):
     """What lines are correlated with, and where the elements come from that are beyond their ends.
 
-    Attributes
-    ----------
-    values : device array
-        1-D of float64, C-contiguous, not empty.
-    form : int
-        One of those above.
-    table : device array
-        1-D of int64: of each place from `before` places before the start of a line to the last that a sum takes, the
-        place in the line whose element stands there, or -1 for the constant.
-    before : int
+    `table` is a device array of int64: for each place, from `before` places before the start of a line to the last
+    that a sum takes, the place in the line whose element stands there, or -1 for the constant.
     """
 
-    values: Any
-    form: int
+    values: Any     # a device array: 1-D of float64, C-contiguous, not empty
+    form: int       # one of those above
     table: Any
     before: int
 

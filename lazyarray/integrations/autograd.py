@@ -1,8 +1,8 @@
-"""autograd: it differentiates with respect to lazy arrays and scalars, and through functions that return them.
+"""autograd: differentiate with respect to lazy arrays and scalars, and through functions that return them.
 
-autograd looks the class of a value up in two tables, exactly: which box holds it while it is traced, and which vector
-space its gradients are in. Both entries of ours are NumPy's. A vector space is made of a shape and a dtype alone, so
-that nothing is copied.
+autograd looks up the exact class of a value in two tables: which box holds it while it is traced, and which vector
+space its gradients are in. Our entries are NumPy's. A vector space needs only a shape and a dtype, so nothing is
+copied.
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lazyarray.array import LazyNdarray
-from lazyarray.scalar import LazyScalar
+from lazyarray.array.array import LazyNdarray
+from lazyarray.array.scalar import LazyScalar
 
 
 def register(autograd: ModuleType) -> None:

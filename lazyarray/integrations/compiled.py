@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 import wrapt
 
-from lazyarray import containers, host
+from lazyarray.dispatch import host_fallback
+from lazyarray.functions.kinds import PLAIN
 from lazyarray.integrations.scalars import put_in_place
 
 _Target = TypeVar("_Target", bound=Callable[..., Any] | ModuleType)
 
 #: Types of arguments in which there is nothing lazy.
-_OTHERS = containers.PLAIN | {np.ndarray}
+_OTHERS = PLAIN | {np.ndarray}
 
 #: Module -> functions and methods in it that refuse lazy arrays; of a module without any named, all functions.
 FUNCTIONS: dict[str, tuple[str, ...]] = {
@@ -61,18 +62,18 @@ def register(module: ModuleType) -> None:
 
 
 def on_ndarrays(target: _Target) -> _Target:
-    """A function, or the functions of a module, called with ndarrays and NumPy scalars in place of lazy ones.
+    """Make a function, or all functions of a module, accept lazy arrays although they require NumPy's own.
 
     Parameters
     ----------
     target : callable or module
-        Of a module, functions and submodules are wrapped when they are looked up; all else is as it is.
+        In a module, functions and submodules are wrapped when they are first used. Other attributes are unchanged.
 
     Returns
     -------
     callable or module
-        Lazy arguments, also inside lists, tuples and dicts, are replaced by aliases: live, writable where they are.
-        An alias that is returned comes back as the lazy array; other results are what the function returns.
+        Lazy arguments, also inside lists, tuples and dicts, are replaced by aliases, which are writable if the lazy
+        array is. If the function returns such an alias, the lazy array is returned. Other results are unchanged.
 
     Examples
     --------
@@ -90,7 +91,8 @@ def _on_ndarrays(function: Callable[..., Any]) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not kwargs and _OTHERS.issuperset(map(type, args)):
             return function(*args)
-        return host.with_aliases(function, args, kwargs, f"{host.name_of(function)} takes only ndarrays")
+        reason = f"{host_fallback.name_of(function)} takes only ndarrays"
+        return host_fallback.with_aliases(function, args, kwargs, reason)
 
     return call
 
@@ -111,8 +113,8 @@ class _Methods(wrapt.BaseObjectProxy):
         return _on_ndarrays(found) if callable(found) else found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = host.name_of(type(self.__wrapped__))
-        return host.with_aliases(self.__wrapped__, args, kwargs, f"{name} takes only ndarrays")
+        name = host_fallback.name_of(type(self.__wrapped__))
+        return host_fallback.with_aliases(self.__wrapped__, args, kwargs, f"{name} takes only ndarrays")
 
 
 class _Functions(ModuleType):

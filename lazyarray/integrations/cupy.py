@@ -17,7 +17,8 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
-from .. import methods, wrap
+from ..array import methods
+from ..storage import handles
 from ..wrapping.arguments import MAYBE, READ, WRITTEN, Rules
 from ..wrapping.call import call
 
@@ -46,7 +47,7 @@ def register(module: ModuleType) -> None:
 
     @functools.wraps(original_asnumpy)
     def asnumpy(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return methods.get(a, *args, **kwargs) if wrap.is_lazy(a) else original_asnumpy(a, *args, **kwargs)
+        return methods.get(a, *args, **kwargs) if handles.is_lazy(a) else original_asnumpy(a, *args, **kwargs)
 
     module.asnumpy = asnumpy
 
@@ -61,7 +62,7 @@ def _typed(launch: Callable[..., Any]) -> Callable[..., Any]:
     """``kernel(*inputs, *outputs)``: it writes to what comes after the inputs, and to ``out``."""
     @functools.wraps(launch, updated=())
     def launching(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _has_lazy(args) and not (kwargs and _has_lazy(kwargs.values())):
+        if not has_lazy(args) and not (kwargs and has_lazy(kwargs.values())):
             return launch(self, *args, **kwargs)
         inputs = self.nin
 
@@ -78,21 +79,24 @@ def _raw(launch: Callable[..., Any]) -> Callable[..., Any]:
     """``kernel(grid, block, args)``: nobody says what it writes to."""
     @functools.wraps(launch, updated=())
     def launching(self: Any, grid: Any, block: Any, args: Any, *rest: Any, **kwargs: Any) -> Any:
-        if not _has_lazy(args):
+        if not has_lazy(args):
             return launch(self, grid, block, args, *rest, **kwargs)
         stream = kwargs.get("stream", rest[1] if len(rest) > 1 else None)
-        with _on(stream):
-            return call(lambda *args: launch(self, grid, block, args, *rest, **kwargs), tuple(args), {}, _name(self),
-                        _ANY)
+        return launched(lambda *args: launch(self, grid, block, args, *rest, **kwargs), args, self, stream)
 
     return launching
+
+
+def launched(launch: Callable[..., Any], args: Iterable[Any], kernel: Any, stream: Any) -> Any:
+    """Launch a kernel that may write to any argument; what comes before it, and is noted of it, is on its stream."""
+    with _on(stream):
+        return call(launch, tuple(args), {}, _name(kernel), _ANY)
 
 
 _ANY = Rules(lambda slot: MAYBE, hosts=False)
 
 
 def _on(stream: Any) -> Any:
-    """What comes before a launch, and what is noted of it, belong to the stream that it goes to."""
     return nullcontext() if stream is None else stream
 
 
@@ -100,8 +104,9 @@ def _name(kernel: Any) -> str:
     return getattr(kernel, "name", None) or getattr(kernel, "__name__", "kernel")
 
 
-def _has_lazy(args: Iterable[Any]) -> bool:
-    array, scalar = wrap._array_type, wrap._scalar_type
+def has_lazy(args: Iterable[Any]) -> bool:
+    """Whether there is a lazy array or scalar among arguments."""
+    array, scalar = handles.array_type, handles.scalar_type
     for arg in args:        # of every launch of every kernel: a generator takes three times as long
         kind = type(arg)
         if kind is array or kind is scalar:

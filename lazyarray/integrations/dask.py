@@ -1,7 +1,7 @@
 """Dask: lazy arrays as the chunks of a `dask.array`, as task results of `distributed`, and as keys of its caches.
 
-Nothing here runs before Dask is imported (`on_import.REGISTRATIONS`): each of Dask's modules named in `_PARTS` is told
-of lazy arrays when it is there. What a chunk function returns stays lazy, and so does what ``compute()`` returns.
+Lazy arrays are registered with each of Dask's modules named in `_PARTS` when it has been imported. What a chunk
+function returns stays lazy, and so does what ``compute()`` returns.
 Between processes a lazy array travels as the bytes of its host copy, and opens on the host: a worker without a GPU can
 open it, one with a GPU uploads it when it is needed there.
 """
@@ -14,17 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import convert, protocols, wrap
 from .. import numpy as lazy_numpy
-from ..array import LazyNdarray, LazyScalar
+from ..array import protocols
+from ..array.array import LazyNdarray, LazyScalar
 from ..devices import current as current_device
-from ..digest import digest
-from ..storage import Storage
-from ..writable import writeable
+from ..dispatch import convert
+from ..storage import handles
+from ..storage.storage import Storage
+from ..storage.writeable import writeable
+from .content_hash import digest
 
 
 def register(module: ModuleType) -> None:
-    """Tell a module of Dask's, which has just been imported, of lazy arrays."""
+    """Register lazy arrays with one of Dask's modules, which has just been imported."""
     _PARTS[module.__name__](module)
 
 
@@ -102,7 +104,7 @@ def backend() -> Any:
 
         @classmethod
         def to_backend(cls, data: Array, **kwargs: Any) -> Array:
-            return data if wrap.is_lazy(data._meta) else data.map_blocks(cls.to_backend_dispatch(), **kwargs)
+            return data if handles.is_lazy(data._meta) else data.map_blocks(cls.to_backend_dispatch(), **kwargs)
 
     return LazyBackend()
 
@@ -117,7 +119,7 @@ def tokenise(x: LazyNdarray) -> Any:
     """
     if x.dtype.hasobject or x.dtype.kind == "T":
         from dask.tokenize import normalize_token
-        return "LazyNdarray", normalize_token(wrap.host_of(x, "a token for Dask"))
+        return "LazyNdarray", normalize_token(handles.host_of(x, "a token for Dask"))
     return "LazyNdarray", digest(x), x.dtype, x.shape
 
 
@@ -132,14 +134,10 @@ def size_of(x: LazyNdarray) -> int:
     """Bytes that a lazy array occupies, on both sides together."""
     storage = x._self_storage
     if type(storage) is not Storage:
-        return _host_size(x)
+        from dask.sizeof import sizeof
+        return sizeof(handles.host_of(x, "its size"))
     apart = (n for n, stride in zip(x.shape, x.strides) if stride)  # the others lie in the same place
     return math.prod(apart) * x.itemsize * storage.homes
-
-
-def _host_size(x: LazyNdarray) -> int:
-    from dask.sizeof import sizeof
-    return sizeof(wrap.host_of(x, "its size"))
 
 
 def _sizes(module: ModuleType) -> None:
@@ -161,8 +159,8 @@ def _frames(module: ModuleType) -> None:
 def to_frames(x: LazyNdarray, context: Any = None) -> tuple[dict[str, Any], list]:
     """Header and frames of ``distributed``'s family "dask": the host copy's own memory, as of an ndarray."""
     from distributed.protocol.numpy import serialize_numpy_ndarray
-    header, frames = serialize_numpy_ndarray(wrap.host_of(x, "sent by distributed"), context)
-    return {"array": header, "writeable": writeable(wrap.outline_of(x))}, frames
+    header, frames = serialize_numpy_ndarray(handles.host_of(x, "sent by distributed"), context)
+    return {"array": header, "writeable": writeable(handles.outline_of(x))}, frames
 
 
 def from_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:
@@ -178,9 +176,9 @@ def to_device_frames(x: LazyNdarray) -> tuple[dict[str, Any], list]:
         raise NotImplementedError("not in CUDA memory")     # the next family is asked
     device = storage.device
     with storage.place():
-        array = device.contiguous(protocols.lend(x, "sent by distributed"))    # who opens it here shares the memory
+        array = device.contiguous(convert.lend(x, "sent by distributed"))    # who opens it here shares the memory
         frame = device.view(array, (array.nbytes,), np.dtype(np.uint8), (1,), 0)
-    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(wrap.outline_of(x))}, [frame]
+    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(handles.outline_of(x))}, [frame]
 
 
 def from_device_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:

@@ -15,9 +15,10 @@ from time import perf_counter
 from types import CodeType
 from typing import Any
 
-from lazyarray import reports, reports_html
-from lazyarray.options import options
-from lazyarray.trace import trace
+from lazyarray.events import html
+from lazyarray.events.report import line_table
+from lazyarray.events.trace import trace
+from lazyarray.settings.options import options
 
 NAMES = {"lazy_trace": "line_cell", "lazy_off": "line", "lazy_on": "line"}
 
@@ -48,17 +49,17 @@ class Report:
 
     def page(self) -> str:
         """A web page of the report."""
-        return reports_html.page(self.trace.events, self._place, self._span, self.title)
+        return html.page(self.trace.events, self._place, self._span, self.title)
 
     def timeline(self) -> str:
         """The picture alone, as the text of an SVG file."""
-        return reports_html.timeline(self.trace.events, self._span, standalone=True)
+        return html.timeline(self.trace.events, self._span, standalone=True)
 
     def __repr__(self) -> str:
-        return f"{self.title}\n{reports.line_table(self.trace.events, self._place)}"
+        return f"{self.title}\n{line_table(self.trace.events, self._place)}"
 
     def _repr_html_(self) -> str:
-        return reports_html.report(self.trace.events, self._place, self._span, self.title)
+        return html.report(self.trace.events, self._place, self._span, self.title)
 
 
 def load(shell: Any) -> None:

@@ -1,9 +1,9 @@
 """JAX: its functions take lazy arrays and scalars where they take NumPy's.
 
-JAX looks an argument's class up in three tables: what shape and dtype it has, which value with one of JAX's own dtypes
-it stands for, and how its bytes get to JAX's devices. Each entry of ours is NumPy's, on a host alias; shape and dtype
-alone copy nothing. ``jax.dlpack.from_dlpack(x)`` shares memory instead, and then must not be followed by writes to `x`.
-The tables have no public name: should a version of JAX move them, its import says so.
+JAX looks up an argument's class in three tables: its shape and dtype, the value with one of JAX's own dtypes that it
+stands for, and how its bytes get to JAX's devices. Our entries are NumPy's, on a host alias; shape and dtype alone copy
+nothing. ``jax.dlpack.from_dlpack(x)`` shares memory instead: do not write to `x` after it. The tables are private: a
+version of JAX that moves them is reported by a warning of the logger.
 """
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lazyarray.array import LazyNdarray
-from lazyarray.scalar import LazyScalar
+from lazyarray.array.array import LazyNdarray
+from lazyarray.array.scalar import LazyScalar
 
 
 def register(jax: ModuleType) -> None:

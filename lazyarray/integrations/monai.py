@@ -1,11 +1,10 @@
 """MONAI: transforms take lazy arrays and return them, for as long as somebody has enabled "monai".
 
 MONAI computes with tensors, with CuPy arrays (`CuCIM`) and with NumPy, and has a function for each way between them.
-While it is enabled those functions hand on the device's memory, and the outermost transform that is called with a lazy
-array, `Compose` among them, gives lazy arrays back. In between everything is as MONAI made it: its tensors keep their
-metadata from one transform to the next, so that the values are those of the same call with NumPy arrays.
-
-What goes in as a tensor comes out as one, and `ToTensor` gives tensors, since that is what it is for.
+While it is enabled those functions pass on the device's memory, and the outermost transform that is called with a lazy
+array, `Compose` among them, returns lazy arrays. In between MONAI's tensors keep their metadata from one transform to
+the next, so that the values are those of the same call with NumPy arrays. A tensor that goes in comes out as one, and
+`ToTensor` returns tensors.
 """
 from __future__ import annotations
 
@@ -20,15 +19,18 @@ from typing import Any
 import numpy as np
 import wrapt
 
-from .. import convert, devices, routed, sharing, wrap
-from ..containers import replace
-from ..options import current as current_options
+from .. import devices
+from ..dispatch import convert
+from ..functions.pytree import replace
+from ..settings import enabled
+from ..settings.options import current as current_options
+from ..storage import foreign_streams, handles
+from ..storage.writeable import writeable
 from ..wrapping.results import at_once
-from ..writable import writeable
-from . import torch as lazytorch
-from .routers import LARGE
+from . import torch
+from .routing.router import LARGE
 
-#: What `routed.Choice` knows MONAI's transforms by.
+#: What `settings.enabled.Choice` knows MONAI's transforms by.
 MODULE = "monai.transforms"
 
 #: Tensors of at most so many numbers are no pictures.
@@ -38,9 +40,8 @@ FEW = 64
 GIVE_TENSORS = ("ToTensor", "ToTensord")
 
 _calls: ContextVar[_Call | None] = ContextVar("lazyarray.monai", default=None)
-_patched: list[tuple[type, Callable[..., Any]]] = []
 _functions: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
-_attributes: list[tuple[ModuleType, str, Any]] = []
+_replaced: list[tuple[Any, str, Any]] = []      # (class or module, name, what it was)
 
 
 # -- in place and out of it ----------------------------------------------------------------------
@@ -49,29 +50,31 @@ def install() -> None:
     """Put our own `__call__` on MONAI's transforms, and our own ways in the place of its conversions."""
     from monai.utils import type_conversion
 
-    if _patched:
+    if _replaced:
         return
     for name, function in CONVERSIONS.items():
         original = getattr(type_conversion, name)
         _functions[name] = original, wraps(original)(partial(_converted, function, original))
     _exchange({id(original): ours for original, ours in _functions.values()})
-    _give_device_arrays(type_conversion)
+    if not type_conversion.has_cp:      # `ToCupy` and its like work with the simulated device's arrays
+        device = devices.current()
+        for name, value in (("cp", device.xp), ("cp_ndarray", device.array_type), ("has_cp", True)):
+            _replace(type_conversion, name, value)
     for kind in _transforms():
-        original = vars(kind)["__call__"]
-        _patched.append((kind, original))
-        kind.__call__ = _called(original, WITHIN.get(kind.__name__))
+        _replace(kind, "__call__", _called(vars(kind)["__call__"], WITHIN.get(kind.__name__)))
 
 
 def remove() -> None:
     """Put everything back as it was."""
-    for kind, original in _patched:
-        kind.__call__ = original
-    _patched.clear()
+    while _replaced:
+        setattr(*_replaced.pop())
     _exchange({id(ours): original for original, ours in _functions.values()})
     _functions.clear()
-    for module, name, value in _attributes:
-        setattr(module, name, value)
-    _attributes.clear()
+
+
+def _replace(owner: Any, name: str, value: Any) -> None:
+    _replaced.append((owner, name, vars(owner)[name]))
+    setattr(owner, name, value)
 
 
 def _transforms() -> Iterator[type]:
@@ -101,26 +104,6 @@ def _exchange(functions: dict[int, Callable[..., Any]]) -> None:
                     setattr(module, key, functions[id(value)])
 
 
-def _give_device_arrays(type_conversion: ModuleType) -> None:
-    """Where there is no CuPy, `ToCupy` and its like work with the simulated device's arrays."""
-    device = devices.current()
-    if not type_conversion.has_cp:
-        for name, value in (("cp", _Namespace(device)), ("cp_ndarray", device.array_type), ("has_cp", True)):
-            _attributes.append((type_conversion, name, getattr(type_conversion, name)))
-            setattr(type_conversion, name, value)
-
-
-class _Namespace:
-    """The device's functions, and the class of its arrays, under the names that CuPy has."""
-
-    def __init__(self, device: Any) -> None:
-        self.ndarray = device.array_type
-        self._xp = device.xp
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._xp, name)
-
-
 # -- one transform -------------------------------------------------------------------------------
 
 def lazy(transform: Callable[..., Any]) -> LazyTransform:
@@ -129,25 +112,25 @@ def lazy(transform: Callable[..., Any]) -> LazyTransform:
 
 
 class LazyTransform(wrapt.BaseObjectProxy):
-    """A transform that is called with MONAI enabled, and takes NumPy and device arrays for lazy ones."""
+    """A transform that is called with MONAI enabled, and treats NumPy and device arrays as lazy ones."""
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        from .routing import enabled
+        from .routing import enable
 
         given: set[bool] = set()
 
         def take(obj: Any) -> Any:
             device = devices.current()
             there = isinstance(obj, device.array_type)
-            if there or type(obj) is np.ndarray or wrap.is_array(obj):
+            if there or type(obj) is np.ndarray or handles.is_array(obj):
                 given.add(there)
-            return wrap.share(device, obj) if there else convert.asarray(obj) if type(obj) is np.ndarray else obj
+            return handles.share(device, obj) if there else convert.asarray(obj) if type(obj) is np.ndarray else obj
 
-        with enabled("monai"):
+        with enable.enabled("monai"):
             result = self.__wrapped__(*replace(args, take), **replace(kwargs, take))
         if given != {True}:
             return result
-        return replace(result, lambda obj: convert.asdevice(obj) if wrap.is_array(obj) else obj)
+        return replace(result, lambda obj: convert.asdevice(obj) if handles.is_array(obj) else obj)
 
     def __copy__(self) -> LazyTransform:
         return LazyTransform(copy.copy(self.__wrapped__))
@@ -168,21 +151,21 @@ def _called(original: Callable[..., Any], within: Callable[..., Any] | None) -> 
         call = _calls.get()
         if call is not None:
             return original(self, *args, **kwargs) if within is None else within(call, original, self, args, kwargs)
-        numpy = routed.current().modules.get(MODULE)
+        numpy = enabled.current().modules.get(MODULE)
         if numpy is None:
             return original(self, *args, **kwargs)
         call = _Call(numpy)
         args, kwargs = replace(args, call.look), replace(kwargs, call.look)
         if not call.lazy:
             return original(self, *args, **kwargs)
-        token, there = _calls.set(call), sharing.host_is_device.set(devices.current().name != "cuda")
+        token, there = _calls.set(call), foreign_streams.host_is_device.set(devices.current().name != "cuda")
         try:
             if _gives_tensors(self):
                 return __call__(self, *args, **kwargs)
             run = partial(call.as_given, partial(__call__, self), args, kwargs)
             return at_once(call.given.run(run), (args, kwargs))
         finally:
-            sharing.host_is_device.reset(there)
+            foreign_streams.host_is_device.reset(there)
             _calls.reset(token)
 
     return __call__
@@ -205,7 +188,7 @@ class _Call:
         self.given = _Given()
 
     def look(self, obj: Any) -> Any:
-        if wrap.is_array(obj):
+        if handles.is_array(obj):
             self.lazy = True
         elif type(obj) is np.ndarray and self.limit is not None and obj.nbytes >= self.limit:
             self.lazy = True
@@ -224,50 +207,46 @@ class _Call:
 
         device = devices.current()
         if isinstance(x, device.array_type):
-            return lazytorch.of_device(device, x)
-        if not wrap.is_array(x):
+            return torch.of_device(device, x)
+        if not handles.is_array(x):
             return x
         if x.dtype in UNSUPPORTED_TYPES:
             x = x.astype(UNSUPPORTED_TYPES[x.dtype])
-        elif not (x.flags.c_contiguous and writeable(wrap.outline_of(x))):
+        elif not (x.flags.c_contiguous and writeable(handles.outline_of(x))):
             x = x.copy()
-        tensor = lazytorch.as_tensor(x)
+        tensor = torch.as_tensor(x)
         self.given.sources.append(x)
         return tensor
 
     def array(self, tensor: Any) -> Any:
         """The lazy array of a tensor that is on the device; anything else as it is."""
         found = self.device_array(tensor)
-        return tensor if found is tensor else wrap.share(devices.current(), found)
+        return tensor if found is tensor else handles.share(devices.current(), found)
 
     def device_array(self, obj: Any) -> Any:
         """The device array of a lazy array or of a tensor on the device; anything else as it is."""
-        if wrap.is_array(obj):
+        if handles.is_array(obj):
             self.given.sources.append(obj)
             return convert.asdevice(obj)
-        if not lazytorch.is_tensor(obj) or not lazytorch.is_on_device(obj):
+        if not torch.is_tensor(obj) or not torch.is_on_device(obj):
             return obj
-        plain = lazytorch.plain(obj.detach())
-        if lazytorch.refusal(plain) is not None:
+        plain = torch.plain(obj.detach())
+        if torch.refusal(plain) is not None:
             return obj
-        found = lazytorch.from_torch(devices.current(), plain)
+        found = torch.from_torch(devices.current(), plain)
         return obj if found is None else found
 
     def on_device_arrays(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
                          kwargs: dict[str, Any]) -> Any:
-        """Call a transform that works on device arrays with those of lazy arrays and of tensors.
-
-        Its result is of the kind of its first argument: within a chain the next transform finds what it would find
-        after any other.
-        """
+        """Call a transform that works on device arrays; its result is of the kind of its first argument, as usual."""
         from monai.utils import convert_to_dst_type
 
         first = args[0] if args else next(iter(kwargs.values()), None)
         result = original(transform, *replace(args, self.device_array), **replace(kwargs, self.device_array))
-        if not lazytorch.is_tensor(first):
+        if not torch.is_tensor(first):
             return result
         lazy = self.given.lazy(result)
-        return convert_to_dst_type(lazy, first, dtype=lazytorch.torch_dtype(lazy.dtype))[0]
+        return convert_to_dst_type(lazy, first, dtype=torch.torch_dtype(lazy.dtype))[0]
 
     def on_host(self, original: Callable[..., Any], transform: Any, args: tuple[Any, ...],
                 kwargs: dict[str, Any]) -> Any:
@@ -284,12 +263,12 @@ class _Call:
         first = args[0] if args else None
         if isinstance(first, Mapping) and isinstance(result, Mapping):
             for key, value in result.items():
-                if lazytorch.is_tensor(first.get(key)):
+                if torch.is_tensor(first.get(key)):
                     self.given.untouched[id(value)] = value
         return result
 
 
-class _Given(lazytorch.Given):
+class _Given(torch.Given):
     """`torch.Given`, where host arrays become lazy too, and what the caller passed stays what it was."""
 
     def __init__(self) -> None:
@@ -301,9 +280,9 @@ class _Given(lazytorch.Given):
             return obj      # to be computed later, by MONAI, which keeps what is to be done in the tensor
         device = devices.current()
         if isinstance(obj, device.array_type):
-            return wrap.wrap(device, obj, self.sources)
+            return handles.wrap(device, obj, self.sources)
         if type(obj) is np.ndarray:
-            return wrap.from_host(obj, "made on the host by a transform", eager=False)
+            return handles.from_host(obj, "made on the host by a transform", eager=False)
         return super().lazy(obj)
 
 
@@ -324,14 +303,14 @@ def _to_numpy(call: _Call, original: Callable[..., Any], data: Any, dtype: Any =
 
     A few numbers (a matrix of coordinates, a shape) are fetched: what is computed with them is for the host.
     """
-    small = lazytorch.is_tensor(data) and data.numel() <= FEW
+    small = torch.is_tensor(data) and data.numel() <= FEW
     if small and not data.is_cuda:
         return original(data, dtype, *args, **kwargs)
     found = call.array(data)
-    if not wrap.is_array(found):
+    if not handles.is_array(found):
         return original(data, dtype, *args, **kwargs)
     if call.insists or small:
-        return original(np.array(wrap.host_of(found, "a transform that works on the host")), dtype, *args, **kwargs)
+        return original(np.array(handles.host_of(found, "a transform that works on the host")), dtype, *args, **kwargs)
     if kwargs.get("safe") or len(args) > 1 and args[1]:
         from monai.utils.type_conversion import get_dtype_bound_value
 
@@ -347,7 +326,7 @@ def _to_cupy(call: _Call, original: Callable[..., Any], data: Any, *args: Any, *
 
 def _data_type(call: _Call, original: Callable[..., Any], data: Any, output_type: Any = None, *args: Any,
                **kwargs: Any) -> Any:
-    if isinstance(output_type, type) and issubclass(output_type, wrap._array_type):
+    if isinstance(output_type, type) and issubclass(output_type, handles.array_type):
         output_type = np.ndarray
     return original(data, output_type, *args, **kwargs)
 

@@ -4,20 +4,56 @@ Numba types a lazy array as the ndarray that it says it is, so that one compiled
 that opens an argument asks for the ndarray struct. Here it makes an alias of whatever has none, and goes on with that.
 Functions that Numba compiled in this process before lazyarray was imported keep the old code: for a lazy array they
 raise TypeError ("can't unbox array"). On disk (``cache=True``) both codes stand side by side.
+
+CUDA kernels would take lazy arrays unaided, by ``__cuda_array_interface__``. But to find the types of its arguments a
+kernel first asks each one for a buffer, which would copy it to the host at every launch, and it writes to them unseen.
+So a launch with lazy arguments goes through us, and the kernel gets their device arrays.
 """
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from .. import devices
+from . import cupy
+
 #: Added to the keys of Numba's caches on disk. The number changes with the code that `register` has Numba generate.
 _MARK = "lazyarray unboxes, 1"
 
 
-def register(numba: ModuleType) -> None:
-    """Let the arguments of compiled functions be lazy arrays."""
+def register(module: ModuleType) -> None:
+    """Let the arguments of compiled functions be lazy arrays, and those of ``numba.cuda.dispatcher``'s kernels."""
+    if module.__name__ == "numba":
+        _register_unboxing()
+        return
+    launch = module.CUDADispatcher.call
+
+    @functools.wraps(launch)
+    def launching(self: Any, args: Any, *configuration: Any) -> Any:
+        if not cupy.has_lazy(args):
+            return launch(self, args, *configuration)
+        return cupy.launched(lambda *args: launch(self, args, *configuration), args, self, _stream(configuration))
+
+    module.CUDADispatcher.call = launching
+
+
+def _stream(configuration: tuple[Any, ...]) -> Any:
+    """CuPy's name for the stream of a launch, None where the device is not CUDA."""
+    device = devices.current()
+    if device.name != "cuda":
+        return None
+    # One object that says how to launch, or, in releases of Numba that bring their own CUDA, its parts.
+    stream = configuration[0].stream if len(configuration) == 1 else configuration[2]
+    handle = getattr(stream, "handle", stream)
+    pointer = int(getattr(handle, "value", handle) or 0)
+    streams = device.xp.cuda
+    return streams.Stream.null if pointer == 0 else streams.ExternalStream(pointer)
+
+
+def _register_unboxing() -> None:
     from llvmlite import ir
     from numba.core import boxing, cgutils, types
     from numba.core.caching import Cache, FunctionCache

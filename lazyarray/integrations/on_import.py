@@ -1,10 +1,10 @@
-"""What is done right after a library is imported, and not before: `import lazyarray` brings in none of them.
+"""Call something right after a library is imported, and not before: `import lazyarray` imports none of them.
 
-A finder in front of the others takes note of a library that somebody waits for, lets those behind it find it, and
-watches the module's spec for the end of the import: importlib says so by setting ``_initializing``, on which its own
-locking relies. So no loader is replaced or wrapped, the library is whole when the callbacks run, and other threads
-that import it wait for them. What reaches `sys.modules` past the finder (hooks that others put in front of it, modules
-loaded by hand) is found at the next import of anything.
+A finder in front of the others notices a library that is waited for, lets those behind it find it, and watches the
+module's spec for the end of the import: importlib sets ``_initializing`` then, on which its own locking relies. So no
+loader is replaced or wrapped, the library is complete when the callbacks run, and other threads that import it wait for
+them. What reaches `sys.modules` past the finder (hooks that others put in front of it, modules loaded by hand) is found
+at the next import of anything.
 """
 from __future__ import annotations
 
@@ -15,50 +15,32 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: Library -> the module of ours whose ``register(library)`` tells it of lazy arrays, in the way that it offers.
-REGISTRATIONS: dict[str, str] = {
-    "autograd.numpy": "lazyarray.integrations.autograd",
-    "bottleneck.nonreduce": "lazyarray.integrations.compiled",
-    "cupy": "lazyarray.integrations.cupy",
-    "cupyx.jit": "lazyarray.integrations.cupy",
-    "dask.array": "lazyarray.integrations.dask",
-    "dask.sizeof": "lazyarray.integrations.dask",
-    "dask.tokenize": "lazyarray.integrations.dask",
-    "deepdiff": "lazyarray.integrations.scalars",
-    "distributed.protocol": "lazyarray.integrations.dask",
-    "h5py._hl.dataset": "lazyarray.integrations.compiled",
-    "jax": "lazyarray.integrations.jax",
-    "json.encoder": "lazyarray.integrations.serialisers",
-    "msgpack": "lazyarray.integrations.serialisers",
-    "numba": "lazyarray.integrations.numba",
-    "numba.cuda.dispatcher": "lazyarray.integrations.numba_cuda",
-    "numpy.random": "lazyarray.integrations.numpy_random",
-    "numexpr.interpreter": "lazyarray.integrations.compiled",
-    "orjson": "lazyarray.integrations.serialisers",
-    "pandas": "lazyarray.integrations.pandas",
-    "polars": "lazyarray.integrations.polars",
-    "pyarrow": "lazyarray.integrations.pyarrow",
-    "scipy.interpolate._dierckx": "lazyarray.integrations.compiled",
-    "scipy.interpolate._fitpack": "lazyarray.integrations.compiled",
-    "scipy.interpolate._rbfinterp_pythran": "lazyarray.integrations.compiled",
-    "scipy.linalg.interpolative": "lazyarray.integrations.compiled",
-    "scipy.ndimage._ni_label": "lazyarray.integrations.compiled",
-    "scipy.optimize._group_columns": "lazyarray.integrations.compiled",
-    "scipy.optimize._lbfgsb": "lazyarray.integrations.compiled",
-    "scipy.optimize._slsqplib": "lazyarray.integrations.compiled",
-    "scipy.sparse": "lazyarray.integrations.scipy_sparse",
-    "scipy.sparse.linalg._dsolve._superlu": "lazyarray.integrations.compiled",
-    "scipy.spatial._distance_pybind": "lazyarray.integrations.compiled",
-    "scipy.spatial._distance_wrap": "lazyarray.integrations.compiled",
-    "simplejson.encoder": "lazyarray.integrations.serialisers",
-    "skimage.transform._hough_transform": "lazyarray.integrations.compiled",
-    "sqlite3": "lazyarray.integrations.scalars",
-    "statistics": "lazyarray.integrations.scalars",
-    "sympy": "lazyarray.integrations.sympy",
-    "torch": "lazyarray.integrations.torch",
-    "torch.utils.data": "lazyarray.integrations.torch",
-    "ujson": "lazyarray.integrations.serialisers",
+#: Module of ours -> the libraries, or parts of them, whose import it waits for.
+_WAITING_FOR: dict[str, str] = {
+    "autograd": "autograd.numpy",
+    "compiled": "bottleneck.nonreduce h5py._hl.dataset numexpr.interpreter scipy.interpolate._dierckx "
+                "scipy.interpolate._fitpack scipy.interpolate._rbfinterp_pythran scipy.linalg.interpolative "
+                "scipy.ndimage._ni_label scipy.optimize._group_columns scipy.optimize._lbfgsb "
+                "scipy.optimize._slsqplib scipy.sparse.linalg._dsolve._superlu scipy.spatial._distance_pybind "
+                "scipy.spatial._distance_wrap skimage.transform._hough_transform",
+    "cupy": "cupy cupyx.jit",
+    "dask": "dask.array dask.sizeof dask.tokenize distributed.protocol",
+    "jax": "jax",
+    "numba": "numba numba.cuda.dispatcher",
+    "numpy_random": "numpy.random",
+    "pandas": "pandas",
+    "polars": "polars",
+    "pyarrow": "pyarrow",
+    "scalars": "deepdiff sqlite3 statistics",
+    "scipy.sparse": "scipy.sparse",
+    "serialisers": "json.encoder msgpack orjson simplejson.encoder ujson",
+    "sympy": "sympy",
+    "torch": "torch torch.utils.data",
 }
+
+#: Library -> the module of ours whose ``register(library)`` makes lazy arrays known to it, in the way that it offers.
+REGISTRATIONS: dict[str, str] = {library: f"{__package__}.{ours}" for ours, libraries in _WAITING_FOR.items()
+                                 for library in libraries.split()}
 
 _waiting: dict[str, list[Callable[[ModuleType], object]]] = {}
 _activated: set[str] = set()
@@ -66,14 +48,14 @@ _lock = threading.RLock()
 
 
 def on_import(module_name: str, callback: Callable[[ModuleType], object]) -> None:
-    """Call ``callback(module)`` once a library is imported: right after its import, or now if it is there already.
+    """Call ``callback(module)`` right after a library is imported, or now if it already is.
 
     Parameters
     ----------
     module_name : str
-        Full name of a module; it is not imported.
+        Full name of a module. This function does not import it.
     callback : callable
-        Gets the module. If it raises, the import goes on: the logger ``lazyarray`` says what failed.
+        Called with the module. If it raises an error, the logger ``lazyarray`` reports it, and the import continues.
 
     Examples
     --------
@@ -165,5 +147,5 @@ def _run(name: str, whole: bool = False) -> None:
             import logging  # expensive to import, and hardly ever needed
 
             logging.getLogger("lazyarray").warning(
-                "lazyarray could not make itself known to %s %s (%s: %s): where it refuses a lazy array, pass"
-                " numpy.asarray(x)", name, getattr(module, "__version__", ""), type(error).__name__, error)
+                "lazyarray could not register with %s %s (%s: %s). Where it refuses lazy arrays, pass numpy.asarray(x)",
+                name, getattr(module, "__version__", ""), type(error).__name__, error)

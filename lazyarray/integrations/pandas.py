@@ -1,11 +1,11 @@
-"""pandas: Series, Index, DataFrame and whatever else takes arrays and numbers take lazy ones.
+"""pandas: Series, Index, DataFrame and other functions that take arrays and numbers take lazy ones.
 
-Arrays: pandas knows its own classes by an attribute ``_typ``. What says ``"npy_extension"`` there is asked for its
-ndarray, by ``to_numpy``, wherever pandas accepts arrays, before any compiled code sees it.
+Arrays: pandas recognises its own classes by an attribute ``_typ``. An object with ``"npy_extension"`` there is
+converted by its ``to_numpy`` wherever pandas accepts arrays, before any compiled code sees it.
 
-Scalars: compiled code asks whether an object is a number, and of one that has no NumPy struct it says no, without a
-word: a column of means would become one of objects. There is nothing to register such a number with, so the few
-functions through which pandas asks are given NumPy's scalar instead.
+Scalars: compiled code silently takes an object without NumPy's struct for no number: a column of means would become
+one of objects. There is no place to register such a number, so the few functions through which pandas asks get
+NumPy's.
 """
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from lazyarray.array import LazyNdarray
+from lazyarray.array.array import LazyNdarray
+from lazyarray.array.scalar import LazyScalar
 from lazyarray.integrations.compiled import on_ndarrays
 from lazyarray.integrations.scalars import opened, opening, put_in_place
-from lazyarray.scalar import LazyScalar
 
 #: Module of pandas -> its functions that judge one value, whichever argument that is.
 _JUDGES = {

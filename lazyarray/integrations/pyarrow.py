@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lazyarray import wrap
-from lazyarray.array import LazyNdarray
-from lazyarray.containers import replace
+from lazyarray.array.array import LazyNdarray
+from lazyarray.functions.pytree import replace
 from lazyarray.integrations.scalars import opened, put_in_place
+from lazyarray.storage import handles
 
 #: Module of pyarrow -> the functions through which Python's values get into it; its others call these.
-_DOORS = {"pyarrow.lib": ("array", "scalar")}
+_ENTRIES = {"pyarrow.lib": ("array", "scalar")}
 
 
 def register(pyarrow: ModuleType) -> None:
@@ -29,7 +29,7 @@ def register(pyarrow: ModuleType) -> None:
         return pyarrow.array(np.asarray(self), type=type)
 
     LazyNdarray.__arrow_array__ = to_arrow
-    put_in_place("pyarrow", _DOORS, _once_more)
+    put_in_place("pyarrow", _ENTRIES, _once_more)
 
 
 def _once_more(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,9 +40,9 @@ def _once_more(function: Callable[..., Any]) -> Callable[..., Any]:
             found: list[Any] = []
 
             def host(value: Any) -> Any:
-                if wrap.is_lazy(value):
+                if handles.is_lazy(value):
                     found.append(value)
-                    return np.asarray(value) if wrap.is_array(value) else opened(value)
+                    return np.asarray(value) if handles.is_array(value) else opened(value)
                 if getattr(getattr(value, "dtype", None), "kind", "") != "O":
                     return value
                 if isinstance(value, np.ndarray):

@@ -1,8 +1,8 @@
-"""Lazy scalars in front of compiled code that asks whether a value is a number, and takes no proxy for one.
+"""Give NumPy's scalars to compiled code that asks whether a value is a number, and refuses proxies.
 
 Where a library has no place to register another kind of number, the few functions of it through which values pass are
-given NumPy's scalars instead. What is not lazy passes as it is, and costs a look at its type. The libraries without a
-module of their own here are listed below.
+replaced. What is not lazy passes as it is, for the price of a look at its type. The libraries without a module of their
+own here are listed below.
 """
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import GeneratorType, ModuleType
 from typing import Any
 
-from lazyarray import containers, wrap
-from lazyarray.scalar import LazyScalar
-
-_CONTAINERS = (list, tuple, dict)
+from lazyarray.array.scalar import LazyScalar
+from lazyarray.functions.pytree import replace
+from lazyarray.storage import handles
 
 #: Library -> its functions that compare or convert the exact types of numbers, by their module.
 FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -35,23 +34,12 @@ def register(library: ModuleType) -> None:
 
 def opened(value: Any) -> Any:
     """NumPy's scalar of a lazy one; anything else as it is."""
-    return wrap.value_of(value, "a number for compiled code") if type(value) is LazyScalar else value
+    return handles.value_of(value, "a number for compiled code") if type(value) is LazyScalar else value
 
 
 def opened_within(value: Any) -> Any:
-    """The same for what lists, tuples and dicts hold, down to lists of dicts of lists."""
-    if type(value) in _CONTAINERS:
-        return containers.replace(value, opened) if _holds_one(value, 3) else value
-    return map(opened, value) if type(value) is GeneratorType else opened(value)
-
-
-def _holds_one(container: Any, depth: int) -> bool:
-    values = container.values() if type(container) is dict else container
-    kinds = set(map(type, values))      # the whole of a long list without a step of Python's
-    if LazyScalar in kinds:
-        return True
-    return depth > 1 and not kinds.isdisjoint(_CONTAINERS) and any(
-        _holds_one(v, depth - 1) for v in values if type(v) in _CONTAINERS)
+    """The same for what lists, tuples and dicts hold."""
+    return map(opened, value) if type(value) is GeneratorType else replace(value, opened)
 
 
 def opening(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,15 +53,10 @@ def opening(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def put_in_place(library: str, table: Mapping[str, Iterable[str]],
                  kind: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Put functions of ours in the place of a library's, in every module of it that has them by then.
+    """Replace functions of a library, in every module of it that has them by then.
 
-    Parameters
-    ----------
-    library : str
-    table : mapping of str to iterable of str
-        Module -> names in it, dotted for what belongs to a class.
-    kind : callable
-        Makes a function, or a class, of ours of one of theirs.
+    `table`: module -> names in it, dotted for what belongs to a class. `kind` makes a function, or a class, of ours of
+    one of theirs.
     """
     for module, paths in table.items():
         for path in paths:

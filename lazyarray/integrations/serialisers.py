@@ -1,9 +1,9 @@
-"""Serialisers: what they make of NumPy's numbers, they make of lazy ones: ``json.dumps({"mean": x.mean()})``.
+"""Serialisers write lazy numbers as NumPy's: ``json.dumps({"mean": x.mean()})``.
 
-``numpy.float64`` is a subclass of Python's float, and what writes floats writes it too; but C code reads the struct of
-a float, which a lazy scalar has not. A serialiser hands what it does not know to a function ``default``, if there is
-one. So that function is put before the user's own: of a lazy value it returns NumPy's, if the serialiser takes that
-itself, and otherwise asks the user's, as the serialiser would. Data without lazy values are written as before.
+``numpy.float64`` is a subclass of Python's float, and code that writes floats writes it too; but C code reads the
+struct of a float, which a lazy scalar lacks. A serialiser passes what it does not know to a function ``default``. So a
+function of ours comes before the user's: it returns NumPy's value of a lazy one, if the serialiser accepts that itself,
+and otherwise calls the user's. Data without lazy values are written as before.
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lazyarray import wrap
 from lazyarray.integrations.scalars import opened, put_in_place
+from lazyarray.storage import handles
 
 _Function = Callable[..., Any]
 _Types = tuple[type, ...]
@@ -23,8 +23,8 @@ _Types = tuple[type, ...]
 def _default(default: _Function, known: _Types) -> _Function:
     """A function for what a serialiser doesn't know; `known`: the classes that it knows."""
     def call(value: Any) -> Any:
-        if wrap.is_lazy(value):
-            value = opened(value) if wrap.is_scalar(value) else np.asarray(value)
+        if handles.is_lazy(value):
+            value = opened(value) if handles.is_scalar(value) else np.asarray(value)
             if isinstance(value, known):
                 return value
         return default(value)

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from lazyarray.array.scalar import LazyScalar
 from lazyarray.integrations.scalars import opened
-from lazyarray.scalar import LazyScalar
 
 
 def register(sympy: ModuleType) -> None:

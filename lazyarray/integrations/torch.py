@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import convert, devices, protocols, sharing, wrap
-from ..array import LazyNdarray
-from ..callees import TENSOR, who_asks
-from ..containers import replace
-from ..scalar import LazyScalar
-from ..storage import Storage
+from .. import devices
+from ..array.array import LazyNdarray
+from ..array.scalar import LazyScalar
+from ..dispatch import convert
+from ..events.callers import TENSOR, who_asks
+from ..functions.pytree import replace
+from ..storage import exports, foreign_streams, handles
+from ..storage.storage import Storage
+from ..storage.writeable import writeable
 from ..wrapping.results import at_once
-from ..writable import writeable
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -63,24 +65,24 @@ def register(library: ModuleType) -> None:
     if library.__name__ == "torch":
         for kind in (LazyNdarray, LazyScalar):
             kind.__torch_function__ = property(_torch_function_of)
-        LazyScalar.__dlpack__, LazyScalar.__dlpack_device__ = _scalar_dlpack, _scalar_dlpack_device
-        if (library.Tensor, from_tensor) not in sharing.adopters:
-            sharing.adopters.append((library.Tensor, from_tensor))
-            sharing.partners.append(_stream)
+        LazyScalar.__dlpack__, LazyScalar.__dlpack_device__ = _scalar_dlpack, _scalar_device
+        if (library.Tensor, from_tensor) not in foreign_streams.adopters:
+            foreign_streams.adopters.append((library.Tensor, from_tensor))
+            foreign_streams.partners.append(_stream)
     else:
         from torch.utils.data._utils.collate import default_collate_fn_map
 
         default_collate_fn_map.update({LazyNdarray: collate_arrays, LazyScalar: collate_scalars})
 
 
+def _scalar_device(s: LazyScalar) -> tuple[int, int]:
+    """`__dlpack_device__`: the host, where the value is needed."""
+    return 1, 0
+
+
 def _scalar_dlpack(s: LazyScalar, **options: Any) -> Any:
     """`__dlpack__`: the value on the host, as ``torch.tensor`` of one of NumPy's scalars has it."""
-    return np.asarray(wrap.value_of(s, "__dlpack__")).copy().__dlpack__(**options)
-
-
-def _scalar_dlpack_device(s: LazyScalar) -> tuple[int, int]:
-    """`__dlpack_device__`: the host's."""
-    return 1, 0
+    return np.asarray(handles.value_of(s, "__dlpack__")).copy().__dlpack__(**options)
 
 
 def _stream(device: Device) -> Any:
@@ -122,7 +124,7 @@ def refusal(tensor: Any) -> Exception | None:
 
 
 def from_tensor(device: Device, tensor: Any) -> Any | None:
-    """The device array on the memory of a CUDA tensor; None for a tensor in host memory. Entered in `sharing.adopters`.
+    """The device array on the memory of a CUDA tensor; None for a tensor in host memory.
 
     Raises
     ------
@@ -146,35 +148,23 @@ def from_torch(device: Device, tensor: Any) -> Any | None:
 
 
 def as_tensor(x: LazyNdarray) -> Any:
-    """The tensor on the device memory of a lazy array: what the tensor is written, the array is, and the reverse.
+    """The tensor on the device memory of a lazy array: a write to either is a write to both.
 
-    What torch has no view for (negative strides, strides between elements) is copied on the device first.
-
-    Parameters
-    ----------
-    x : LazyNdarray
-
-    Returns
-    -------
-    torch.Tensor
-        On the GPU that has `x`. On the simulated device, a CPU tensor on the memory of that device.
-
-    Raises
-    ------
-    TypeError
-        If the device, or torch, has no such dtype.
+    It is on the GPU that has `x`; on the simulated device, a CPU tensor on the memory of that device. What torch has no
+    view for (negative strides, strides between elements) is copied on the device first. TypeError if the device, or
+    torch, has no such dtype.
     """
-    storage, outline = x._self_storage, wrap.outline_of(x)
+    storage, outline = x._self_storage, handles.outline_of(x)
     if type(storage) is not Storage or outline.dtype not in dtypes().values():
         raise TypeError(f"torch has no {outline.dtype}; use x.astype(...) before")
-    array = wrap.device_of(x) if _is_odd(outline) else protocols.lend(x, "torch")
+    array = handles.device_of(x) if _is_odd(outline) else convert.lend(x, "torch")
     with storage.place():
         return of_device(storage.device, array)
 
 
 def on_host(x: LazyNdarray) -> Any:
     """The tensor over an alias of a lazy array, live as any; of a copy if torch can't have one there."""
-    alias = wrap.alias_of(x, "beside a tensor in host memory")
+    alias = handles.alias_of(x, "beside a tensor in host memory")
     if _is_odd(alias) or not alias.flags.writeable:
         alias = alias.copy()
     return _torch().from_numpy(alias)
@@ -203,15 +193,15 @@ def _torch_function_of(x: Any) -> Callable[..., Any]:
 
 def torch_function(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
                    kwargs: dict[str, Any] | None = None) -> Any:
-    """Run a function of torch's on tensors that share the memory of the lazy arrays among its arguments.
-
-    Beside tensors the result is what torch returns. A function that got lazy arrays alone returns lazy ones.
-    """
+    """Run a torch function: what `__torch_function__` is."""
     return call(func, args, kwargs or {})
 
 
 def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of tensors on lazy arrays; see `torch_function`."""
+    """Run a function of tensors on tensors that share the memory of the lazy arrays among its arguments.
+
+    Beside tensors the result is what the function returns. A function that got lazy arrays alone returns lazy ones.
+    """
     given = Given()
     replace((args, kwargs), given.look)
     tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
@@ -235,17 +225,17 @@ class Given:
         """Note where the tensors among the arguments are. One without dimensions goes with those of any place."""
         if is_tensor(obj):
             self.tensors = True
-            self.on_host |= obj.device.type == "cpu" and obj.dim() > 0 and not sharing.host_is_device.get()
+            self.on_host |= obj.device.type == "cpu" and obj.dim() > 0 and not foreign_streams.host_is_device.get()
         elif isinstance(obj, _torch().Generator):
             self.on_host |= obj.device.type == "cpu" and devices.current().name == "cuda"
         return obj
 
     def tensor(self, obj: Any) -> Any:
         """The tensor of a lazy array, on the host beside one that is there; anything else as it is."""
-        if not wrap.is_lazy(obj):
+        if not handles.is_lazy(obj):
             return obj
-        if wrap.is_scalar(obj):
-            return wrap.value_of(obj, "a number for torch")
+        if handles.is_scalar(obj):
+            return handles.value_of(obj, "a number for torch")
         tensor = on_host(obj) if self.on_host else as_tensor(obj)
         self.sources.append(obj)
         self.known[id(tensor)] = tensor, obj
@@ -264,7 +254,7 @@ class Given:
             if _uses(memory) != _uses_alone(memory.device):
                 # Somebody else has the tensor, or a view of it, and may write into it.
                 storage.foreign, storage.quiet = True, False
-                sharing.register(storage)
+                exports.register(storage)
         return made
 
     def lazy(self, obj: Any) -> Any:
@@ -278,10 +268,10 @@ class Given:
         memory = _memory(obj)
         array = from_torch(device, memory)
         if array is None:
-            return wrap.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)
+            return handles.from_host(memory.cpu().numpy(), "a tensor on the host", eager=False)
         if array.ndim == 0:
             array = array.copy()    # a scalar is a snapshot
-        made = wrap.wrap(device, array, self.sources)
+        made = handles.wrap(device, array, self.sources)
         storage = made._self_storage
         if storage.root is array:
             self.new.append((memory, storage))
@@ -312,17 +302,17 @@ def _uses_alone(place: Any) -> int:
 
 
 def check_written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse what NumPy would refuse to write into, and what torch would be given a copy of."""
+    """Refuse to write into what NumPy would refuse, and into what torch would get a copy of."""
     out = kwargs.get("out")
     written = list(out) if isinstance(out, (list, tuple)) else [out]
     name = getattr(func, "__name__", "")
     if name.endswith("_") and not name.endswith("__"):
         written += args[:1]
     for x in written:
-        if wrap.is_scalar(x):
+        if handles.is_scalar(x):
             raise TypeError(f"{name} can't write into a NumPy scalar")
-        if wrap.is_array(x):
-            outline = wrap.outline_of(x)
+        if handles.is_array(x):
+            outline = handles.outline_of(x)
             if not writeable(outline):
                 raise ValueError("output array is read-only")
             if _is_odd(outline):
@@ -335,13 +325,14 @@ def collate_arrays(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = 
     """A batch of lazy arrays, for ``default_collate``: a tensor where they are; on the host in a worker process."""
     torch = _torch()
     if torch.utils.data.get_worker_info() is None:
-        tensors = [as_tensor(x if wrap.is_array(x) else convert.asarray(x)) for x in batch]
+        tensors = [as_tensor(x if handles.is_array(x) else convert.asarray(x)) for x in batch]
     else:
         # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.
-        tensors = [torch.from_numpy(np.array(wrap.host_of(x, "DataLoader") if wrap.is_array(x) else x)) for x in batch]
+        tensors = [torch.from_numpy(np.array(handles.host_of(x, "DataLoader") if handles.is_array(x) else x))
+                   for x in batch]
     return torch.utils.data.default_collate(tensors)
 
 
 def collate_scalars(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
     """A batch of lazy scalars, for ``default_collate``: the tensor that NumPy's scalars give."""
-    return _torch().as_tensor([wrap.value_of(s, "DataLoader") if wrap.is_scalar(s) else s for s in batch])
+    return _torch().as_tensor([handles.value_of(s, "DataLoader") if handles.is_scalar(s) else s for s in batch])

@@ -1,14 +1,14 @@
-"""A NumPy-shaped namespace whose creation functions return lazy arrays.
+"""The namespace of NumPy, with creation functions that return lazy arrays.
 
-``import lazyarray.numpy as np`` in place of ``import numpy as np`` puts a program's arrays on the device. Whatever
-makes an array from a shape, from numbers, lists or files returns a `LazyNdarray`, with the parameters, dtype, shape and
-errors of the NumPy function of the same name; what a shape and numbers describe is computed on the device, and nothing
-is copied. Everything else is NumPy's own object, which takes lazy arrays, and keeps them on the device, by NumPy's
-protocols. `numpy.random` is NumPy's, and its arrays are host arrays.
+Write ``import lazyarray.numpy as np`` in place of ``import numpy as np`` to create a program's arrays on the device.
+Functions that create an array from a shape, numbers, lists or files return a `LazyNdarray`, with the parameters, dtype,
+shape and errors of the NumPy function of the same name. If a shape and numbers define the values, they are computed on
+the device, and nothing is copied. All other objects are NumPy's own; its functions accept lazy arrays and run on the
+device. `numpy.random` is NumPy's too, and returns host arrays.
 
-This is what ``x.__array_namespace__()`` returns: a namespace of the array API standard, of the versions that the
-installed NumPy follows. ``fft.fftfreq``, ``fft.rfftfreq`` and `clip` also take the parameters that the standard has and
-NumPy has not.
+``x.__array_namespace__()`` returns this module. It conforms to the array API standard, in the versions that the
+installed NumPy supports. ``fft.fftfreq``, ``fft.rfftfreq`` and `clip` also have the parameters of the standard that
+NumPy does not have.
 
 Examples
 --------
@@ -29,9 +29,9 @@ import numpy as _np
 from lazyarray.numpy import creation as _creation
 from lazyarray.numpy import fft as fft
 from lazyarray.numpy import linalg as linalg
-from lazyarray.numpy.standard import astype as astype
-from lazyarray.numpy.standard import at_version as at_version
-from lazyarray.numpy.standard import clip as clip
+from lazyarray.numpy.array_api import astype as astype
+from lazyarray.numpy.array_api import at_version as at_version
+from lazyarray.numpy.array_api import clip as clip
 
 globals().update(_creation.FUNCTIONS)
 

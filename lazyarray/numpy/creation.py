@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as _np
 
-from lazyarray import convert, devices, sharing, wrap
-from lazyarray.dispatch import RUN
+from lazyarray import devices
+from lazyarray.dispatch import convert
+from lazyarray.dispatch.host_fallback import on_host
 from lazyarray.errors import NotOnDevice
-from lazyarray.host import on_host
-from lazyarray.making_functions import MAKING
-from lazyarray.making_series import SERIES, check_device
-from lazyarray.options import current as current_options
-from lazyarray.recording_sources import QUICK, SOURCES
+from lazyarray.functions.creation import MAKING, host_result
+from lazyarray.functions.numerical_ranges import SERIES, check_device
+from lazyarray.functions.pytree import replace
+from lazyarray.graph.record.creation import QUICK, SOURCES
+from lazyarray.settings.options import current as current_options
+from lazyarray.storage import foreign_streams, handles
 
 _HANDLERS = {**SERIES, **MAKING}
 
@@ -35,7 +37,7 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         recorder = SOURCES.get(func)
         if recorder is not None and (result := recorder(*args, **kwargs)) is not None:
             return result
-        return _HANDLERS[func](RUN, *args, **kwargs)
+        return _HANDLERS[func](*args, **kwargs)
     except devices.current().faults:
         raise
     except NotOnDevice as reason:
@@ -46,20 +48,11 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def lazy(result: Any) -> Any:
     """`result` with lazy arrays in place of the ndarrays in it, which nobody else holds; subclasses stay."""
-    if not current_options().lazy:
-        return result
-    if type(result) is _np.ndarray:
-        x = wrap.host_result(result)
-        if not result.flags.writeable:
-            x.setflags(write=False)
-        return x
-    if type(result) in (list, tuple):
-        return type(result)(map(lazy, result))
-    return result
+    return replace(result, host_result) if current_options().lazy else result
 
 
 def _is_subclass(obj: Any) -> bool:
-    return isinstance(obj, _np.ndarray) and not wrap.is_lazy(obj) and type(obj) not in (_np.ndarray, _np.memmap)
+    return isinstance(obj, _np.ndarray) and not handles.is_lazy(obj) and type(obj) not in (_np.ndarray, _np.memmap)
 
 
 # -- conversions -----------------------------------------------------------------------------
@@ -69,7 +62,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     """`numpy.asarray`: a lazy array as it is, anything else copied to the device."""
     check_device(device)
     a = _stacked(a, copy)
-    if not wrap.is_array(a):
+    if not handles.is_array(a):
         a = convert.asarray(a, dtype, copy=copy)
         copy = None
     return made(_np.asarray, a, dtype, order, copy=copy)
@@ -80,10 +73,10 @@ def _stacked(obj: Any, copy: bool | None = None) -> Any:
     first = obj
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
-    if first is obj or not wrap.is_lazy(first):
+    if first is obj or not handles.is_lazy(first):
         return obj
     items = [_stacked(o) for o in obj]
-    if not all(map(wrap.is_lazy, items)) or len({o.shape for o in items}) > 1:
+    if not all(map(handles.is_lazy, items)) or len({o.shape for o in items}) > 1:
         return obj
     if copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -96,7 +89,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: An
     if subok and _is_subclass(object):
         return _np.array(object, dtype, copy=copy, order=order, subok=True, ndmin=ndmin, **kwargs)
     object = _stacked(object, copy)
-    if not wrap.is_array(object):
+    if not handles.is_array(object):
         if kwargs:
             object = _np.array(object, dtype, **kwargs)
         object = convert.asarray(object, dtype, copy=copy)
@@ -155,10 +148,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Raises BufferError if ``copy=False`` and the memory is on the host.
     """
     check_device(device)
-    shared = x.view() if wrap.is_array(x) else None
+    shared = x.view() if handles.is_array(x) else None
     if shared is None:
-        found = sharing.from_foreign(devices.current(), x)
-        shared = None if found is None else wrap.share(devices.current(), found)
+        found = foreign_streams.from_foreign(devices.current(), x)
+        shared = None if found is None else handles.share(devices.current(), found)
     if shared is not None:
         shared = shared.copy(order="K") if copy else shared
         return shared if current_options().lazy else _np.asarray(shared)
@@ -214,7 +207,7 @@ class Grid:
 
 def _spaced(func: Callable[..., Any]) -> Callable[..., Any]:
     def create(start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(map(wrap.is_lazy, (start, stop))):
+        if any(map(handles.is_lazy, (start, stop))):
             return func(start, stop, *args, **kwargs)
         if _np.ndim(start) or _np.ndim(stop):
             return func(asarray(start), asarray(stop), *args, **kwargs)
@@ -225,7 +218,7 @@ def _spaced(func: Callable[..., Any]) -> Callable[..., Any]:
 def _of_arrays(func: Callable[..., Any], which: slice) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
         given = list(args)
-        given[which] = [a if wrap.is_lazy(a) or _is_subclass(a) else asarray(a) for a in given[which]]
+        given[which] = [a if handles.is_lazy(a) or _is_subclass(a) else asarray(a) for a in given[which]]
         return func(*given, **kwargs)
     return create
 

@@ -1,18 +1,18 @@
-"""What a test-suite needs to find out whether a function takes lazy arrays as it takes NumPy's.
+"""Tools for test suites: check that a function does the same with lazy arrays as with NumPy arrays.
 
-Three pieces, usable apart from each other:
+There are three tools:
 
 ``check(func, *args, **kwargs)``
-    The oracle. Runs ``func`` on NumPy arrays and on lazy arrays of the same values and raises AssertionError where
-    the two runs differ: in a value, dtype, shape, kind of result or raised exception, in what they did to their
-    arguments, or in whether the result shares memory with an argument.
+    Runs ``func`` with NumPy arrays and with lazy arrays of the same values. It raises AssertionError if the two runs
+    differ in a value, dtype, shape, type of result or exception, in changes to the arguments, or in whether the result
+    shares memory with an argument.
 ``specimens()`` and ``lazy_arrays()``
-    Hypothesis strategies for arrays of any dtype, shape and memory layout, being a view of a larger array, current on
-    the device, on the host or on both, with or without an alias in foreign hands. ``check`` takes specimens directly.
+    Hypothesis strategies for arrays of any dtype, shape and memory layout: views of larger arrays, current on the
+    device, on the host or on both, with or without an alias. ``check`` accepts specimens as arguments.
 ``assert_copies()``
-    Counts the copies between device and host that a block makes.
+    Counts the copies between device and host in a block.
 
-The pytest plugin (``lazyarray.pytest_plugin``) offers them as fixtures. Only the strategies need hypothesis.
+The pytest plugin (``lazyarray.testing.pytest_plugin``) has fixtures for them. Only the strategies need hypothesis.
 """
 from __future__ import annotations
 

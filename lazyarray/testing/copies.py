@@ -11,21 +11,21 @@ import lazyarray
 @contextlib.contextmanager
 def assert_copies(uploads: int | None = None, materialisations: int | None = None, *, nbytes: int | None = None,
                   fallbacks: int | None = None) -> Iterator[Any]:
-    """Assert how many copies between host and device the block makes.
+    """Assert the number of copies between host and device in a ``with`` block.
 
     Parameters
     ----------
     uploads, materialisations : int, optional
-        Copies host to device, and device to host. What is not given is not looked at.
+        Number of copies from host to device, and from device to host. If not given, it is not checked.
     nbytes : int, optional
-        Bytes of both together.
+        Number of bytes in both directions together.
     fallbacks : int, optional
-        Calls that NumPy answered on the host because the device could not.
+        Number of calls that NumPy ran on the host because the device does not support them.
 
     Yields
     ------
     trace
-        What `lazyarray.trace` yields.
+        The `lazyarray.trace` of the block.
 
     Raises
     ------

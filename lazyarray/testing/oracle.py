@@ -18,21 +18,21 @@ TOLERANCE = {2: 4e-3, 4: 4e-6, 8: 4e-14}
 
 @dataclasses.dataclass(frozen=True)
 class Oracle:
-    """Runs a function on NumPy arrays and on lazy arrays, and compares. `check` is the one with default settings.
+    """Runs a function with NumPy arrays and with lazy arrays, and compares. `check` has the default settings.
 
     Parameters
     ----------
     rtol, atol : float, optional
-        Tolerance for inexact dtypes, as in `numpy.isclose`. By default a few units in the last place of the value, and
-        of the array's largest value.
+        Tolerance for floating-point and complex dtypes, as in `numpy.isclose`. The default is a few units in the last
+        place of the value and of the array's largest value.
     states : tuple of {'device', 'host', 'both'}
-        Each NumPy array among the arguments is tried as a lazy array in each of these states; specimens have their own.
+        The states of lazy arrays to run the function with: where they are current. Specimens have a state of their own.
     lazy : bool, optional
         If given, whether array results must (True) or must not (False) be lazy.
     uploads, materialisations : int, optional
-        If given, how many copies the run on lazy arrays makes; see `assert_copies`.
+        If given, the number of copies in the run with lazy arrays; see `assert_copies`.
     factory : callable, optional
-        Makes a lazy array of an ndarray; by default `lazyarray.asarray`.
+        Function that converts an ndarray to a lazy array. The default is `lazyarray.asarray`.
 
     Examples
     --------
@@ -53,21 +53,21 @@ class Oracle:
         return dataclasses.replace(self, **changes)
 
     def __call__(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-        """Compare ``func(*args, **kwargs)`` on NumPy arrays with the same call on lazy arrays.
+        """Compare ``func(*args, **kwargs)`` with NumPy arrays and with lazy arrays.
 
         Parameters
         ----------
         func : callable
-            Called once on NumPy arrays, and once on lazy arrays in each state. It must not depend on anything that
-            another call of it changes, such as a global random generator.
+            Called once with NumPy arrays, and once with lazy arrays for each state. It must not depend on anything that
+            its other calls change, such as a global random generator.
         *args, **kwargs
-            Its arguments. Every ndarray or `Specimen` among them, and in lists, tuples and dicts, is replaced by an
-            array made for the call; an object given twice is one array. What is given is never written to.
+            Its arguments. Every ndarray or `Specimen`, also in lists, tuples and dicts, is replaced by a new array for
+            each call. An object that is given twice is replaced by one array. The given objects are never modified.
 
         Raises
         ------
         AssertionError
-            Where the two runs differ; the message says in what, and for which state of the arguments.
+            If the two runs differ. The message says how, and for which state of the arguments.
         """
         for state in self.states:
             # Both sides are made anew for each state: a run and the comparison write to them.

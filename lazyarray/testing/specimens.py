@@ -53,21 +53,21 @@ class Built:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Specimen:
-    """An array to test with: the same values, layout and history can be made of NumPy's arrays and of lazy ones.
+    """An array to test with, which can be created as a NumPy array and as a lazy array.
 
     Parameters
     ----------
     values : ndarray
-        The whole storage, C-contiguous, of the shape that ``LAYOUTS[layout]`` asks for. Two specimens with the same
-        ``values`` object are views of one storage when one call of ``check`` gets both. Never written to.
+        The values of the whole storage, C-contiguous, with the shape that ``LAYOUTS[layout]`` requires. If one call of
+        ``check`` gets two specimens with the same ``values`` object, they are views of one storage. Never modified.
     shape : tuple of int
         Shape of the array itself.
     layout : str
         A key of ``LAYOUTS``.
     state : {'device', 'host', 'both'}
-        Where a lazy array of it is current.
+        Where the lazy array is current.
     aliased : bool
-        Whether foreign code holds a writable alias of a lazy array of it.
+        Whether a writable alias of the lazy array is held.
 
     Examples
     --------
@@ -123,13 +123,13 @@ class Specimen:
 
 def specimens(dtype: Any = None, shape: Any = None, layout: Any = None, state: Any = None, aliased: Any = None,
               elements: Any = None) -> SearchStrategy[Specimen]:
-    """Hypothesis strategy for specimens: what `check` makes NumPy arrays and lazy arrays of.
+    """Return a Hypothesis strategy for `Specimen` objects, which `check` accepts as arguments.
 
     Parameters
     ----------
     dtype, shape, layout, state, aliased : optional
-        A value or a strategy for it; by default anything: `DEVICE_DTYPES` and `HOST_DTYPES`, up to 3 dimensions of up
-        to 6 elements, `LAYOUTS`, `STATES`, with and without an alias.
+        A value, or a strategy for it. The defaults are `DEVICE_DTYPES` and `HOST_DTYPES`, up to 3 dimensions of up to 6
+        elements, `LAYOUTS`, `STATES`, and with or without an alias.
     elements : strategy or dict, optional
         A strategy for the values, or keyword arguments for `hypothesis.extra.numpy.from_dtype`, which is the default.
 
@@ -163,7 +163,7 @@ def specimens(dtype: Any = None, shape: Any = None, layout: Any = None, state: A
 
 def lazy_arrays(dtype: Any = None, shape: Any = None, layout: Any = None, state: Any = None, aliased: Any = None,
                 elements: Any = None) -> SearchStrategy[Any]:
-    """Hypothesis strategy for lazy arrays; the parameters are those of `specimens`.
+    """Return a Hypothesis strategy for lazy arrays, with the parameters of `specimens`.
 
     Examples
     --------

@@ -1,36 +1,35 @@
-"""Pytest plugin: run the test-suite that a package brings along with lazy arrays in place of ndarrays.
+"""Pytest plugin: run the test suite of a package with lazy arrays in place of ndarrays.
 
-The tests stay as they are. Each function of the package that a test module holds in its globals, by its own name
-(``from numpy.linalg import inv``) or through a module (``np.linalg.inv``), and each that a test is parametrised with,
-gets a stand-in that gives it a lazy array for every ndarray among its arguments. A test that passes on ndarrays and
-fails here found a place where a lazy array is not a drop-in::
+The tests are not changed. The plugin replaces each function of the package in the globals of a test module, under its
+own name (``from numpy.linalg import inv``) or in a module (``np.linalg.inv``), and each that a test is parametrised
+with. The replacement passes a lazy array for every ndarray among the arguments. A test that passes with ndarrays and
+fails here has found a difference between lazy arrays and ndarrays::
 
     LAZYARRAY_SUITE=numpy.linalg python -m pytest -p lazyarray.testing.suite --pyargs numpy.linalg.tests.test_linalg
 
-What it does is set by environment variables, so that it works through any program that starts pytest:
+Environment variables configure it, so that it works with any program that starts pytest:
 
 ``LAZYARRAY_SUITE``
-    The package whose functions take lazy arrays, or several with commas between. Functions of its parts belong to it:
-    ``numpy`` includes ``numpy.linalg``. Its tests and its helpers for tests (``numpy.testing``) do not, nor what is
-    compiled and private (``scipy.signal._upfirdn_apply._pad_test``).
+    The package whose functions get lazy arrays, or several packages, separated by commas. Subpackages are included:
+    ``numpy`` includes ``numpy.linalg``. Its tests, its helpers for tests (``numpy.testing``) and private compiled
+    functions (``scipy.signal._upfirdn_apply._pad_test``) are not.
 ``LAZYARRAY_SUITE_RESULTS``
-    ``1``: ndarrays that these functions return become lazy too, those of creation functions included, so that the
-    methods, the operators and the indexing that a test goes on with are tried as well. Otherwise a result stays what
-    the function made it.
+    ``1``: ndarrays that these functions return, including those of creation functions, become lazy too, so that
+    methods, operators and indexing that a test applies to them are tested as well. Otherwise results are unchanged.
 ``LAZYARRAY_SUITE_ARRAYS``
-    ``control``: plain copies instead of lazy arrays. What fails then does not bear being run in this way (it asks
-    whether the function is a certain object, say, or whether memory is shared) and says nothing about lazy arrays.
+    ``control``: plain copies instead of lazy arrays. Tests that fail then can't be run in this way (because they check
+    the identity of the function, for example, or whether memory is shared), and say nothing about lazy arrays.
 ``LAZYARRAY_SUITE_REPORT``
-    A file that gets, as JSON, ``tests`` (the name of each test, which pytest takes after ``--pyargs``, and its
-    outcome: passed, skipped or failed) and ``calls`` and ``arrays``, the numbers of calls and of arrays replaced.
+    A JSON file to write: ``tests`` (the name of each test, as pytest accepts it after ``--pyargs``, and its outcome:
+    passed, skipped or failed), and the numbers of ``calls`` and ``arrays`` that were replaced.
 
-Arguments are replaced also in lists and tuples, two levels deep, and a list is then a new list. What a function
-wrote into a lazy argument is written into the test's ndarray after the call, and where it returned a lazy argument,
-the test gets its own ndarray. Only ndarrays proper are replaced, no instances of subclasses, in any dtype and shape;
-a read-only one is replaced by a read-only one.
+Arguments in lists and tuples are replaced too, two levels deep; a list is then a new list. After the call, values that
+the function wrote to a lazy argument are copied to the test's ndarray. If the function returns a lazy argument, the
+test gets its own ndarray. Ndarrays of any dtype and shape are replaced, but not instances of subclasses; a read-only
+ndarray is replaced by a read-only lazy array.
 
-Two things that a test can see are hidden from it, since many tests stop at them before they come to what they are for:
-``type(x)`` in a test module is ``numpy.ndarray`` for a lazy array, and `HostFallbackWarning` is off.
+Two differences are hidden from the tests, because many of them would fail before they reach what they test: in a test
+module ``type(x)`` of a lazy array is ``numpy.ndarray``, and `HostFallbackWarning` is off.
 """
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ import pytest
 import wrapt
 
 import lazyarray
-from lazyarray.unique import once_made
+from lazyarray.errors.inspection import once_made
 
 #: How deep lists and tuples are looked into: ``np.block`` takes lists of lists.
 DEPTH = 2

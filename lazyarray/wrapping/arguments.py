@@ -3,18 +3,22 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import weakref
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from .. import containers, devices, host, transfer, uploads, wrap
+from ..dispatch import host_fallback
 from ..errors import NotOnDevice
-from ..storage import Storage
-from ..writable import may_write
+from ..functions.kinds import CONTAINER, DEVICE, GENERIC, GPU, HOST, LAZY, OTHER, SCALAR, SUBCLASS, kind_of
+from ..functions.pytree import Copies, leaves, replace
+from ..storage import handles, transfer
+from ..storage.storage import Storage, write_all
+from ..storage.writeable import may_write
+from . import upload_cache
 from .results import Copied, Shared
 
 if TYPE_CHECKING:
@@ -23,30 +27,8 @@ if TYPE_CHECKING:
 #: What becomes of an argument. WRITTEN: the function is known to modify it; MAYBE: it may.
 READ, WRITTEN, MAYBE = 0, 1, 2
 
-#: Kinds of things among arguments.
-OTHER, LAZY, SCALAR, HOST, SUBCLASS, DEVICE, CONTAINER = range(7)
-
-
-@functools.cache
-def kind_of(kind: type) -> int:
-    """What instances of a type are to us."""
-    if kind in containers.PLAIN:
-        return OTHER
-    if issubclass(kind, wrap._array_type):
-        return LAZY
-    if issubclass(kind, wrap._scalar_type):
-        return SCALAR
-    if kind is np.ndarray or kind is np.memmap:
-        return HOST
-    if issubclass(kind, np.ndarray):
-        return SUBCLASS
-    if issubclass(kind, devices.current().array_type):
-        return DEVICE
-    if containers.is_container(kind):
-        return CONTAINER
-    if hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__cupy_get_ndarray__"):
-        return DEVICE
-    return OTHER
+_NO_ARRAYS = frozenset({OTHER, GENERIC, CONTAINER})
+_DEVICE, _OTHERS = 1 << DEVICE | 1 << GPU, 1 << LAZY | 1 << HOST | 1 << SUBCLASS
 
 
 class Rules(NamedTuple):
@@ -83,6 +65,8 @@ class Arguments:
     ----------
     kinds : int
         Which kinds there are: bit ``1 << kind`` is set.
+    only_device : bool
+        Device arrays are all the arrays that there are.
     found : dict
         Identity -> [thing, kind, role], in the order of the arguments.
     sources : list of lazy arrays
@@ -91,66 +75,45 @@ class Arguments:
         Identity of what the function gets -> what the caller passed.
     copied : list of Copied
         What the function gets copies of.
+    writes : list of (Storage, numpy.ndarray, device array)
+        What may be written: a view of a storage, and its array.
     copies : Copies or None
         The containers among the arguments that had to be copied.
     """
 
-    __slots__ = ("device", "name", "args", "kwargs", "rules", "kinds", "found", "given", "sources", "back", "copied",
-                 "copies", "_saved", "_writes", "_tokens")
+    __slots__ = ("device", "name", "args", "kwargs", "rules", "kinds", "only_device", "found", "given", "sources",
+                 "back", "copied", "copies", "writes", "_saved", "_tokens")
 
     def __init__(self, device: Device, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
                  rules: Rules) -> None:
         self.device, self.name, self.args, self.kwargs, self.rules = device, name, args, kwargs, rules
         self.kinds = 0
         self.found: dict[int, list[Any]] = {}
+        for slot, obj in chain(enumerate(args), kwargs.items()) if kwargs else enumerate(args):
+            kind = kind_of(type(obj))
+            if kind == CONTAINER:
+                self.kinds |= 1 << CONTAINER
+                for item in leaves(obj):
+                    self._note(item, kind_of(type(item)), rules.role(slot))
+            elif kind != OTHER:
+                self._note(obj, kind, rules.role(slot))
+        self.only_device = bool(self.kinds & _DEVICE) and not self.kinds & _OTHERS
         self._begin()
-        for i, obj in enumerate(args):
-            self._look(obj, i)
-        for key, obj in kwargs.items():
-            self._look(obj, key)
 
     def _begin(self) -> None:
         self.given: dict[int, Any] = {}             # identity of what the caller passed -> what the function gets
         self.sources: list[Any] = []
         self.back: dict[int, Any] = {}
         self.copied: list[Copied] = []
-        self.copies: containers.Copies | None = None
+        self.copies: Copies | None = None
         self._saved: list[tuple[Any, Any]] = []     # device array, copy of it
-        self._writes: list[tuple[Storage, np.ndarray, Any]] = []    # what may be written: view of storage, array of it
+        self.writes: list[tuple[Storage, np.ndarray, Any]] = []
         self._tokens: list[tuple[Storage, weakref.ref[Any]]] = []
 
-    def _look(self, obj: Any, slot: int | str) -> None:
-        kind = kind_of(type(obj))
-        if kind == OTHER:
-            return
-        role = self.rules.role(slot)
-        if kind == CONTAINER:
-            self.kinds |= 1 << CONTAINER
-            containers.replace(obj, lambda item: self._note(item, kind_of(type(item)), role))
-        else:
-            self._note(obj, kind, role)
-
-    def _note(self, obj: Any, kind: int, role: int) -> Any:
-        if kind != OTHER and (kind != HOST or self.rules.hosts):
+    def _note(self, obj: Any, kind: int, role: int) -> None:
+        if kind not in _NO_ARRAYS and (kind != HOST or self.rules.hosts):
             self.kinds |= 1 << kind
-            known = self.found.get(id(obj))
-            if known is None:
-                self.found[id(obj)] = [obj, kind, role]
-            else:
-                known[2] |= role
-        return obj
-
-    def has(self, *kinds: int) -> bool:
-        """Whether there are arguments of one of these kinds."""
-        for kind in kinds:      # a generator's start would take most of the time
-            if self.kinds & 1 << kind:
-                return True
-        return False
-
-    @property
-    def only_device(self) -> bool:
-        """Whether device arrays are all the arrays that there are."""
-        return self.has(DEVICE) and not self.has(LAZY, HOST, SUBCLASS)
+            self.found.setdefault(id(obj), [obj, kind, role])[2] |= role
 
     def of_kind(self, *kinds: int) -> Iterator[list[Any]]:
         """[thing, kind, role] of each argument of these kinds."""
@@ -166,7 +129,7 @@ class Arguments:
         try:
             return self._convert(has_twin)
         except MemoryError:
-            if not uploads.forget_all():
+            if not upload_cache.forget_all():
                 raise
         self._begin()       # there is more room now
         return self._convert(has_twin)
@@ -184,7 +147,7 @@ class Arguments:
                     self._give(obj, obj._self_outline.view())
             elif kind == SCALAR:
                 why = f"a number given to {self.name}"
-                self.given[id(obj)] = wrap.value_of(obj, why) if self.rules.numbers else wrap.device_of(obj, why)
+                self.given[id(obj)] = handles.value_of(obj, why) if self.rules.numbers else handles.device_of(obj, why)
             elif kind == HOST and self.device.can_hold(obj.dtype):
                 hosts.append(entry)
             elif kind in (HOST, SUBCLASS) and has_twin:
@@ -194,18 +157,17 @@ class Arguments:
             self._take_lazy(obj, obj, role)
         if hosts:
             self._take_hosts(hosts, [entry[0] for entry in lazies])
-        if has_twin and (self._writes or self.has(DEVICE)):
-            self._saved += [(array, array.copy()) for _, _, array in self._writes]
-            self._saved += [(obj, obj.copy()) for obj, _, role in self.of_kind(DEVICE)
-                            if role and isinstance(obj, self.device.array_type)]
+        if has_twin:
+            self._saved += [(array, array.copy()) for _, _, array in self.writes]
+            self._saved += [(obj, obj.copy()) for obj, _, role in self.of_kind(DEVICE) if role]
         given = self.given
         if not given:
             return list(self.args), dict(self.kwargs)
-        if not self.has(CONTAINER):
+        if not self.kinds & 1 << CONTAINER:
             return [given.get(id(a), a) for a in self.args], {k: given.get(id(a), a) for k, a in self.kwargs.items()}
-        self.copies = containers.Copies()
-        device_args = [containers.replace(a, self._leaf, self.copies) for a in self.args]
-        device_kwargs = {k: containers.replace(a, self._leaf, self.copies) for k, a in self.kwargs.items()}
+        self.copies = Copies()
+        device_args = [replace(a, self._leaf, self.copies) for a in self.args]
+        device_kwargs = {k: replace(a, self._leaf, self.copies) for k, a in self.kwargs.items()}
         self.back.update(self.copies.originals)
         return device_args, device_kwargs
 
@@ -218,13 +180,13 @@ class Arguments:
 
     def _take_lazy(self, obj: Any, x: Any, role: int) -> None:
         """`obj` is the lazy array `x`, or an alias of it."""
-        array = wrap.device_of(x, f"operand of {self.name}")
-        outline = wrap.outline_of(x)
+        array = handles.device_of(x, f"operand of {self.name}")
+        outline = handles.outline_of(x)
         if role == READ or not x.size:
             self.sources.append(x)
         elif may_write(outline):
             self.sources.append(x)
-            self._writes.append((x._self_storage, outline, array))
+            self.writes.append((x._self_storage, outline, array))
             # Lent, so that it is known whether the function keeps it, to write to it later.
             array, token = self.device.lend(array)
             self._tokens.append((x._self_storage, weakref.ref(token)))
@@ -249,7 +211,7 @@ class Arguments:
         modifying = any(role for _, _, role in self.found.values())
         written, read = [], []
         for obj, _, role in hosts:
-            alias = host._home_on_host(obj, lazies) if modifying and lazies else None
+            alias = host_fallback.home_on_host(obj, lazies) if modifying and lazies else None
             if alias is not None:
                 self._take_lazy(obj, alias, role)
             elif role == READ or not obj.flags.writeable or not obj.size:
@@ -274,7 +236,7 @@ class Arguments:
     def _take_read(self, obj: np.ndarray, role: int, why: str) -> None:
         """A host array that is not modified, or must not be."""
         device = self.device
-        array = uploads.remembered(device, obj, why)
+        array = upload_cache.remembered(device, obj, why)
         if array is None:
             array = transfer.to_device(device, obj, why, layout=True)
         if role == READ:
@@ -310,25 +272,15 @@ class Arguments:
 
     # -- while the function runs -----------------------------------------------------------
 
-    @property
-    def writes(self) -> bool:
-        """Whether `opened` has anything to open."""
-        return bool(self._writes)
-
-    @contextlib.contextmanager
-    def opened(self, again: bool = False) -> Iterator[None]:
-        """A context in which the function may run; `again` if it has run in one before.
+    def opened(self, run: Callable[[], Any], again: bool = False) -> Any:
+        """Return ``run()``, in which the function may run; `again` if it has run in one before.
 
         Before it, lazy arrays are brought up to date, and after it others see what was written to them.
         """
-        with contextlib.ExitStack() as writing:
-            if again:
-                for x in self.sources:
-                    wrap.device_of(x, f"operand of {self.name}")
-            # In one order for all threads, so that none waits for what another holds.
-            for storage, outline, array in sorted(self._writes, key=lambda entry: id(entry[0])):
-                writing.enter_context(storage.write_device(outline, array))
-            yield
+        if again:
+            for x in self.sources:
+                handles.device_of(x, f"operand of {self.name}")
+        return write_all(self.writes, run) if self.writes else run()
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the device of the first argument that lies on one is the current one."""
@@ -337,7 +289,7 @@ class Arguments:
             for obj, kind, _ in self.of_kind(LAZY, DEVICE):
                 if kind == LAZY and type(obj._self_storage) is Storage and obj._self_storage.state != "host":
                     return obj._self_storage.place()
-                if kind == DEVICE and isinstance(obj, device.array_type):
+                if kind == DEVICE:
                     return device.on(device.device_of(obj))
         return contextlib.nullcontext()
 
@@ -353,6 +305,8 @@ class Arguments:
 
         Raises ValueError if it modified what is read-only.
         """
+        if not self.copied:
+            return
         device = self.device
         unsure = [copied for copied in self.copied if copied.before is not None]
         changed = dict(zip(map(id, unsure), _differ(device, [(c.block, c.before) for c in unsure]))) if unsure else {}

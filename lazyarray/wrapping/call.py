@@ -11,12 +11,13 @@ from typing import Any
 
 from .. import devices
 from ..errors import NotOnDevice
-from ..interrupts import from_handler
-from ..options import current as current_options
-from . import quick, steps
-from .arguments import DEVICE, HOST, LAZY, Arguments, Rules
-from .host import on_host
-from .names import rules_of
+from ..errors.interrupts import from_handler
+from ..functions.kinds import DEVICE, GPU, HOST, LAZY
+from ..settings.options import current as current_options
+from . import fast_call, generators
+from .arguments import Arguments, Rules
+from .host_twin import on_host
+from .parameters import rules_of
 from .results import Results, at_once
 
 Writes = tuple[str, ...] | None
@@ -66,8 +67,8 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         if host is not None and (unusable := device.usable()) is not None:
             raise NotOnDevice(unusable)
         if device.count == 1:
-            result = quick.run(device, function, args, kwargs, name, rules, host is not None)
-            if result is not quick.SLOW:
+            result = fast_call.run(device, function, args, kwargs, name, rules, host is not None)
+            if result is not fast_call.SLOW:
                 return result if current_options().lazy else at_once(result, (args, kwargs))
         arguments = Arguments(device, name, args, kwargs, rules)
         if host is None:
@@ -92,7 +93,7 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
 def small(arguments: Arguments) -> bool:
     """Whether all arrays are on the host, and have fewer bytes than it takes to go to the device."""
     limit = current_options().min_bytes
-    return bool(limit) and arguments.has(HOST) and not arguments.has(LAZY, DEVICE) and sum(
+    return bool(limit) and arguments.kinds & (1 << HOST | 1 << LAZY | 1 << DEVICE | 1 << GPU) == 1 << HOST and sum(
         array.nbytes for array, _, _ in arguments.of_kind(HOST)) < limit
 
 
@@ -104,7 +105,8 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
         with place:
             device_args, device_kwargs = arguments.convert(has_twin)
             results = Results(device, arguments.sources, arguments.back, arguments.copied)
-            with arguments.opened() if arguments.writes else _here:
+
+            def run() -> list[Any]:
                 try:
                     box = [function(*device_args, **device_kwargs)]
                 except device.faults:
@@ -112,10 +114,14 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                 except Exception:       # whatever it was, the caller's arrays are as they were; it is raised again
                     arguments.restore()
                     raise
-                if steps.is_stepped(box[0]):
-                    going_on = True
-                    return steps.drive(box[0], arguments)
-                results.look(box)
+                if not generators.is_stepped(box[0]):
+                    results.look(box)
+                return box
+
+            box = arguments.opened(run)
+            if generators.is_stepped(box[0]):
+                going_on = True
+                return generators.drive(box[0], arguments)
             result = box[0] if arguments.only_device else results.wrap(box[0])
             arguments.copy_back()
             if arguments.copies is not None:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import containers, transfer, views, wrap
-from ..mirror import Mirror
-from ..options import current as current_options
-from ..ranges import Ranges
-from ..storage import Storage
-from .held import Found, is_new
+from ..functions.kinds import PLAIN
+from ..functions.pytree import leaves, replace
+from ..settings.options import current as current_options
+from ..storage import handles, views
+from ..storage.storage import Storage, adopted
+from .ownership import Found, is_new
 
 if TYPE_CHECKING:
-    from ..array import LazyNdarray
     from ..devices import Device
+    from ..storage.handles import ArrayHandle
 
 
 def at_once(result: Any, arguments: Any) -> Any:
@@ -31,15 +31,14 @@ def at_once(result: Any, arguments: Any) -> Any:
     """
     if current_options().lazy:
         return result
-    given: dict[int, Any] = {}
-    containers.replace(arguments, lambda obj: given.setdefault(id(obj), obj))
+    given = set(map(id, leaves(arguments)))
 
     def fetch(obj: Any) -> Any:
-        if not wrap.is_lazy(obj) or id(obj) in given:
+        if not handles.is_lazy(obj) or id(obj) in given:
             return obj
-        return wrap.value_of(obj) if wrap.is_scalar(obj) else wrap.alias_of(obj, "options(lazy=False)")
+        return handles.value_of(obj) if handles.is_scalar(obj) else handles.alias_of(obj, "options(lazy=False)")
 
-    return containers.replace(result, fetch)
+    return replace(result, fetch)
 
 
 class Copied:
@@ -68,7 +67,7 @@ class Copied:
         self.block, self.before, self.targets, self.shared = block, before, targets or [], shared
         self._storage: Storage | None = None
 
-    def view(self, device: Device, array: Any) -> LazyNdarray | None:
+    def view(self, device: Device, array: Any) -> ArrayHandle | None:
         """The view of what the caller passed that a device array within the copy stands for; None of any other."""
         low, high = device.extent(self.array)
         start, stop = device.extent(array)
@@ -77,13 +76,13 @@ class Copied:
         if self.array.strides != self.passed.strides:
             # Its elements do not lie as those that were passed, which have too many gaps: it can't be their view.
             own = array.copy()
-            return wrap.new_array(Storage(device, own), None, own)
+            return handles.new_array(Storage(device, own), None, own)
         offset = device.first(array) - low
-        if wrap.is_lazy(self.passed):
-            whole = wrap.outline_of(self.passed)
+        if handles.is_lazy(self.passed):
+            whole = handles.outline_of(self.passed)
             outline = views.outline(array.shape, array.dtype, array.strides, views.extent(whole)[0] + offset)
             outline.flags.writeable = False
-            return wrap.view_of(self.passed, outline)
+            return handles.view_of(self.passed, outline)
         if self.shared is not None:
             self._storage, low = self.shared.storage(device), device.extent(self.shared.block)[0]
             offset = device.first(array) - low
@@ -91,7 +90,7 @@ class Copied:
             self._storage = adopted(device, self.passed, self.array)
         outline = views.outline(array.shape, array.dtype, array.strides, offset)
         outline.flags.writeable = self.passed.flags.writeable
-        return wrap.new_array(self._storage, outline, array, self.passed[...].base)
+        return handles.new_array(self._storage, outline, array, self.passed[...].base)
 
 
 class Shared:
@@ -118,28 +117,13 @@ class Shared:
         return self._storage
 
 
-def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
-    """A storage whose mirror is the memory of a host array, gaps included; its owner may write there at any time.
-
-    `array` is its copy on the device, in the same layout, if there is one.
-    """
-    storage = Storage(device, array)
-    memory = transfer.extent_bytes(host)
-    storage._nbytes = memory.nbytes
-    storage.quiet = False
-    storage.mirror = Mirror.over(memory)
-    if array is None:
-        storage.ahead = Ranges.span(0, memory.nbytes)
-    return storage
-
-
-def in_place(device: Device, host: np.ndarray) -> LazyNdarray:
+def in_place(device: Device, host: np.ndarray) -> ArrayHandle:
     """A lazy array of a host array's own memory, which its owner may write at any time."""
     storage = adopted(device, host)
     offset = host.__array_interface__["data"][0] - storage.mirror.address
     outline = views.outline(host.shape, host.dtype, host.strides, offset)
     outline.flags.writeable = host.flags.writeable
-    return wrap.new_array(storage, outline, None, host[...].base)
+    return handles.new_array(storage, outline, None, host[...].base)
 
 
 class Results:
@@ -167,9 +151,11 @@ class Results:
     def look(self, box: list[Any]) -> None:
         """Find out who holds the results: `box` holds what the function returned, and nothing else of ours does."""
         kind = type(box[0])
+        if id(box[0]) in self.back:
+            return
         if kind is self.device.array_type:
             self._new = is_new(self.device, box)
-        elif kind in containers.PLAIN:
+        elif kind in PLAIN:
             return
         if not self._new:
             self.found = Found(self.device, box)
@@ -180,10 +166,10 @@ class Results:
         What `look` has not seen is taken to be held by others.
         """
         if self._new:
-            return wrap.fresh(self.device, obj)
+            return handles.fresh(self.device, obj)
         if id(obj) in self.back:
             return self.back[id(obj)]
-        return containers.replace(obj, self._leaf, back=self.back)
+        return replace(obj, self._leaf, back=self.back)
 
     def _leaf(self, obj: Any) -> Any:
         known = self.back.get(id(obj))
@@ -202,10 +188,10 @@ class Results:
         held = self.found is None or self.found.is_held(array)
         if array.ndim == 0:
             array = array.copy() if held or array.base is not None else array
-            return wrap.new_scalar(Storage(device, array), None, array)
+            return handles.new_scalar(Storage(device, array), None, array)
         if not held:
             return self._of_its_own(array)      # what nobody else holds lies in no argument
-        lazy = wrap.inside(device, array, self.sources)
+        lazy = handles.inside(device, array, self.sources)
         if lazy is not None:
             if lazy._self_array is array:
                 lazy._self_array = None     # it may be made of a loan, which ends when nobody has such an array
@@ -214,13 +200,13 @@ class Results:
             lazy = copied.view(device, array)
             if lazy is not None:
                 return lazy
-        return wrap.share(device, array)
+        return handles.share(device, array)
 
     def _of_its_own(self, array: Any) -> Any:
         """A result in new memory. Several in one piece of it are views of one storage."""
         device = self.device
         if len(self.found.arrays) == 1:
-            return wrap.new_array(Storage(device, array), None, array)
+            return handles.new_array(Storage(device, array), None, array)
         start, stop = device.extent(array)
         within = next((root for root in self._roots if root[0] <= start and stop <= root[1]), None)
         if within is None:
@@ -228,4 +214,4 @@ class Results:
             within = *device.extent(root), Storage(device, root)
             self._roots.append(within)
         outline = views.outline(array.shape, array.dtype, array.strides, device.first(array) - within[0])
-        return wrap.new_array(within[2], outline, array)
+        return handles.new_array(within[2], outline, array)

@@ -29,7 +29,7 @@ Copies = Literal["none", "each once", "in between"]
 COPIES: dict[Copies, str] = {
     "none": "works, no copy",
     "each once": "works, one copy",
-    "in between": "works, one copy, also of what it makes of them",
+    "in between": "works, one copy, also of results",
 }
 _SINGLE = 16    # bytes of a complex number
 

@@ -36,7 +36,7 @@ def table(records: Iterable[Record]) -> str:
         rows.setdefault(row_of(record), []).append(record.call)
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: 12 58 30", ""]
     previous = None
-    for library, text in [("Library", "What becomes of it"), *sorted(rows, key=lambda row: row[0].casefold())]:
+    for library, text in [("Library", "Result"), *sorted(rows, key=lambda row: row[0].casefold())]:
         calls = "; ".join(rows.get((library, text), ["Calls"]))
         for mark, cell in zip("*  ", (library if library != previous else "", calls, text)):
             lines += _wrapped(f"   {mark} - {cell}".rstrip())

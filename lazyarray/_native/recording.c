@@ -1,0 +1,104 @@
+/* Recording, and the computing of what was recorded: what a small operation costs is the price of asking for names.
+
+There is no other way to do either: without this module work is done at once. What is done rarely is in Python, in `graph`:
+the general way of a call, which learns what the next calls like it become, programs, what the host
+computes. Instances are reached through the offsets of their __slots__, so the classes themselves stay where they are written, in Python.
+*/
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include "recording_slots.h"
+#include "recording_nodes.h"
+#include "recording_operands.h"
+#include "recording_calls.h"
+#include "recording_chains.h"
+#include "recording_computing.h"
+#include "recording_sources.h"
+
+PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None, /)\n--\n\n"
+"A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
+
+static PyObject *
+new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 2 || nargs > 4) {
+        PyErr_SetString(PyExc_TypeError, "new_array takes a storage, an outline, a device array and a base");
+        return NULL;
+    }
+    return made_array(args[0], args[1], nargs > 2 ? args[2] : Py_None, nargs > 3 ? args[3] : Py_None);
+}
+
+PyDoc_STRVAR(plain_doc, "plain(ufunc, inputs, /)\n--\n\n"
+"The result of a plain call, recorded or by a plan, or None; see `dispatch/ufunc.py`.");
+
+static PyObject *
+plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *result = recorded(module, args, nargs);
+    if (result != Py_None || py.planned == NULL)
+        return result;
+    Py_DECREF(result);
+    return PyObject_CallFunctionObjArgs(py.planned, args[0], args[1], NULL);
+}
+
+PyDoc_STRVAR(address_doc, "address(view, /)\n--\n\n"
+"The address of the first element of an ndarray, whose memory is not looked at; BufferError, ValueError or TypeError "
+"if it is no buffer.");
+
+static PyObject *
+address(PyObject *Py_UNUSED(module), PyObject *view)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(view, &buffer, PyBUF_STRIDED_RO) < 0)
+        return NULL;
+    PyObject *result = PyLong_FromVoidPtr(buffer.buf);
+    PyBuffer_Release(&buffer);
+    return result;
+}
+
+static PyObject *
+stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    forked = 1;
+    Py_RETURN_NONE;
+}
+
+#define FAST(function) (PyCFunction)(void (*)(void))function
+
+static PyMethodDef methods[] = {
+    {"bind", bind, METH_O, bind_doc},
+    {"new_array", FAST(new_array), METH_FASTCALL, new_array_doc},
+    {"recorded", FAST(recorded), METH_FASTCALL, recorded_doc},
+    {"plain", FAST(plain), METH_FASTCALL, plain_doc},
+    {"array_of", FAST(given_array_of), METH_FASTCALL, array_of_doc},
+    {"compute", compute, METH_O, compute_doc},
+    {"needed", needed, METH_O, needed_doc},
+    {"counted", FAST(counted), METH_FASTCALL, counted_doc},
+    {"address", address, METH_O, address_doc},
+    {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
+    {"take_over", FAST(take_over), METH_FASTCALL, take_over_doc},
+    {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "lazyarray._native.recording", PyDoc_STR("Recording and computing, in C."), -1, methods,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC
+PyInit_recording(void)
+{
+    char name[64];
+    const char *names = NAMES(TEXTS);
+    for (PyObject **where = (PyObject **)&text; next_name(&names, name); where++)
+        if ((*where = PyUnicode_InternFromString(name)) == NULL)
+            return NULL;
+    no_arguments = PyTuple_New(0);
+    zero = PyLong_FromLong(0);
+    PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 15) < 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,365 @@
+/* What a call becomes whose rule is known: a result computed at once, or nodes. */
+
+/* A list of one array from a kernel's call in C, if it has one, or in Python. */
+static PyObject *
+launched(PyObject *rule, PyObject *kernel, PyObject *arguments, const Form *form)
+{
+    PyObject *launch = got(rule, R.launch), *results = NULL;
+    if (launch != Py_None) {
+        Py_INCREF(launch);
+        results = PyObject_CallFunctionObjArgs(launch, arguments, form->shape, form->fortran, NULL);
+        Py_DECREF(launch);
+        if (results != Py_None && results != NULL)
+            return results;
+        if (results == NULL)
+            return NULL;
+        Py_DECREF(results);
+    }
+    return PyObject_CallFunctionObjArgs(kernel, arguments, form->shape, form->fortran, NULL);
+}
+
+static int
+count_alone(PyObject *rule, long alone)
+{
+    PyObject *number = PyLong_FromLong(alone);
+    if (number == NULL)
+        return -1;
+    put(rule, R.alone, number);
+    Py_DECREF(number);
+    return 0;
+}
+
+/* The lazy array of a step on leaves and numbers whose results were needed by themselves, computed now. None where it is
+to be recorded all the same; NotImplemented without a kernel: the device's own function does it. */
+static PyObject *
+computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *device, Py_ssize_t size, long alone)
+{
+    const int is_long = size >= limits.LONG;
+    const long least = (long)(is_long ? limits.LONG_ALONE : limits.ALONE);
+    const long next = alone > limits.AT_ONCE ? least : alone + 1;
+    PyObject *kernel = got(rule, R.kernel), *stream = NULL, *arguments = NULL, *results = NULL, *result = NULL, *storage;
+    int with_partners = PyObject_IsTrue(py.partners);
+    if (with_partners < 0)
+        return NULL;
+    if (with_partners || size > limits.LONGEST) {
+        put(rule, R.alone, zero);       /* not asked again so soon */
+        Py_RETURN_NONE;
+    }
+    Py_INCREF(kernel);
+    /* No kernel yet: each eighth call asks whether there is one. */
+    if (kernel == Py_None && (got(rule, R.program) == Py_None || is_long || alone % 8 == 0 || alone >= limits.AT_ONCE))
+        Py_SETREF(kernel, PyObject_CallFunctionObjArgs(py.compiled, rule, operands, form->size, device, NULL));
+    if (kernel == NULL)
+        return NULL;
+    if (kernel == Py_None) {        /* the device's own function takes twice as long for large ones */
+        result = count_alone(rule, next) < 0 ? NULL : Py_NewRef(is_long ? Py_None : Py_NotImplemented);
+        goto end;
+    }
+    Py_ssize_t count = PyTuple_GET_SIZE(operands);
+    if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL || (arguments = PyList_New(count)) == NULL)
+        goto end;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == types.Leaf) {
+            PyObject *home = AT(operand, L.storage);
+            if (Py_TYPE(home) != types.Storage || AT(home, S.stream) != stream) {
+                result = Py_NewRef(Py_None);
+                goto end;
+            }
+            operand = AT(operand, L.array);
+        }
+        PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
+    }
+    if (count_alone(rule, next) < 0 || (results = launched(rule, kernel, arguments, form)) == NULL)
+        goto end;
+    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
+        PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
+        goto end;
+    }
+    if ((storage = made_storage(device, PyList_GET_ITEM(results, 0), stream, Py_None, Py_None)) == NULL)
+        goto end;
+    result = made_array(storage, Py_None, PyList_GET_ITEM(results, 0), Py_None);
+    Py_DECREF(storage);
+end:
+    Py_DECREF(kernel);
+    Py_XDECREF(stream);
+    Py_XDECREF(arguments);
+    Py_XDECREF(results);
+    return result;
+}
+
+/* The operand of a node: what was found, read in this mode (NULL: as it is), with its axes in this order (or None). NULL
+without an error: somebody may write it by now. */
+static PyObject *
+as_read(const Seen *s, PyObject *mode, PyObject *scalar, PyObject *order)
+{
+    if (s->what == NUMBER)
+        return PyObject_CallOneArg(scalar, s->number);
+    if (s->what == WHOLE && (mode == NULL || Py_TYPE(s->item) == types.Node))
+        return Py_NewRef(s->item);
+    int flat = same(mode, text.flat);
+    if (flat < 0)
+        return NULL;
+    if (s->what == WHOLE && flat && order == Py_None)
+        return Py_NewRef(s->item);
+    PyObject *array = Py_NewRef(s->what == WHOLE ? AT(s->item, L.array) : s->array), *leaf = NULL;
+    if (s->turned != NULL && (!flat || order != Py_None))       /* along the axes that it is seen in */
+        Py_SETREF(array, PyObject_CallOneArg(py.ready_array, s->turned));
+    if (array != NULL && array != Py_None && order != Py_None)
+        Py_SETREF(array, PyObject_CallFunctionObjArgs(py.along, array, order, NULL));
+    if (array != NULL && array != Py_None)
+        leaf = made_leaf(array, s->what == WHOLE ? AT(s->item, L.storage) : s->storage, mode);
+    Py_XDECREF(array);
+    return leaf;
+}
+
+/* The large inputs of two operands: a union of sets, one of which is most often an empty tuple. `a` is given away. */
+static PyObject *
+union_of(PyObject *a, PyObject *b)
+{
+    PyObject *both = NULL;
+    Py_INCREF(b);       /* what is computed meanwhile lets go of its own */
+    int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
+    if (one >= 0 && other >= 0)
+        both = one && other ? PyNumber_Or(a, b) : Py_NewRef(other ? b : a);
+    Py_DECREF(a);
+    Py_DECREF(b);
+    return both;
+}
+
+/* Whether one kernel reads all arrays among the operands in the order of memory. */
+static int
+are_flat(PyObject *operands)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == types.Leaf && same(got(operand, L.mode), text.flat) != 1)
+            return 0;
+    }
+    return 1;
+}
+
+/* A node that casts an operand; `item` is given away. */
+static PyObject *
+cast_node(PyObject *device, PyObject *step, PyObject *item, const Form *form, long steps, PyObject *large,
+          PyObject *strided)
+{
+    PyObject *operands = PyTuple_Pack(1, item), *node = NULL;
+    if (operands != NULL)
+        node = made_node(device, step, operands, form, steps, large, strided);
+    Py_XDECREF(operands);
+    Py_DECREF(item);
+    return node;
+}
+
+/* The lazy array of a call with this rule. `found`, a Known, says how the operands are read, and what form the result has;
+without it (NULL) they are whole arrays of that form, and numbers. None: it is not to be recorded. NULL without an error:
+the general way does it. */
+static PyObject *
+become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, const Form *form, Py_ssize_t least)
+{
+    PyObject *nodes[MOST_OPERANDS + 2], *operands = NULL, *large = Py_NewRef(no_arguments), *device = NULL, *result = NULL;
+    PyObject *order = found == NULL ? Py_None : got(found, K.order), *casts = got(rule, R.casts), *scalars = got(rule, R.scalars);
+    PyObject *step = got(rule, R.step), *last = found == NULL ? Py_None : got(found, K.last);
+    PyObject *modes = found == NULL ? NULL : got(found, K.modes), *strided = found == NULL ? NULL : got(found, K.strided);
+    int made = 0, leaves = 0;
+    long steps = found == NULL ? 1 : PyLong_AsLong(got(found, K.steps));
+    if (Py_TYPE(step) != types.Step || !PyTuple_CheckExact(scalars) || PyTuple_GET_SIZE(scalars) < count)
+        goto end;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const Seen *s = &given[i];
+        if (s->what == NUMBER)
+            continue;
+        int is_node = s->what == WHOLE && Py_TYPE(s->item) == types.Node;
+        leaves += !is_node;
+        if (is_node)
+            steps += PyLong_AsLong(got(s->item, N.steps));
+        device = is_node ? got(s->item, N.device) : got(s->what == WHOLE ? AT(s->item, L.storage) : s->storage, S.device);
+        if (s->what == WHOLE || s->large != NULL)
+            large = union_of(large, s->what == WHOLE ? OF(s->item, large) : s->large);
+        if (large == NULL)
+            return NULL;
+    }
+    if (device == NULL || steps > limits.MOST_STEPS)
+        goto end;
+    if (found != NULL || (least > 0 && leaves)) {
+        Py_ssize_t nbytes = found != NULL ? PyLong_AsSsize_t(got(found, K.nbytes))
+                                          : PyLong_AsSsize_t(form->size) * PyLong_AsSsize_t(got(rule, R.itemsize));
+        if (leaves && nbytes < least) {     /* small, and not of what waits already */
+            result = Py_NewRef(Py_None);
+            goto end;
+        }
+        if (found != NULL && nbytes >= limits.LARGE_RESULT)
+            goto end;
+    }
+    if ((operands = PyTuple_New(count)) == NULL)
+        goto end;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *operand = as_read(&given[i], modes == NULL ? NULL : PyTuple_GET_ITEM(modes, i),
+                                    PyTuple_GET_ITEM(scalars, i), order);
+        if (operand == NULL) {
+            if (given[i].what == NUMBER && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+                PyErr_Clear();      /* beyond the dtype: compared by value, or refused */
+                result = Py_NewRef(Py_None);
+            }
+            goto end;
+        }
+        if (casts != Py_None && given[i].what != NUMBER && PyTuple_GET_ITEM(casts, i) != Py_None) {
+            operand = cast_node(device, PyTuple_GET_ITEM(casts, i), operand, form, steps, large, PyTuple_GET_ITEM(strided, i));
+            if (operand == NULL)
+                goto end;
+            nodes[made++] = Py_NewRef(operand);
+        }
+        PyTuple_SET_ITEM(operands, i, operand);
+    }
+    PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
+    Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
+    int alone = steps == 1 && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
+    if (alone) {
+        long times = PyLong_AsLong(got(rule, R.alone));
+        if (times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
+            result = computed_now(rule, operands, form, device, size, times);
+            if (result == Py_NotImplemented)
+                Py_SETREF(result, Py_NewRef(Py_None));
+            else if (result == Py_None)
+                Py_CLEAR(result);
+            if (result != NULL || PyErr_Occurred())
+                goto end;
+        }
+    }
+    if ((nodes[made] = made_node(device, step, operands, form, steps, large, any_strided)) == NULL)
+        goto end;
+    if (alone)
+        put(nodes[made], N.rule, rule);
+    if (last != Py_None) {
+        nodes[made + 1] = cast_node(device, last, Py_NewRef(nodes[made]), form, steps, large, Py_False);
+        if (nodes[++made] == NULL)
+            goto end;
+    }
+    made++;
+    result = array_of_nodes(nodes, made, found == NULL ? Py_None : got(found, K.back));
+end:
+    while (made > 0)
+        Py_XDECREF(nodes[--made]);
+    Py_XDECREF(operands);
+    Py_XDECREF(large);
+    return result;
+}
+
+/* A borrowed rule of operands that lie alike, and numbers; NULL without an error if there is none that is plain. */
+static PyObject *
+plain_rule(PyObject *ufunc, const Seen *given, Py_ssize_t count)
+{
+    PyObject *key = count == 1 ? PyTuple_Pack(2, ufunc, given[0].form.dtype)
+                               : PyTuple_Pack(3, ufunc, given[0].form.dtype, given[1].form.dtype);
+    PyObject *rule = key == NULL ? NULL : PyDict_GetItemWithError(py.rules, key);
+    Py_XDECREF(key);
+    return rule != NULL && Py_TYPE(rule) == types.Rule && got(rule, R.casts) == Py_None && got(rule, R.choose) == Py_None
+        ? rule : NULL;
+}
+
+/* The form of the result where each operand is a whole array of that form, or a real number; -1: an error. */
+static int
+in_one_form(const Seen *given, Py_ssize_t count, const Form **form)
+{
+    *form = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (given[i].what == WHOLE) {
+            int alike = *form == NULL ? 1 : given[i].form.fortran == (*form)->fortran
+                ? same(given[i].form.shape, (*form)->shape) : 0;
+            if (alike <= 0)
+                return alike;
+            if (*form == NULL)
+                *form = &given[i].form;
+        }
+        else if (!is_real_number(&given[i]))
+            return 0;
+    }
+    return *form != NULL && count < 3;
+}
+
+/* What the general way is told of the operands: for each a class, Node or Leaf, or None for a number. */
+static PyObject *
+kinds_of(const Seen *given, Py_ssize_t count)
+{
+    PyObject *kinds = PyTuple_New(count);
+    for (Py_ssize_t i = 0; kinds != NULL && i < count; i++)
+        PyTuple_SET_ITEM(kinds, i, Py_NewRef(given[i].what == NUMBER ? Py_None : (PyObject *)(
+            given[i].what == WHOLE && Py_TYPE(given[i].item) == types.Node ? types.Node : types.Leaf)));
+    return kinds;
+}
+
+/* `recorded`, from `least` bytes on, as a number and as Python has it. */
+static PyObject *
+recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t least, PyObject *bytes)
+{
+    Seen given[MOST_OPERANDS] = {{0}};
+    PyObject *key = NULL, *kinds = NULL, *rule, *result = NULL;
+    const Form *form;
+    Py_ssize_t count = PyTuple_GET_SIZE(inputs), found = 0;
+    while (found < count && count <= MOST_OPERANDS) {
+        int what = given[found].what = see(PyTuple_GET_ITEM(inputs, found), &given[found]);
+        if (what == FAILED)
+            goto end;
+        if (what == NONE)
+            break;
+        found++;
+    }
+    if (found == count) {
+        int plain = written == NULL ? in_one_form(given, count, &form) : 0;
+        if (plain < 0)
+            goto end;
+        if (plain && (rule = Py_XNewRef(plain_rule(ufunc, given, count))) != NULL) {
+            result = become(rule, NULL, given, count, form, least);
+            Py_DECREF(rule);
+            if (result != NULL)
+                goto end;
+        }
+        if (PyErr_Occurred() || (key = key_of_call(ufunc, given, count, written)) == NULL)
+            goto end;
+        PyObject *seen = Py_XNewRef(PyDict_GetItemWithError(py.known, key));
+        if (seen != NULL && Py_TYPE(seen) == types.Known) {
+            rule = got(seen, K.rule);
+            PyObject *last = got(seen, K.last) != Py_None ? got(seen, K.last) : got(rule, R.step);
+            const Form own = {got(seen, K.shape), got(seen, K.fortran), got(seen, K.size), got(last, P.output),
+                              got(seen, K.template)};
+            result = become(rule, seen, given, count, &own, least);
+        }
+        Py_XDECREF(seen);
+        if (result != NULL || PyErr_Occurred() || (kinds = kinds_of(given, count)) == NULL)
+            goto end;
+    }
+    result = PyObject_CallFunctionObjArgs(py.general, ufunc, inputs, bytes, written == NULL ? Py_None : written,
+                                          key == NULL ? Py_None : key, kinds == NULL ? Py_None : kinds, NULL);
+end:
+    Py_XDECREF(key);
+    Py_XDECREF(kinds);
+    for (Py_ssize_t i = 0; i < count && i < MOST_OPERANDS; i++)
+        forget(&given[i]);
+    return result;
+}
+
+PyDoc_STRVAR(recorded_doc, "recorded(ufunc, inputs, written=None, /)\n--\n\n"
+"The lazy array of a plain call, recorded or computed at once, or None if it can't be.\n\n"
+"`written`: an outline of memory that the result will be written to, in place: then it lies as that does.\n"
+"What is not like a call that was met before is left to the general way, in Python, and so are all errors.");
+
+static PyObject *
+recorded(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 2 || nargs > 3 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1) {
+        PyErr_SetString(PyExc_TypeError, "recorded takes a ufunc, a tuple of operands and an outline");
+        return NULL;
+    }
+    if (forked || types.LazyNdarray == NULL)
+        Py_RETURN_NONE;
+    PyObject *bytes = NULL, *result = NULL;
+    Py_ssize_t least = least_bytes(&bytes);
+    int told = least < 0 ? 0 : told_of_errors();
+    if (least == -1 || told > 0)
+        result = Py_NewRef(Py_None);
+    else if (least >= 0 && told == 0)
+        result = recorded_from(args[0], args[1], nargs < 3 || args[2] == Py_None ? NULL : args[2], least, bytes);
+    Py_XDECREF(bytes);
+    return result;
+}

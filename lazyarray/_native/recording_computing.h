@@ -1,0 +1,138 @@
+/* The computing of a chain: what it waits for, and what becomes of its results. */
+
+/* The storage of a node, if it is there: a new reference, or NULL. */
+static PyObject *
+home_of(PyObject *node)
+{
+    PyObject *ref = got(node, N.storage);
+    return ref == Py_None ? NULL : referent(ref);
+}
+
+/* Whether all sources were written on the current stream, as far as identity tells, and no other library takes part. */
+static int
+are_here(const Chain *chain, PyObject *stream)
+{
+    for (int i = 0; i < chain->inputs; i++) {
+        PyObject *source = chain->source[i];
+        if (source == NULL)
+            continue;
+        PyObject *home = Py_TYPE(source) == types.Leaf ? got(source, L.storage) : NULL;
+        if (home == NULL ? got(source, N.stream) != stream
+                         : Py_TYPE(home) != types.Storage || got(home, S.stream) != stream)
+            return 0;
+    }
+    return 1;
+}
+
+/* A node has its array. */
+static int
+settle(PyObject *node, PyObject *array, PyObject *stream, PyObject *shape, PyObject *fortran)
+{
+    if (got(node, N.array) != Py_None)      /* a finalizer had it computed, and may have changed what was read */
+        return 0;
+    int alike = got(node, N.fortran) == fortran ? same(got(node, N.shape), shape) : 0;
+    if (alike < 0)
+        return -1;
+    PyObject *seen = alike ? Py_NewRef(array) : PyObject_CallFunctionObjArgs(
+        py.reformed, array, got(node, N.shape), got(node, N.fortran), NULL);
+    if (seen == NULL)
+        return -1;
+    put(node, N.stream, stream);
+    put(node, N.array, seen);
+    PyObject *home = home_of(node);
+    if (home != NULL && Py_TYPE(home) == types.Storage && got(home, S.pending) == node)
+        fill(home, node);
+    Py_XDECREF(home);
+    Py_DECREF(seen);
+    put(node, N.operands, no_arguments);
+    put(node, N.large, no_arguments);
+    return 0;
+}
+
+/* That a call's result was needed by itself counts, on devices that learn from it. */
+static int
+count_if_learned(PyObject *rule, PyObject *device)
+{
+    PyObject *learns = PyObject_GetAttr(device, text.learns);
+    int counts = learns == NULL ? -1 : PyObject_IsTrue(learns);
+    Py_XDECREF(learns);
+    return counts > 0 ? count_alone(rule, PyLong_AsLong(got(rule, R.alone)) + 1) : counts;
+}
+
+PyDoc_STRVAR(compute_doc, "compute(node, /)\n--\n\n"
+"Compute a node, and with it those on the way to it that somebody holds. The caller holds the lock.");
+
+static PyObject *
+compute(PyObject *Py_UNUSED(module), PyObject *node)
+{
+    Chain chain;
+    int kept = 0, outputs[MOST_NODES];
+    if (types.Node == NULL || Py_TYPE(node) != types.Node)
+        return PyErr_Format(PyExc_TypeError, "%.100s is no node", Py_TYPE(node)->tp_name);
+    if (gather(&chain, node) == FAILED)
+        return NULL;
+    if (got(node, N.array) != Py_None)      /* a finalizer had it computed, while others were */
+        Py_RETURN_NONE;
+    hold(&chain);
+    PyObject *device = Py_NewRef(got(node, N.device)), *arguments = list_of(chain.argument, chain.inputs), *last = NULL;
+    PyObject *shape, *fortran, *program = NULL, *stream = NULL, *crossed = NULL, *kernel = NULL, *results = NULL, *result = NULL;
+    form_of(&chain, node, &shape, &fortran);
+    for (int i = 0; i < chain.nodes; i++) {
+        PyObject *home = home_of(chain.node[i]);
+        if (home != NULL || i == chain.nodes - 1)
+            outputs[kept++] = i;
+        Py_XDECREF(home);
+    }
+    int with_partners = PyObject_IsTrue(py.partners);
+    if (arguments == NULL || with_partners < 0 || (program = program_of(&chain, outputs, kept)) == NULL
+            || (got(node, N.rule) != Py_None && count_if_learned(got(node, N.rule), device) < 0)
+            || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL)
+        goto end;
+    if (with_partners || !are_here(&chain, stream)) {
+        PyObject *sources = sources_of(&chain);
+        if (sources != NULL)
+            crossed = PyObject_CallFunctionObjArgs(py.joined, device, sources, stream, NULL);
+        Py_XDECREF(sources);
+        if (crossed == NULL)
+            goto end;
+    }
+    if ((kernel = PyObject_CallMethodObjArgs(device, text.kernel, program, got(node, N.size), NULL)) == NULL)
+        goto end;
+    if (kernel != Py_None)
+        results = PyObject_CallFunctionObjArgs(kernel, arguments, shape, fortran, NULL);
+    else if ((last = PyList_New(kept)) != NULL) {
+        for (int i = 0; i < kept; i++)
+            PyList_SET_ITEM(last, i, Py_NewRef(chain.node[outputs[i]]));
+        results = PyObject_CallFunctionObjArgs(py.unfused, device, program, arguments, shape, fortran, last, NULL);
+    }
+    if (results == NULL)
+        goto end;
+    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != kept) {
+        PyErr_SetString(PyExc_TypeError, "a kernel gives a list of its outputs");
+        goto end;
+    }
+    for (Py_ssize_t i = 0; crossed != NULL && i < PyList_GET_SIZE(crossed); i++) {
+        /* Its memory goes back to that stream, not while this one still reads it. */
+        PyObject *ordered = PyObject_CallMethodObjArgs(device, text.order, stream, PyList_GET_ITEM(crossed, i), NULL);
+        Py_XDECREF(ordered);
+        if (ordered == NULL)
+            goto end;
+    }
+    for (int i = 0; i < kept; i++)
+        if (settle(chain.node[outputs[i]], PyList_GET_ITEM(results, i), stream, shape, fortran) < 0)
+            goto end;
+    result = Py_NewRef(Py_None);
+end:
+    Py_XDECREF(results);
+    Py_XDECREF(last);
+    Py_XDECREF(kernel);
+    Py_XDECREF(crossed);
+    Py_XDECREF(stream);
+    Py_XDECREF(program);
+    Py_XDECREF(arguments);
+    Py_DECREF(shape);
+    Py_DECREF(fortran);
+    Py_DECREF(device);
+    drop_chain(&chain);
+    return result;
+}

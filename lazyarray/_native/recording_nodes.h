@@ -1,0 +1,283 @@
+/* Lazy arrays, storages and nodes, made slot by slot; and who knows of them. */
+
+static PyObject *
+made_array(PyObject *storage, PyObject *outline, PyObject *array, PyObject *base)
+{
+    if (types.LazyNdarray == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "lazyarray is not imported yet");
+        return NULL;
+    }
+    PyObject *x = types.LazyNdarray->tp_new(types.LazyNdarray, no_arguments, NULL);
+    if (x != NULL) {
+        put(x, X.storage, storage);
+        put(x, X.outline, outline);
+        put(x, X.array, array);
+        put(x, X.base, base);
+        put(x, X.leaf, Py_None);
+    }
+    return x;
+}
+
+static PyObject *
+made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pending, PyObject *root_view)
+{
+    PyObject *storage = types.Storage->tp_new(types.Storage, no_arguments, NULL);
+    if (storage != NULL) {
+        put(storage, S.device, device);
+        put(storage, S.root, root);
+        put(storage, S.stream, stream);
+        put(storage, S.loans, no_arguments);
+        put(storage, S.foreign, Py_False);
+        put(storage, S.quiet, pending == Py_None ? Py_True : Py_False);
+        put(storage, S.pending, pending);
+        put(storage, S.readers, Py_None);
+        put(storage, S.root_view, root_view);
+    }
+    return storage;
+}
+
+static PyObject *
+made_leaf(PyObject *array, PyObject *storage, PyObject *mode)
+{
+    PyObject *leaf = types.Leaf->tp_alloc(types.Leaf, 0);
+    if (leaf != NULL) {
+        put(leaf, L.array, array);
+        put(leaf, L.storage, storage);
+        put(leaf, L.mode, mode);
+    }
+    return leaf;
+}
+
+/* How a dense array lies. `template`: an outline of that form and dtype that nobody else has, None if there is none. */
+typedef struct { PyObject *shape, *fortran, *size, *dtype, *template; } Form;
+
+static PyObject *
+template_for(PyObject *shape, PyObject *fortran, PyObject *dtype)
+{
+    PyObject *key = PyTuple_Pack(3, shape, fortran, dtype);
+    if (key == NULL)
+        return NULL;
+    PyObject *found = Py_XNewRef(PyDict_GetItemWithError(py.templates, key));
+    Py_DECREF(key);
+    return found != NULL || PyErr_Occurred() ? found
+                                             : PyObject_CallFunctionObjArgs(py.template_of, shape, fortran, dtype, NULL);
+}
+
+/* A node of this form, of its step's dtype. */
+static PyObject *
+made_node(PyObject *device, PyObject *step, PyObject *operands, const Form *form, long steps, PyObject *large,
+          PyObject *strided)
+{
+    PyObject *node = types.Node->tp_alloc(types.Node, 0), *dtype = got(step, P.output), *count = PyLong_FromLong(steps);
+    if (node == NULL || count == NULL) {
+        Py_XDECREF(node);
+        Py_XDECREF(count);
+        return NULL;
+    }
+    AT(node, N.steps) = count;
+    put(node, N.device, device);
+    put(node, N.step, step);
+    put(node, N.operands, operands);
+    put(node, N.shape, form->shape);
+    put(node, N.fortran, form->fortran);
+    put(node, N.large, large);
+    put(node, N.strided, strided);
+    put(node, N.size, form->size);
+    put(node, N.dtype, dtype);
+    put(node, N.storage, Py_None);
+    put(node, N.readers, Py_None);
+    put(node, N.array, Py_None);
+    put(node, N.stream, Py_None);
+    put(node, N.place, Py_None);
+    put(node, N.passed, zero);
+    put(node, N.rule, Py_None);
+    put(node, N.template, dtype == form->dtype ? form->template : Py_None);
+    int described = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        described &= Py_TYPE(operand) == types.Node ? got(operand, N.described) == Py_True : Py_TYPE(operand) != types.Leaf;
+    }
+    put(node, N.described, described ? Py_True : Py_False);
+    return node;
+}
+
+/* -- who reads what ------------------------------------------------------------------------------------------------ */
+
+/* Let a storage or a node know one that reads it. No other thread runs between the looks and what follows from them. */
+static int
+note_reader(PyObject *read, PyObject *ref)
+{
+    Py_ssize_t offset = Py_TYPE(read) == types.Node ? N.readers : S.readers;
+    if (got(read, offset) == Py_None) {
+        PyObject *first = PyList_New(0);
+        if (first == NULL)
+            return -1;
+        if (got(read, offset) == Py_None)       /* else a finaliser noted one meanwhile */
+            put(read, offset, first);
+        Py_DECREF(first);
+    }
+    PyObject *readers = got(read, offset);
+    if (!PyList_CheckExact(readers)) {
+        PyErr_SetString(PyExc_TypeError, "readers are a list");
+        return -1;
+    }
+    Py_INCREF(readers);
+    int failed = PyList_Append(readers, ref);
+    Py_ssize_t length = PyList_GET_SIZE(readers);
+    if (!failed && length > limits.MOST_READERS && (length & (length - 1)) == 0) {     /* not at each new one of many */
+        PyObject *sifted = PyObject_CallOneArg(py.cut, readers);
+        failed = sifted == NULL ? -1 : 0;
+        Py_XDECREF(sifted);
+    }
+    Py_DECREF(readers);
+    return failed;
+}
+
+PyDoc_STRVAR(note_reader_doc, "note_reader(read, ref, /)\n--\n\nLet a storage or a node know one that reads it.");
+
+static PyObject *
+noted_reader(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || types.Node == NULL
+            || (Py_TYPE(args[0]) != types.Node && !PyObject_TypeCheck(args[0], types.Storage))) {
+        PyErr_SetString(PyExc_TypeError, "note_reader takes a storage or a node, and a reference");
+        return NULL;
+    }
+    return note_reader(args[0], args[1]) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* The operands of a new node know it from here on. */
+static int
+introduce(PyObject *node, PyObject *ref)
+{
+    PyObject *operands = Py_NewRef(AT(node, N.operands));      /* a node that is computed meanwhile lets go of them */
+    long steps = PyLong_AsLong(got(node, N.steps));
+    int failed = 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == types.Leaf && PyObject_TypeCheck(AT(operand, L.storage), types.Storage))
+            failed = note_reader(AT(operand, L.storage), ref);
+        else if (Py_TYPE(operand) == types.Node) {
+            failed = note_reader(operand, ref);
+            if (!failed && got(operand, N.array) != Py_None) {
+                PyObject *late = PyObject_CallMethodOneArg(operand, text.read_late, ref);
+                Py_XDECREF(late);
+                failed = late == NULL ? -1 : 0;
+            }
+            if (steps == 2 && got(operand, N.rule) != Py_None)      /* its result is not needed by itself */
+                put(AT(operand, N.rule), R.alone, zero);
+        }
+    }
+    Py_DECREF(operands);
+    return failed;
+}
+
+/* -- what becomes of a node ---------------------------------------------------------------------------------------- */
+
+/* The storage that waits for a node has its bytes: `Storage.computed`, without the check. */
+static void
+fill(PyObject *home, PyObject *node)
+{
+    put(home, S.root, got(node, N.array));
+    put(home, S.stream, got(node, N.stream));
+    put(home, S.readers, got(node, N.readers));
+    put(home, S.quiet, Py_True);
+    put(home, S.pending, Py_None);      /* last: until then other threads wait for this one */
+}
+
+/* The lazy array of a new node, which its operands know from here on; `back`: the order of its axes, or None. */
+static PyObject *
+array_of(PyObject *node, PyObject *back)
+{
+    PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *outline = NULL, *home = NULL, *result = NULL;
+    if (ref == NULL || introduce(node, ref) < 0)
+        goto end;
+    if (got(node, N.template) == Py_None) {
+        PyObject *template = template_for(got(node, N.shape), got(node, N.fortran), got(node, N.dtype));
+        if (template == NULL)
+            goto end;
+        put(node, N.template, template);
+        Py_DECREF(template);
+    }
+    if ((outline = PyObject_CallMethodNoArgs(AT(node, N.template), text.view)) == NULL
+            || (storage = made_storage(AT(node, N.device), Py_None, Py_None, node, outline)) == NULL
+            || (home = PyWeakref_NewRef(storage, NULL)) == NULL)
+        goto end;
+    put(node, N.storage, home);
+    if (got(node, N.array) != Py_None)      /* since its operands know it: somebody was about to change them */
+        fill(storage, node);
+    if (AT(node, N.large) != no_arguments) {
+        PyObject *noted = PyObject_CallFunctionObjArgs(py.note_large, node, ref, NULL);
+        Py_XDECREF(noted);
+        if (noted == NULL)
+            goto end;
+    }
+    if (back != Py_None)
+        Py_SETREF(outline, PyObject_CallMethodOneArg(outline, text.transpose, back));
+    if (outline != NULL)
+        result = made_array(storage, outline, Py_None, Py_None);
+end:
+    Py_XDECREF(home);
+    Py_XDECREF(storage);
+    Py_XDECREF(outline);
+    Py_XDECREF(ref);
+    return result;
+}
+
+/* The same of several new nodes, of which the last one gives the array. */
+static PyObject *
+array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
+{
+    for (Py_ssize_t i = 0; i < count - 1; i++) {
+        PyObject *ref = PyWeakref_NewRef(nodes[i], NULL);
+        int failed = ref == NULL ? -1 : introduce(nodes[i], ref);
+        Py_XDECREF(ref);
+        if (failed)
+            return NULL;
+    }
+    return array_of(nodes[count - 1], back);
+}
+
+PyDoc_STRVAR(array_of_doc, "array_of(nodes, back, /)\n--\n\n"
+"The lazy array of new nodes, a list, of which the last one gives it, with its axes in the order `back`, if not None.");
+
+static PyObject *
+given_array_of(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_ssize_t count = nargs == 2 && PyList_CheckExact(args[0]) ? PyList_GET_SIZE(args[0]) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (Py_TYPE(PyList_GET_ITEM(args[0], i)) != types.Node)
+            count = 0;
+    if (count == 0) {
+        PyErr_SetString(PyExc_TypeError, "array_of takes a list of nodes, and an order of axes");
+        return NULL;
+    }
+    return array_of_nodes(((PyListObject *)args[0])->ob_item, count, args[1]);
+}
+
+PyDoc_STRVAR(take_over_doc, "take_over(x, others, storage, /)\n--\n\n"
+"Give a lazy array another storage, if nothing but it and `others` references refer to the one that it has.\n\n"
+"Returns whether it has it. No other thread runs between the look and the change: one that has begun to use the array\n"
+"holds its storage, and one that has not will find the new one.");
+
+static PyObject *
+take_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_ssize_t others = nargs == 3 ? PyLong_AsSsize_t(args[1]) : -1;
+    if (others < 0 || types.Node == NULL || Py_TYPE(args[0]) != types.LazyNdarray || Py_TYPE(args[2]) != types.Storage) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "take_over takes a lazy array, a number and a storage");
+        return NULL;
+    }
+    PyObject *x = args[0], *before = AT(x, X.storage), *array = AT(x, X.array), *leaf = AT(x, X.leaf);
+    if (before == NULL || Py_TYPE(before) != types.Storage || Py_REFCNT(before) != 1 + others
+            || got(x, X.outline) != got(before, S.root_view))
+        Py_RETURN_FALSE;
+    AT(x, X.leaf) = Py_NewRef(Py_None);
+    AT(x, X.array) = Py_NewRef(Py_None);
+    AT(x, X.storage) = Py_NewRef(args[2]);
+    Py_XDECREF(leaf);       /* not before: what runs then finds all of it */
+    Py_XDECREF(array);
+    Py_DECREF(before);
+    Py_RETURN_TRUE;
+}

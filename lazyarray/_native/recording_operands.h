@@ -1,0 +1,287 @@
+/* The operands of a call as they are found, and its key; and from which size on it is recorded. */
+
+#define MOST_OPERANDS 3
+
+enum { FAILED = -1, NONE, WHOLE, VIEW, NUMBER };
+
+/* An operand. WHOLE: a Node or a Leaf of a dense array, seen in this form. VIEW: a device array in its storage, where
+`turned` is the lazy array if the device array is that of the storage, whose elements it sees in another shape. NUMBER: a
+number, and its dtype or its type. `lies`: how, in the key. References of our own. */
+typedef struct { PyObject *item, *array, *storage, *number, *large, *turned, *lies; Form form; int what; } Seen;
+
+static void
+forget(Seen *s)
+{
+    for (PyObject **one = &s->item; one < (PyObject **)&s->what; one++)
+        Py_XDECREF(*one);
+}
+
+#define SEE_AS(form, item, where) \
+    ((form).shape = Py_NewRef(got(item, where.shape)), (form).fortran = Py_NewRef(got(item, where.fortran)), \
+     (form).size = Py_NewRef(got(item, where.size)), (form).dtype = Py_NewRef(got(item, where.dtype)), \
+     (form).template = Py_NewRef(got(item, where.template)))
+
+/* Of a Node or a Leaf. */
+#define OF(item, name) got(item, Py_TYPE(item) == types.Node ? N.name : L.name)
+
+/* How a node lies, where a whole array has a bool and a view its strides: in C order as it was recorded, in Fortran's,
+and, seen in another shape, in one or the other. */
+enum { AS_RECORDED = 2, FORTRAN, C_SEEN, FORTRAN_SEEN };
+
+static int
+same(PyObject *a, PyObject *b)
+{
+    return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
+/* Whether the elements of a buffer lie in memory one after the other, in C's order or (`fortran`) in Fortran's. */
+static int
+is_packed(const Py_buffer *buffer, int fortran)
+{
+    Py_ssize_t expected = buffer->itemsize;
+    for (int i = 0; i < buffer->ndim; i++) {
+        int axis = fortran ? i : buffer->ndim - 1 - i;
+        if (buffer->shape[axis] != 1 && buffer->strides[axis] != expected)
+            return buffer->len == 0;
+        expected *= buffer->shape[axis];
+    }
+    return 1;
+}
+
+/* 1 if there is one device alone, 0 if there are several, -1 with an error. */
+static int
+is_alone(PyObject *device)
+{
+    PyObject *count = PyObject_GetAttr(device, text.count);
+    long devices = count == NULL ? -1 : PyLong_AsLong(count);
+    Py_XDECREF(count);
+    return devices == -1 && PyErr_Occurred() ? -1 : devices == 1;
+}
+
+/* Whether a view has all elements of its storage, one after the other, in C's order (1) or in Fortran's (2); 0: it has
+not, -1: an error. NumPy's arrays are buffers, whose form is there at once; of its attributes each is an object. */
+static int
+sees_all(PyObject *outline, PyObject *root_view)
+{
+    Py_buffer one, all;
+    PyObject *dtype = PyObject_GetAttr(outline, text.dtype), *other = PyObject_GetAttr(root_view, text.dtype);
+    int found = dtype == NULL || other == NULL ? FAILED : dtype == other;
+    Py_XDECREF(dtype);
+    Py_XDECREF(other);
+    if (found <= 0)
+        return found;
+    if (PyObject_GetBuffer(outline, &one, PyBUF_STRIDED_RO) < 0) {
+        PyErr_Clear();      /* of few dtypes */
+        return 0;
+    }
+    found = PyObject_GetBuffer(root_view, &all, PyBUF_STRIDED_RO) == 0;
+    if (found) {
+        if (one.buf != all.buf || one.len != all.len || one.len == 0 || one.ndim == 0
+                || (!is_packed(&all, 0) && !is_packed(&all, 1)))
+            found = 0;
+        else
+            found = is_packed(&one, 0) ? 1 : is_packed(&one, 1) ? 2 : 0;
+        PyBuffer_Release(&all);
+    }
+    PyErr_Clear();
+    PyBuffer_Release(&one);
+    return found;
+}
+
+/* Recorded work, seen as a whole: as it was recorded, or all of it in another shape, in one order or the other. */
+static int
+see_node(PyObject *x, PyObject *storage, Seen *s)
+{
+    PyObject *node = s->item, *outline = got(x, X.outline);
+    int fortran = got(node, N.fortran) == Py_True, alike = 0, order;
+    if (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None || outline == Py_None)
+        return NONE;
+    if (outline == got(storage, S.root_view)) {
+        SEE_AS(s->form, node, N);
+        s->lies = PyLong_FromLong(fortran ? FORTRAN : AS_RECORDED);
+        return WHOLE;
+    }
+    if ((order = sees_all(outline, got(storage, S.root_view))) <= 0)
+        return order;
+    SEE_AS(s->form, node, N);
+    Py_SETREF(s->form.shape, PyObject_GetAttr(outline, text.shape));
+    if (s->form.shape == NULL)
+        return FAILED;
+    if (order == 1 && !fortran)
+        alike = same(s->form.shape, got(node, N.shape));
+    Py_SETREF(s->form.fortran, Py_NewRef(order == 1 ? Py_False : Py_True));
+    Py_SETREF(s->form.template, Py_NewRef(Py_None));
+    s->lies = PyLong_FromLong(order == 2 ? FORTRAN_SEEN : alike ? AS_RECORDED : C_SEEN);
+    return alike < 0 ? FAILED : WHOLE;
+}
+
+/* A device array that is ready, of a view or of a scalar (without an outline). */
+static int
+see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *outline, int ours)
+{
+    PyObject *root = got(storage, S.root), *root_view = got(storage, S.root_view);
+    if (ours && array != Py_None)
+        s->array = Py_NewRef(array);
+    else if (ours && outline != Py_None && root != Py_None && root_view != Py_None && outline != root_view) {
+        int all = sees_all(outline, root_view);
+        if (all < 0)
+            return FAILED;
+        if (all) {
+            s->array = Py_NewRef(root);
+            s->turned = Py_NewRef(x);
+        }
+    }
+    if (s->array == NULL && (s->array = PyObject_CallOneArg(py.ready_array, x)) == NULL)
+        return FAILED;
+    int alone = s->array == Py_None ? 0 : is_alone(got(storage, S.device));
+    if (alone <= 0)
+        return alone;
+    s->storage = Py_NewRef(storage);
+    PyObject *bytes = PyObject_GetAttr(s->array == got(storage, S.root) ? s->array : storage, text.nbytes);
+    Py_ssize_t nbytes = bytes == NULL ? -1 : PyLong_AsSsize_t(bytes);
+    Py_XDECREF(bytes);
+    if (nbytes < 0)
+        return FAILED;
+    if (nbytes >= limits.LARGE) {
+        PyObject *one = Py_BuildValue("((Nn))", PyLong_FromVoidPtr(storage), nbytes);
+        s->large = one == NULL ? NULL : PyFrozenSet_New(one);
+        Py_XDECREF(one);
+        if (s->large == NULL)
+            return FAILED;
+    }
+    PyObject *seen = s->turned != NULL ? outline : s->array;
+    Py_INCREF(seen);
+    s->form.dtype = PyObject_GetAttr(seen, text.dtype);
+    s->form.shape = s->form.dtype == NULL ? NULL : PyObject_GetAttr(seen, text.shape);
+    s->lies = s->form.shape == NULL ? NULL : PyObject_GetAttr(seen, text.strides);
+    Py_DECREF(seen);
+    return s->form.dtype == NULL || s->form.shape == NULL || s->lies == NULL ? FAILED : VIEW;
+}
+
+static int
+see_number(PyObject *number, Seen *s)
+{
+    s->number = Py_NewRef(number);
+    s->form.dtype = PyObject_TypeCheck(number, types.generic) ? PyObject_GetAttr(number, text.dtype)
+                                                              : Py_NewRef(Py_TYPE(number));
+    return s->form.dtype == NULL ? FAILED : NUMBER;
+}
+
+/* NONE: it is an operand for the general way. */
+static int
+see(PyObject *x, Seen *s)
+{
+    if (PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x) || PyBool_Check(x))
+        return see_number(x, s);
+    if (Py_TYPE(x) == types.LazyNdarray) {
+        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *loans, *outline;
+        if (Py_TYPE(storage) != types.Storage)
+            return NONE;
+        if (got(storage, S.pending) != Py_None) {
+            s->item = Py_NewRef(got(storage, S.pending));
+            return see_node(x, storage, s);
+        }
+        loans = got(storage, S.loans);
+        outline = got(x, X.outline);
+        int ours = got(storage, S.quiet) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
+            && PyTuple_GET_SIZE(loans) == 0;
+        if (leaf != Py_None && ours && AT(leaf, L.array) == got(x, X.array))
+            Py_INCREF(leaf);
+        else if (leaf == Py_None && outline != Py_None && outline != got(storage, S.root_view))
+            leaf = Py_NewRef(Py_None);
+        else if ((leaf = PyObject_CallOneArg(py.ready, x)) == NULL)
+            return FAILED;
+        if (Py_TYPE(leaf) == types.Leaf) {
+            s->item = leaf;
+            SEE_AS(s->form, leaf, L);
+            s->lies = Py_NewRef(s->form.fortran);
+            return WHOLE;
+        }
+        Py_DECREF(leaf);
+        if (got(storage, S.pending) != Py_None)     /* since then */
+            return NONE;
+        return see_view(x, storage, s, got(x, X.array), got(x, X.outline), ours);
+    }
+    if (Py_TYPE(x) == types.LazyScalar) {
+        PyObject *storage = got(x, V.storage), *array = got(x, V.array);
+        if (got(x, V.value) != Py_None)
+            return see_number(got(x, V.value), s);
+        if (Py_TYPE(storage) != types.Storage || array == Py_None || got(storage, S.quiet) != Py_True)
+            return NONE;
+        return see_view(x, storage, s, array, Py_None, 1);
+    }
+    return PyObject_TypeCheck(x, types.generic) ? see_number(x, s) : NONE;
+}
+
+static inline int
+is_real_number(const Seen *s)
+{
+    return s->what == NUMBER && PyType_Check(s->form.dtype) && (Type)s->form.dtype != &PyBool_Type;
+}
+
+/* The key of a call: the function, of each operand its dtype, its shape and how it lies, and then the same of what is
+written in place, if that is not NULL. */
+static PyObject *
+key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *written)
+{
+    PyObject *parts[4 + 3 * MOST_OPERANDS], *key;
+    Py_ssize_t length = 0;
+    parts[length++] = Py_NewRef(ufunc);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        parts[length++] = Py_NewRef(given[i].form.dtype);
+        if (given[i].what != NUMBER) {
+            parts[length++] = Py_NewRef(given[i].form.shape);
+            parts[length++] = Py_NewRef(given[i].lies);
+        }
+    }
+    if (written != NULL) {
+        parts[length++] = PyObject_GetAttr(written, text.dtype);
+        parts[length++] = PyObject_GetAttr(written, text.shape);
+        parts[length++] = PyObject_GetAttr(written, text.strides);
+    }
+    key = PyTuple_New(length);
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (key != NULL && parts[i] != NULL)
+            PyTuple_SET_ITEM(key, i, parts[i]);
+        else {
+            Py_XDECREF(parts[i]);
+            Py_CLEAR(key);
+        }
+    return key;
+}
+
+/* The bytes from which on work is recorded; -1: never, -2: an error. */
+static Py_ssize_t
+least_bytes(PyObject **kept)
+{
+    PyObject *options = options_here(), *value = options == NULL ? NULL : PyObject_GetAttr(options, text.defer_from);
+    Py_XDECREF(options);
+    if (value == NULL)
+        return -2;
+    *kept = value;
+    if (value == Py_None)
+        return -1;
+    Py_ssize_t least = PyLong_AsSsize_t(value);
+    if (least >= 0)
+        return least;
+    if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return -2;
+    PyErr_Clear();      /* more than there can be */
+    return PY_SSIZE_T_MAX;
+}
+
+/* Whether NumPy raises or calls a function at errors of floating-point numbers; -1: an error. */
+static int
+told_of_errors(void)
+{
+    PyObject *what, *answer;
+    if (PyContextVar_Get(py.errors, NULL, &what) < 0)
+        return -1;
+    Py_XDECREF(what);
+    if (what == py.usual_errors)
+        return 0;
+    answer = PyObject_CallNoArgs(py.tells_of_errors);
+    int told = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    return told;
+}

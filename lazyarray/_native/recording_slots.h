@@ -1,0 +1,144 @@
+/* What `_native/recording.c` knows of the Python modules, each thing by its name there: `graph/record/ufunc.py` hands over
+   classes, objects and limits; where the slots of the classes are is asked of these. */
+#include "slots.h"
+
+typedef PyTypeObject *Type;
+typedef PyObject *Object;
+
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic
+#define OBJECTS errors, usual_errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
+    templates, programs, planned, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
+    unfused, joined, reformed
+#define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT
+#define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, learns, value, \
+    flat, strided, nbytes, strides, count, read_late, transpose, usable, _current, lazy
+
+static struct { Type TYPES; } types;
+static struct { Object OBJECTS; } py;
+static struct { Py_ssize_t LIMITS; } limits;
+static struct { Object TEXTS; } text;
+
+/* Of LazyNdarray and LazyScalar, which have names of their own for all. */
+#define X_SLOTS storage, outline, array, base, leaf
+#define V_SLOTS storage, array, value
+/* Of Storage, Leaf, Node, Rule, Known and Step. */
+#define S_SLOTS device, root, stream, loans, foreign, quiet, pending, readers, root_view
+#define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template
+#define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
+    place, passed, template, rule, described
+#define R_SLOTS step, casts, scalars, choose, itemsize, alone, program, kernel, launch
+#define K_SLOTS rule, modes, strided, shape, fortran, template, size, order, back, last, nbytes, steps, any_strided
+#define P_SLOTS output
+
+static struct { Py_ssize_t X_SLOTS; } X;
+static struct { Py_ssize_t V_SLOTS; } V;
+static struct { Py_ssize_t S_SLOTS; } S;
+static struct { Py_ssize_t L_SLOTS; } L;
+static struct { Py_ssize_t N_SLOTS; } N;
+static struct { Py_ssize_t R_SLOTS; } R;
+static struct { Py_ssize_t K_SLOTS; } K;
+static struct { Py_ssize_t P_SLOTS; } P;
+
+static PyObject *no_arguments, *zero;
+static int forked = 0;
+
+#define LISTED(...) #__VA_ARGS__
+#define NAMES(list) LISTED(list)    /* "one, two" */
+
+/* The next of "one, two"; 0 after the last one. */
+static int
+next_name(const char **names, char *name)
+{
+    size_t length = strcspn(*names, ",");
+    memcpy(name, *names, length);
+    name[length] = 0;
+    *names += length + strspn(*names + length, ", ");
+    return length > 0;
+}
+
+static int
+find_slots(Py_ssize_t *where, PyTypeObject *type, const char *prefix, const char *names)
+{
+    char name[64], whole[80];
+    while (next_name(&names, name)) {
+        PyOS_snprintf(whole, sizeof whole, "%s%s", prefix, name);
+        if ((*where++ = offset_of(type, whole)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What is given by these names, borrowed from `given` into `where`. */
+static int
+find_objects(PyObject **where, PyObject *given, const char *names)
+{
+    char name[64];
+    while (next_name(&names, name))
+        if ((*where++ = Py_XNewRef(PyDict_GetItemString(given, name))) == NULL) {
+            PyErr_Format(PyExc_TypeError, "bind was not told %s", name);
+            return -1;
+        }
+    return 0;
+}
+
+PyDoc_STRVAR(bind_doc, "bind(names, /)\n--\n\n"
+"Tell the module the classes, functions and limits of the Python modules (called once, when all are there).");
+
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    PyObject *numbers[sizeof limits / sizeof(Py_ssize_t)];
+    Type *found = (Type *)&types;
+    if (!PyDict_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
+        return NULL;
+    }
+    if (find_objects((PyObject **)&types, given, NAMES(TYPES)) < 0 || find_objects((PyObject **)&py, given, NAMES(OBJECTS)) < 0
+            || find_objects(numbers, given, NAMES(LIMITS)) < 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof types / sizeof(Type); i++)
+        if (!PyType_Check((PyObject *)found[i])) {
+            PyErr_SetString(PyExc_TypeError, "bind takes classes by the names of classes");
+            return NULL;
+        }
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if ((((Py_ssize_t *)&limits)[i] = PyLong_AsSsize_t(numbers[i])) < 0)
+            return NULL;
+    scopes = py.scopes;
+    options_names = py.options;
+    text_default = text.default_options;
+    if (find_slots((Py_ssize_t *)&X, types.LazyNdarray, "_self_", NAMES(X_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&V, types.LazyScalar, "_self_", NAMES(V_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&S, types.Storage, "", NAMES(S_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&L, types.Leaf, "", NAMES(L_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&N, types.Node, "", NAMES(N_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&R, types.Rule, "", NAMES(R_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&K, types.Known, "", NAMES(K_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&P, types.Step, "", NAMES(P_SLOTS)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* A method without arguments, for what it does; -1: an error. */
+static int
+done(PyObject *object, PyObject *name)
+{
+    PyObject *result = PyObject_CallMethodNoArgs(object, name);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+/* What a weak reference is to: a new reference; NULL if it has gone. */
+static PyObject *
+referent(PyObject *ref)
+{
+    PyObject *there = NULL;
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyWeakref_GetRef(ref, &there) < 0)
+        PyErr_Clear();
+#else
+    there = PyWeakref_GetObject(ref);
+    there = there == NULL || there == Py_None ? NULL : Py_NewRef(there);
+#endif
+    return there;
+}

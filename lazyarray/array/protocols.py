@@ -1,0 +1,273 @@
+"""How foreign code reaches the data: NumPy's, Python's and the GPU world's protocols.
+
+NumPy asks in this order: buffer (Python 3.12 and later), ``__array_struct__``,
+``__array_interface__``, ``__array__``. Each hands out an *alias*: live, writable if the
+array is, and known to be gone when its owner object dies.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, module_of, who_asks
+from ..storage import first_download, foreign_streams, handles, views
+from ..storage.storage import Storage
+from ..storage.writeable import may_write, writeable
+
+if TYPE_CHECKING:
+    from ..storage.handles import ArrayHandle
+
+_CPU = (1, 0)
+_CUDA = 2
+_HAS_BUFFER = sys.version_info >= (3, 12)
+_WRITABLE, _FORMAT, _STRIDES = 0x0001, 0x0004, 0x0018
+_C_CONTIGUOUS, _F_CONTIGUOUS, _ANY_CONTIGUOUS = 0x0020 | _STRIDES, 0x0040 | _STRIDES, 0x0080 | _STRIDES
+
+
+def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
+    """`__array__`: an alias on the host; a copy if `copy` or another dtype asks for one.
+
+    Raises ValueError if ``copy=False`` and `dtype` needs a cast.
+    """
+    outline = handles.outline_of(x)
+    if dtype is not None and np.dtype(views.no_array(dtype)) != outline.dtype:
+        if copy is not None and not copy:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return handles.host_of(x, "np.asarray").astype(dtype)
+    if copy:
+        return np.array(handles.host_of(x, "np.array"), order="K")
+    return handles.alias_of(x, "np.asarray")
+
+
+def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
+    """`__buffer__`: the memory of an alias; writable if the array is.
+
+    Raises ValueError, as an ndarray does, if the consumer asks for another layout or for writable memory.
+    """
+    if flags & _WRITABLE or flags & (_C_CONTIGUOUS | _F_CONTIGUOUS | _ANY_CONTIGUOUS) != _STRIDES:
+        _check_buffer(handles.outline_of(x), flags)
+    outline, storage = x._self_outline, x._self_storage
+    if (type(storage) is Storage and storage.mirror is None and storage.root_view is outline
+            and (outline is None or outline.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
+        found = first_download.first_alias(storage, None, "buffer", sys._getframe(1))
+        if found is not None:
+            return found
+    if outline is None:
+        outline = handles.outline_of(x)
+    if (type(x._self_storage) is not Storage and not flags & (_FORMAT | _STRIDES) and outline.nbytes
+            and not outline.dtype.hasobject):
+        # Who asks for neither a format nor a shape gets the bytes of any dtype; they are C-contiguous then.
+        return memoryview(outline.reshape(-1).view(np.uint8))
+    special = who_asks(sys._getframe(1))
+    if special in (FORTRAN, STRIDES):
+        return memoryview(_lent(x, outline, special))
+    if special == ROW:
+        text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
+        warnings.warn(text, stacklevel=2)       # torch keeps only the class of an error, and not what it says
+        raise BufferError(text)
+    kind = outline.dtype
+    if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
+        raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
+    return x._self_storage.expose_buffer(outline, "buffer")
+
+
+def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:
+    """`__release_buffer__`: the last consumer let go of the alias.
+
+    An object without it tells C code that its memory stays as long as the object itself: `numpy.frombuffer` lets the
+    buffer go at once then, and writes through its array would not be found.
+    """
+    view.release()
+
+
+def _check_buffer(outline: np.ndarray, flags: int) -> None:
+    """Raise what an ndarray raises that does not have the memory that a consumer of its buffer asks for."""
+    has = outline.flags
+    if not has.c_contiguous:
+        if flags & _C_CONTIGUOUS == _C_CONTIGUOUS or flags & _STRIDES != _STRIDES:
+            raise ValueError("ndarray is not C-contiguous")
+        if flags & _ANY_CONTIGUOUS == _ANY_CONTIGUOUS and not has.f_contiguous:
+            raise ValueError("ndarray is not contiguous")
+    if flags & _F_CONTIGUOUS == _F_CONTIGUOUS and not has.f_contiguous:
+        raise ValueError("ndarray is not Fortran contiguous")
+    if flags & _WRITABLE and not may_write(outline):
+        raise ValueError("buffer source array is read-only")
+
+
+@functools.cache
+def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
+    """Whether NumPy makes the same dtype of the buffer of an array; of padded and of plain bytes it does not.
+
+    `aligned`: that of the dtype, which is equal to one without.
+    """
+    blank = np.empty(0, dtype)
+    try:
+        view = memoryview(blank)
+    except ValueError:
+        return True     # there is no buffer, and the caller hears that
+    try:
+        found = np.asarray(view).dtype
+    except RuntimeError:
+        return False
+    return found == dtype and found.isalignedstruct == aligned
+
+
+def array_struct(x: ArrayHandle) -> Any:
+    """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
+    outline = handles.outline_of(x)
+    if outline.dtype.kind not in "biufcSO":
+        # The struct has no room for units, fields or references: the next protocols in line have.
+        raise AttributeError("__array_struct__")
+    special = who_asks(sys._getframe(1))
+    if special in (FORTRAN, STRIDES):
+        return _lent(x, outline, special).__array_struct__
+    return handles.alias_of(x, "__array_struct__").__array_struct__
+
+
+def _lent(x: ArrayHandle, outline: np.ndarray, asker: int) -> np.ndarray:
+    """What those get whom `callers.who_asks` tells from others."""
+    if asker == FORTRAN:
+        return handles.host_of(x, "a Fortran routine")     # read-only, so that it is copied before it is written
+    # What NumPy makes of it may reach every byte of the storage, to read and to write.
+    storage = x._self_storage
+    if type(storage) is not Storage or outline.size == 0:
+        return handles.alias_of(x, "as_strided")
+    bytes_ = storage.expose_host(views.outline((storage.nbytes,), np.uint8), "as_strided")
+    alias = np.ndarray(outline.shape, outline.dtype, bytes_, views.offset_of(outline), outline.strides)
+    alias.flags.writeable = writeable(outline)
+    return alias
+
+
+def _has_descr(dtype: np.dtype) -> bool:
+    """Whether a dtype of bytes or fields is what its `descr` says."""
+    try:
+        return dtype.names is not None and np.dtype(dtype.descr) == dtype
+    except ValueError:
+        return False
+
+
+def array_interface(x: ArrayHandle) -> dict:
+    """`__array_interface__`, version 3."""
+    outline = handles.outline_of(x)
+    storage = x._self_storage
+    if outline.dtype.kind == "T" or outline.dtype.kind == "V" and not _has_descr(outline.dtype):
+        # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
+        raise AttributeError("__array_interface__")
+    if type(storage) is not Storage:
+        return outline.__array_interface__
+    # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
+    interface = dict(outline.__array_interface__)
+    interface["data"] = (storage.pin_host(outline, "__array_interface__"), not writeable(outline))
+    if not _HAS_BUFFER:
+        # Who reads the bytes as a buffer if there are no strides (Pillow) must not: there is none.
+        interface["strides"] = outline.strides
+    return interface
+
+
+def dlpack_device(x: ArrayHandle) -> tuple[int, int]:
+    """`__dlpack_device__`: (2, index) on CUDA, (1, 0) for what lives on the host."""
+    storage = x._self_storage
+    if type(storage) is Storage and storage.device.name == "cuda" and storage.device.usable() is None:
+        return _CUDA, storage.device.device_of(handles.device_of(x))
+    return _CPU
+
+
+def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+           dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    """`__dlpack__`: a capsule of the device memory for a consumer that names a stream or a CUDA device,
+    else of an alias on the host (NumPy passes neither).
+
+    Raises BufferError for another device, for strides between elements, and where a copy would be needed with
+    ``copy=False``; ValueError if torch asks and a stride is negative.
+    """
+    outline = handles.outline_of(x)
+    storage = x._self_storage
+    if module_of(sys._getframe(1)) == "torch.utils.dlpack":
+        if min(outline.strides, default=0) < 0:
+            # Torch would end the process (seen in 2.11 and 2.13).
+            raise ValueError("torch has no tensors with negative strides; pass a copy of the array, x.copy()")
+        asker = sys._getframe(1).f_back
+        if not writeable(outline) and (asker is None or called(asker) not in ("tensor", "new_tensor")):     # they copy
+            warnings.warn("the array is read-only, which a tensor can't be: do not write into the tensor, or make it "
+                          "of a copy, x.copy()", stacklevel=3)
+    if outline.itemsize and any(stride % outline.itemsize for stride in outline.strides):
+        raise BufferError("DLPack only supports strides which are a multiple of itemsize.")     # CuPy rounds them
+    home = dlpack_device(x)
+    if dl_device is not None:
+        wanted = tuple(int(i) for i in dl_device)
+        if wanted not in (home, _CPU):
+            raise BufferError(f"unsupported device {wanted}")
+    else:
+        wanted = home if stream is not None else _CPU
+    if wanted[0] == _CUDA:
+        lent = handles.device_of(x).copy() if copy else storage.lend_device(outline, "__dlpack__")
+        return lent.__dlpack__(stream=stream, max_version=max_version)
+    if stream is not None:
+        raise ValueError("a stream has no meaning on the host")
+    if foreign_streams.host_is_device.get() and type(storage) is Storage and not copy:
+        return storage.device.to_torch(storage.lend_device(outline, "__dlpack__")).__dlpack__(max_version=max_version)
+    if copy:
+        host = np.array(handles.host_of(x, "__dlpack__"))
+    else:
+        host = handles.alias_of(x, "__dlpack__")
+    return host.__dlpack__(max_version=max_version)
+
+
+#: Packages that understand every ``__cuda_array_interface__``.
+_TAKES_ALL = frozenset({"cupy", "cupyx", "cucim", "numba", "cudf", "cuml", "lazyarray"})
+
+
+def _is_for_torch(frame: FrameType) -> bool:
+    """Whether it may be torch that asks, whose code in C has no frame: a call of the user's, with torch in use."""
+    return "torch" in sys.modules and module_of(frame).partition(".")[0] not in _TAKES_ALL and (
+        called(frame) not in (None, "getattr", "hasattr"))
+
+
+def cuda_array_interface(x: ArrayHandle) -> dict:
+    """`__cuda_array_interface__`, version 3: the device memory itself, with the stream to wait for."""
+    storage = x._self_storage
+    if type(storage) is not Storage or storage.device.name != "cuda":
+        raise AttributeError("__cuda_array_interface__: the array is not in CUDA memory")
+    outline = handles.outline_of(x)
+    if (min(outline.strides, default=0) < 0 or not writeable(outline)) and _is_for_torch(sys._getframe(1)):
+        # Torch ends the process at a negative stride, and refuses what is read-only (seen in 2.11); with `__dlpack__`,
+        # which it asks for next, both go as they do with an ndarray.
+        raise AttributeError("__cuda_array_interface__")
+    lent = storage.lend_device(outline, "__cuda_array_interface__")
+    interface = dict(lent.__cuda_array_interface__)
+    # The pointer outlives the lent array object: whoever holds it holds `x`.
+    storage.foreign = True
+    if not writeable(outline):
+        interface["data"] = (interface["data"][0], True)
+    return interface
+
+
+def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:
+    """Open a pickled lazy array: on the host, until the device needs it."""
+    x = handles.from_host(host, "unpickled", eager=False)
+    if not writeable:
+        handles.outline_of(x).flags.writeable = False
+    return x
+
+
+def restore_state(state: tuple[Any, ...]) -> ArrayHandle:
+    """Open a pickled lazy array whose bytes are within the pickle."""
+    host = np.empty(0)
+    host.__setstate__(state)
+    return restore(host)
+
+
+def reduce(x: ArrayHandle, protocol: int = 2) -> tuple[Any, ...]:
+    """`__reduce_ex__`: the values as an ndarray, so that no GPU is needed to open it."""
+    flags = handles.outline_of(x).flags
+    # As NumPy's pickles: contiguous, and read-only only where protocol 5 takes the memory as it is.
+    host = np.array(handles.host_of(x, "pickle"), order="F" if flags.fnc else "C")
+    if not flags.forc:      # NumPy gives no buffer beside the pickle of an array that is not contiguous
+        return restore_state, (host.__reduce__()[2],)
+    return restore, (host, writeable(handles.outline_of(x)) or protocol < 5 or host.dtype.hasobject)
+

@@ -1,0 +1,397 @@
+"""The device that CuPy drives.  The only import of cupy is here, and only when a device is looked for.
+
+Facts about CuPy 14.2 that this file rests on: ``cupy.ndarray(shape, dtype, memptr=, strides=)`` looks at the memory
+it is given without checking it; ``MemoryPointer + offset`` refuses to move a null pointer; every array,
+``MemoryPointer`` and capsule made from an ``UnownedMemory`` keeps that object, and with it its owner, alive; streams
+compare by their pointers only, so the null streams of two devices are equal.
+"""
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import LazyArrayError, NotOnDevice
+from .. import lines
+from ..base import FORKED, HERE, HOLDABLE, Device, Diagnosis, Token
+from . import driver
+from .copies.copies import Copies
+from .copies.dirty_upload import copy_written
+from .copies.pinned import Region
+from .copies.pinned_download import download_begin
+from .copies.strided_download import download_rows
+from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
+from .driver import StreamOnDevice, here
+from .kernels.boolean_mask import Selections
+from .kernels.elementwise import Kernel, Kernels
+from .kernels.line_filters import LineFilters
+from .kernels.reduction import Reductions
+from .kernels.snippets import snippet
+
+if TYPE_CHECKING:
+    from ..program import Program, Step
+
+LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
+"""What to install for the libraries of device functions."""
+
+_FEW = 1 << 18
+"""Elements below which a program is fused only when it comes again."""
+
+ON_DEVICE = frozenset({2, 13})
+"""DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
+
+_forked_in_use = False
+
+
+class _Foreign:
+    """A stream of another library, in the protocol of streams."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer = pointer
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.pointer
+
+
+def _count(token: Token) -> int:
+    """References to a memory: every array over it, and every capsule of one, has its own."""
+    return sys.getrefcount(token.memory)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+class CudaDevice(Device):
+    """The GPUs of this process, through CuPy."""
+
+    name = "cuda"
+    writes_unseen = True
+
+    def __init__(self, cupy: Any, count: int) -> None:
+        self.xp = cupy
+        self.array_type = cupy.ndarray
+        self.count = count
+        self.faults = (cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError,
+                       cupy.cuda.driver.CUDADriverError, LazyArrayError, MemoryError)
+        self._ndarray = cupy.ndarray
+        self._runtime = cupy.cuda.runtime
+        self._unowned = cupy.cuda.UnownedMemory
+        self._of_pointer = getattr(cupy.cuda.Stream, "from_external", None) or (
+            lambda foreign: cupy.cuda.ExternalStream(foreign.pointer))
+        self._foreign_streams: dict[int, Any] = {}
+        memory = cupy.cuda.memory
+        self._own = (memory.PooledMemory, memory.MemoryAsync, memory.ManagedMemory, memory.Memory)
+        self._pointer = cupy.cuda.MemoryPointer
+        self._current_stream = cupy.cuda.get_current_stream
+        self._per_thread = cupy.cuda.runtime.streamPerThread
+        self._holdable = dict.fromkeys(HOLDABLE, True)
+        functions = driver.found()
+        self._copies = copies = Copies(cupy, functions)
+        self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
+        self.copy_written = functools.partial(copy_written, copies)   # type: ignore[method-assign]
+        self._kernels = Kernels(cupy, count, functions)
+        reductions = Reductions(self._kernels, count)
+        self.reduction = reductions.get     # type: ignore[method-assign]
+        selections = Selections(self._kernels, lambda: reductions.counters(self.stream()), copies)
+        self.select = selections.select     # type: ignore[method-assign]
+        self._line_filters = LineFilters(self._kernels)
+        self._alone: int | None = None  # references to a memory that nobody but one loan holds
+
+    # Arrays.
+
+    def can_hold(self, dtype: np.dtype) -> bool:
+        known = self._holdable.get(dtype)
+        if known is None:
+            known = False
+            if dtype.name == "bfloat16":    # CuPy stores structured dtypes too, but can do little else with them
+                with suppress(ValueError):      # which CuPy raises for a dtype that it has no C type for
+                    known = self._ndarray((0,), dtype).dtype == dtype
+            self._holdable[dtype] = known
+        return known
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        return self._ndarray(shape, dtype)
+
+    def view(self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
+             offset: int) -> Any:
+        data = block.data
+        return self._ndarray(shape, dtype, data + offset if offset and data.ptr else data, strides)
+
+    def block(self, d: Any) -> tuple[Any, int]:
+        low, high = self.extent(d)
+        data = d.data
+        offset = data.ptr - low if high > low else 0
+        return self._ndarray((high - low,), np.uint8, data - offset if offset else data), offset
+
+    def allocation(self, d: Any) -> tuple[int, int, int]:
+        memory = d.data.mem
+        return memory.device_id, memory.ptr, memory.size
+
+    def root(self, d: Any) -> Any:
+        return d if d.base is None else d.base
+
+    def extent(self, d: Any) -> tuple[int, int]:
+        low = high = d.data.ptr
+        if not d.size:
+            return low, low
+        if d.flags.c_contiguous:
+            return low, low + d.nbytes
+        for length, stride in zip(d.shape, d.strides):
+            if stride < 0:
+                low += (length - 1) * stride
+            else:
+                high += (length - 1) * stride
+        return low, high + d.itemsize
+
+    def first(self, d: Any) -> int:
+        return d.data.ptr
+
+    def contiguity(self, d: Any) -> tuple[bool, bool]:
+        return d._c_contiguous, d._f_contiguous
+
+    def kernel(self, program: Program, size: int) -> Kernel | None:
+        if program.uses < self.fused_from and size < _FEW:
+            program.uses += 1
+            if program.uses < self.fused_from:
+                return None
+        return self._kernels.get(program, size)
+
+    def fuses(self, step: Step) -> bool:
+        return snippet(step, self.xp) is not None
+
+    def correlate_lines(self, x: Any, weights: lines.Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
+        found = self._line_filters.correlate(x, weights, axis, cval, dtype)
+        return super().correlate_lines(x, weights, axis, cval, dtype) if found is None else found
+
+    def contiguous(self, d: Any) -> Any:
+        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
+
+    def device_of(self, d: Any) -> int:
+        return d.data.device_id
+
+    def number(self) -> int:
+        return self._runtime.getDevice()
+
+    def total_memory(self) -> int:
+        return self.xp.get_default_memory_pool().get_limit() or self._runtime.memGetInfo()[1]
+
+    def on_current(self, *arrays: Any) -> bool:
+        if self.count == 1:
+            return True
+        current = self._runtime.getDevice()
+        return all(d.data.device_id == current for d in arrays)
+
+    def on(self, device_id: int) -> AbstractContextManager[Any]:
+        if self.count == 1 or device_id == self._runtime.getDevice():
+            return HERE
+        return self.xp.cuda.Device(device_id)
+
+    # Copies.
+
+    def upload(self, source: np.ndarray, target: Any) -> None:
+        with self.on(target.data.device_id):
+            self._copies.upload(target.data, _address(source), source.nbytes, self._current_stream())
+
+    def upload_ranges(self, source: np.ndarray, target: Any, ranges: Iterable[tuple[int, int]]) -> None:
+        with self.on(target.data.device_id):
+            self._copies.upload_ranges(target.data, _address(source), ranges, self._current_stream())
+
+    def download(self, source: Any, target: np.ndarray) -> None:
+        with self.on(source.data.device_id):
+            self._copies.download(source.data, _address(target), target.nbytes, self._current_stream())
+
+    def download_begin(self, source: Any, target: np.ndarray, region: Region | None = None) -> Callable[[], None]:
+        with self.on(source.data.device_id):
+            return download_begin(self._copies, source, target, self._current_stream(), region)
+
+    def download_rows(self, source: Any, target: np.ndarray, *rows: Any) -> bool:
+        with self.on(source.data.device_id):
+            return download_rows(self._copies, source.data.ptr, _address(target), *rows, self._current_stream())
+
+    def region(self, address: int, size: int) -> Region:
+        return self._copies.region(address, size)
+
+    # Order.
+
+    def stream(self) -> Any:
+        stream = self._current_stream()
+        if self.count == 1 and stream.ptr != self._per_thread:
+            return stream
+        thread = here.name if stream.ptr == self._per_thread else None
+        return StreamOnDevice(stream, self._runtime.getDevice(), thread)
+
+    def new_stream(self) -> Any:
+        return self.xp.cuda.Stream(non_blocking=True)
+
+    def stream_at(self, pointer: int) -> Any:
+        stream = self._current_stream()
+        if stream.ptr != pointer:
+            stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
+            if stream is None:
+                stream = self._foreign_streams[pointer] = self._of_pointer(_Foreign(pointer))
+        return stream if self.count == 1 else StreamOnDevice(stream, self._runtime.getDevice(), None)
+
+    def order(self, earlier: Any, later: Any) -> None:
+        if earlier == later:
+            return
+        if not isinstance(earlier, StreamOnDevice):
+            event = self.xp.cuda.Event(disable_timing=True)
+            earlier.record(event)
+        else:
+            # An event belongs to the device that was current when it was made.
+            with self.on(earlier.device_id):
+                if earlier.thread is not None and earlier.thread is not here.name:
+                    # No other thread can name this thread's default stream.
+                    self._runtime.deviceSynchronize()
+                    return
+                event = self.xp.cuda.Event(disable_timing=True)
+                earlier.stream.record(event)
+        if not isinstance(later, StreamOnDevice):
+            later.wait_event(event)
+            return
+        with self.on(later.device_id):
+            if later.thread is None or later.thread is here.name:
+                later.stream.wait_event(event)
+            else:
+                event.synchronize()     # the default stream of another thread: this one would make its own wait
+
+    def synchronize(self) -> None:
+        self._current_stream().synchronize()
+
+    def raising(self) -> AbstractContextManager[Any]:
+        """A context in which a singular or indefinite matrix is an error, not a result of rubbish (CuPy's default)."""
+        import cupyx
+
+        return cupyx.errstate(linalg="raise")
+
+    # Sharing.
+
+    def lend(self, d: Any) -> tuple[Any, Any]:
+        data = d.data
+        memory = data.mem
+        token = Token(memory)
+        lent = self._unowned(memory.ptr, memory.size, token, memory.device_id)
+        pointer = self._pointer(lent, data.ptr - memory.ptr)
+        return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
+
+    def held_elsewhere(self, token: Token) -> bool:
+        if not isinstance(token.memory, self._own):
+            return True     # another library's, by its pointer or by DLPack: who else holds it, it alone knows
+        if self._alone is None:
+            self._alone = _count(self.lend(self.empty((1,), np.dtype(np.uint8)))[1])
+        return _count(token) > self._alone
+
+    def holdings(self, d: Any) -> list[tuple[int, Any]]:
+        data = d.data
+        found = []
+        while d.base is not None:
+            found += [(id(d), d.base), (id(d.base), d.base.data), (id(d.base.data), d.base.data.mem), (id(d), d.data)]
+            d = d.base
+        return [*found, (id(d), d.data), (id(data), data.mem)]
+
+    def from_foreign(self, obj: Any) -> Any | None:
+        if isinstance(obj, self._ndarray):
+            return obj
+        if hasattr(obj, "__cupy_get_ndarray__"):
+            return obj.__cupy_get_ndarray__()
+        if hasattr(obj, "__cuda_array_interface__"):
+            address = obj.__cuda_array_interface__["data"][0]
+            if self.count == 1 or not address:
+                return self.xp.asarray(obj)
+            # On any other device than its own, asarray would copy.
+            with self.on(self._runtime.pointerGetAttributes(address).device):
+                return self.xp.asarray(obj)
+        place = getattr(obj, "__dlpack_device__", None)
+        if place is not None and place()[0] in ON_DEVICE:
+            return self.xp.from_dlpack(obj)
+        return None
+
+    def from_torch(self, tensor: Any) -> Any | None:
+        if not tensor.is_cuda:
+            return None
+        pointer = tensor.data_ptr()
+        if self.count > 1 or not pointer:
+            with self.on(tensor.device.index):
+                return self.xp.from_dlpack(tensor)
+        # What DLPack does, in a third of the time; the array keeps the tensor alive.
+        size, dtype = tensor.element_size(), np.dtype(str(tensor.dtype).removeprefix("torch."))
+        memory = self._unowned(pointer, tensor.numel() * size, tensor, tensor.device.index)
+        strides = tuple(stride * size for stride in tensor.stride())
+        return self._ndarray(tuple(tensor.shape), dtype, self._pointer(memory, 0), strides)
+
+    def library(self, path: str) -> Any:
+        try:
+            return importlib.import_module(path)
+        except ImportError as error:
+            package = LIBRARIES.get(path.partition(".")[0], path)
+            raise NotOnDevice(f"{path} does not import ({error}): install {package}") from None
+
+    def computes_with(self, kind: type) -> bool:
+        return kind.__module__.startswith("cupyx.scipy.sparse")
+
+    def usable(self) -> str | None:
+        return FORKED.format("CUDA") if _forked_in_use else None
+
+
+def _note_fork(copies: Copies) -> None:
+    global _forked_in_use
+    _forked_in_use = True
+    copies.forget()
+
+
+def find() -> CudaDevice | Diagnosis:
+    """The CUDA device, or what is in its way."""
+    if not _installed():
+        return no_cupy()
+    try:
+        import cupy
+    except Exception as error:  # noqa: BLE001 - a broken installation fails with whatever its parts raise, not only ImportError.
+        return missing("broken", f"CuPy is installed but does not import ({type(error).__name__}: {first_line(error)})",
+                       f"Uninstall every package whose name begins with cupy, then install one of {PACKAGES}.")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # noqa: BLE001 - any failure here means that there is no device to use.
+        return no_device(cupy, error)
+    if not count:
+        return no_gpu("CuPy works but sees no GPU")
+    try:
+        sum_of_four = int((cupy.arange(3) + 1)[:2].sum() + 1)
+        healthy = sum_of_four == 4
+        message = f"1 + 2 + 1 came out as {sum_of_four}"
+    except Exception as error:  # noqa: BLE001 - a missing compiler, library or header shows only in use, in many classes.
+        healthy, message = False, f"{type(error).__name__}: {first_line(error)}"
+    if not healthy:
+        return missing("broken", f"CuPy sees {count} GPU(s) but can't compute ({message})",
+                       "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
+                       "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.")
+    device = CudaDevice(cupy, count)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functools.partial(_note_fork, device._copies))
+    return device
+
+
+def _installed() -> bool:
+    try:
+        return importlib.util.find_spec("cupy") is not None
+    except ValueError:  # sys.modules["cupy"] is None: somebody has forbidden the import.
+        return False
+
+
+def describe() -> str:
+    """Names of the GPU and versions, once there is a device."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    name = runtime.getDeviceProperties(0)["name"].decode()
+    return (f"{name}, {runtime.getDeviceCount()} device(s), CuPy {cupy.__version__}, "
+            f"CUDA {version(runtime.runtimeGetVersion())}, driver for CUDA {version(runtime.driverGetVersion())}")

@@ -1,0 +1,248 @@
+"""The rows of an array where a mask is true, in two kernels with one look at the device between them.
+
+The first counts: a block goes through a tile of the mask, keeps it as bits, and the last block to finish finds out
+where the rows of each tile begin in the result.  The host waits for their number, which is the result's length.  The
+second copies: a block lists the places of what is true in a part of its tile, and its threads go along the rows in the
+widest words that begin and end where rows do.  It reads the bits, not the mask, so that it writes as many rows as were
+counted even if another thread writes to the mask meanwhile.
+
+Words are copied as they are: nothing here depends on the dtype, and the few functions are compiled together.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ....errors.inspection import Unique
+from .elementwise import Kernels, Launcher, functions
+
+if TYPE_CHECKING:
+    from ..copies.copies import Copies
+
+__all__ = ["SOURCE", "WORDS", "Plan", "Selections", "plan"]
+
+#: Of a block.
+THREADS = 256
+#: Elements of the mask that a block lists at once, four for each thread; so many of them are kept in one number.
+ROUND, KEPT = 4 * THREADS, 16
+#: Tiles that the last block adds up, a few for each thread.
+MOST_TILES = 8 * THREADS
+#: Blocks that fill a device; where there are fewer tiles, several blocks share a tile's rows.
+_BLOCKS = 1024
+#: Words of a row that a block copies: at least so many where blocks share rows, and never more.
+LEAST, MOST = 8, 64
+#: Bytes of a word -> its type.
+WORDS = {16: "uint4", 8: "unsigned long long", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
+
+_i8, _u1 = np.dtype(np.int64), np.dtype(np.uint8)
+
+_TEXT = r"""
+typedef unsigned long long lz_u8;
+
+// The sum of what the threads before this one have; `all`: that of the block's. Between two calls there is a barrier.
+template <typename T> __device__ inline T lz_before(const T mine, T& all) {
+  __shared__ T sums[THREADS / 32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  T sum = mine;
+  #pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const T other = __shfl_up_sync(0xffffffffu, sum, distance);
+    if (lane >= distance) sum += other;
+  }
+  if (lane == 31) sums[warp] = sum;
+  __syncthreads();
+  T before = 0;
+  all = 0;
+  #pragma unroll
+  for (int w = 0; w < THREADS / 32; ++w) {
+    if (w == warp) before = all;
+    all += sums[w];
+  }
+  return before + sum - mine;
+}
+
+// A bit for each of four bytes: whether it is not zero.
+__device__ inline unsigned int lz_bits(unsigned int bytes) {
+  bytes |= bytes >> 4;
+  bytes |= bytes >> 2;
+  bytes |= bytes >> 1;
+  return (bytes & 0x01010101u) * 0x01020408u >> 24 & 15u;
+}
+
+// offsets: where the rows of each tile begin in the result, and at the end their number. turn: zero, and left so.
+extern "C" __global__ void __launch_bounds__(THREADS) select_count(const unsigned char* mask, lz_u8* offsets,
+    unsigned short* bits, unsigned int* turn, const long long size, const long long rounds) {
+  __shared__ bool last;
+  const long long kept = rounds * (ROUND / KEPT), first = blockIdx.x * kept;
+  const bool aligned = reinterpret_cast<lz_u8>(mask) % 16 == 0;
+  unsigned int found = 0;
+  for (long long i = threadIdx.x; i < kept; i += THREADS) {
+    const long long at = (first + i) * KEPT;
+    unsigned int set = 0;
+    if (aligned && at + KEPT <= size) {
+      const uint4 part = *reinterpret_cast<const uint4*>(mask + at);
+      set = lz_bits(part.x) | lz_bits(part.y) << 4 | lz_bits(part.z) << 8 | lz_bits(part.w) << 12;
+    } else {
+      for (int k = 0; k < KEPT; ++k) if (at + k < size && mask[at + k]) set |= 1u << k;
+    }
+    bits[first + i] = set;
+    found += __popc(set);
+  }
+  unsigned int all;
+  lz_before(found, all);
+  if (threadIdx.x == 0) {
+    offsets[blockIdx.x] = all;
+    __threadfence();
+    last = atomicAdd(turn, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  const unsigned int each = (gridDim.x + THREADS - 1) / THREADS, begin = threadIdx.x * each;
+  lz_u8 counts[MOST_TILES / THREADS], sum = 0;
+  #pragma unroll
+  for (unsigned int k = 0; k < MOST_TILES / THREADS; ++k) {
+    // What another block wrote: not from this multiprocessor's own cache.
+    counts[k] = k < each && begin + k < gridDim.x ? __ldcg(offsets + begin + k) : 0;
+    sum += counts[k];
+  }
+  lz_u8 rows;
+  lz_u8 before = lz_before(sum, rows);
+  #pragma unroll
+  for (unsigned int k = 0; k < MOST_TILES / THREADS; ++k) {
+    if (k < each && begin + k < gridDim.x) offsets[begin + k] = before;
+    before += counts[k];
+  }
+  if (threadIdx.x == 0) {
+    offsets[gridDim.x] = rows;
+    *turn = 0;
+  }
+}
+
+// A row has `words`, of which a block copies `share`; so many blocks, `parts`, have a tile in common.
+template <typename Word> __device__ inline void lz_copy(const Word* __restrict__ from, Word* __restrict__ to,
+    const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
+    const long long words, const unsigned int share, const unsigned int parts) {
+  __shared__ unsigned short places[ROUND];
+  const unsigned int tile = blockIdx.x / parts;
+  lz_u8 done = offsets[tile];
+  if (offsets[tile + 1] == done) return;
+  const long long low = (long long)(blockIdx.x % parts) * share;
+  const unsigned int width = words - low < share ? words - low : share;
+  const unsigned int down = THREADS / width, right = THREADS % width;
+  for (long long round = 0; round < rounds; ++round) {
+    const long long first = (tile * rounds + round) * ROUND;
+    const unsigned int mine = bits[first / KEPT + threadIdx.x / 4] >> threadIdx.x % 4 * 4 & 15u;
+    unsigned int rows;
+    unsigned int place = lz_before<unsigned int>(__popc(mine), rows);
+    #pragma unroll
+    for (int k = 0; k < 4; ++k) if (mine >> k & 1u) places[place++] = threadIdx.x * 4 + k;
+    __syncthreads();
+    unsigned int row = threadIdx.x / width, column = threadIdx.x % width;
+    while (row < rows) {
+      Word held[4];     // so that a thread waits for four of them at once
+      lz_u8 at[4];
+      bool taken[4];
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        taken[k] = row < rows;
+        at[k] = (done + row) * words + low + column;
+        if (taken[k]) held[k] = from[(first + places[row]) * words + low + column];
+        row += down;
+        column += right;
+        if (column >= width) {
+          column -= width;
+          ++row;
+        }
+      }
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) if (taken[k]) to[at[k]] = held[k];
+    }
+    done += rows;       // the next round lists its own places after the barrier in `lz_before`
+  }
+}
+"""
+
+_COPY = """
+extern "C" __global__ void __launch_bounds__(THREADS) select_BYTES(const WORD* __restrict__ from, WORD* __restrict__ to,
+    const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
+    const long long words, const unsigned int share, const unsigned int parts) {
+  lz_copy(from, to, offsets, bits, rounds, words, share, parts);
+}
+"""
+
+SOURCE = "".join(f"#define {name} {value}\n" for name, value in (
+    ("THREADS", THREADS), ("ROUND", ROUND), ("KEPT", KEPT), ("MOST_TILES", MOST_TILES))) + _TEXT + "".join(
+    _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items())
+
+
+class Plan(NamedTuple):
+    """How the two kernels are launched, in blocks of `THREADS`: the first in `tiles`, the second in `tiles * parts`."""
+
+    tiles: int
+    rounds: int     # of `ROUND` elements that a tile of the mask has
+    word: int       # bytes that a thread copies at once
+    words: int      # of a row
+    share: int      # words of a row that a block copies
+    parts: int      # blocks that share the rows of a tile
+
+
+@functools.lru_cache(maxsize=256)
+def plan(size: int, row: int, start: int) -> Plan:
+    """The grids for a mask of `size` elements, and rows of `row` bytes that begin `start` after a multiple of 16."""
+    rounds = -(-size // (ROUND * MOST_TILES))
+    tiles = -(-size // (ROUND * rounds))
+    word = min((row | start) & -(row | start), max(WORDS))
+    words = row // word
+    parts = max(-(-words // MOST), min(-(-_BLOCKS // tiles), -(-words // LEAST)))
+    share = -(-words // parts)
+    return Plan(tiles, rounds, word, words, share, -(-words // share))
+
+
+class _Selection(NamedTuple):
+    """The compiled kernels."""
+
+    counts: Launcher
+    copies: dict[int, Launcher]     # by the bytes of a word
+
+
+def _made(cupy: Any, name: str) -> _Selection:
+    count, *copies = functions(cupy, SOURCE, ("select_count", *(f"select_{size}" for size in WORDS)))
+    return _Selection(Launcher(cupy, count, list("QQQQqq")),
+                      {size: Launcher(cupy, copy, list("QQQQqqII")) for size, copy in zip(WORDS, copies)})
+
+
+class Selections(Unique):
+    """Launches the kernels on the current stream."""
+
+    def __init__(self, kernels: Kernels, counters: Callable[[], Any], copies: Copies) -> None:
+        """`counters`: gives zeros that kernels of the current stream leave as zeros."""
+        self._kernels, self._counters, self._copies = kernels, counters, copies
+        self._ndarray = kernels.cupy.ndarray
+
+    def select(self, d: Any, mask: Any) -> Any | None:
+        """`Device.select`, or None: then the kernels are being compiled, or can't be."""
+        kernels = self._kernels.find(("select",), _made)
+        if kernels is None:
+            return None
+        grid = plan(mask.size, d.nbytes // mask.size, d.data.ptr % max(WORDS))
+        blocks = grid.tiles * grid.parts
+        if blocks >= 1 << 31:
+            return None
+        end = 8 * grid.tiles        # of the offsets, and where the number of rows is
+        memory = self._ndarray((end + 8 + grid.tiles * grid.rounds * ROUND // KEPT * 2,), _u1)
+        bits = memory.data.ptr + end + 8
+        kernels.counts(grid.tiles, THREADS, [mask, memory, bits, self._counters(), mask.size, grid.rounds])
+        arrived = bytearray(8)
+        self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end)),
+                               memoryview(arrived))
+        count = int.from_bytes(arrived, sys.byteorder)
+        result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
+        if count:
+            kernels.copies[grid.word](blocks, THREADS, [d, result, memory, bits, grid.rounds, grid.words, grid.share,
+                                                        grid.parts])
+        return result

@@ -1,0 +1,341 @@
+"""Kernels for programs of element-wise steps: compiled beside the work, kept, launched.
+
+CuPy compiles, and keeps what it compiled on disk.  Its compiler leaves the interpreter to other threads meanwhile.
+"""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+import queue
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .... import _native
+from ....errors.inspection import Unique
+from .elementwise_source import lengths_in, source, strides_in
+from .launch_plan import VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes, walk_size
+
+if TYPE_CHECKING:
+    from ...program import Program
+    from ..driver import Driver
+
+__all__ = ["Inputs", "Kernel", "Kernels", "Launcher", "functions"]
+
+#: Programs that are remembered.
+_MOST = 4096
+#: Seconds that a process waits for its compiler at its end.
+_LAST = 5
+#: Layouts that a kernel remembers.
+_PLANS = 64
+#: Dtypes, by kind and bytes, as formats of the module `struct`.
+_FORMATS = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q",
+            "f2": "e", "f4": "f", "f8": "d", "c8": "2f", "c16": "2d"}
+
+
+def functions(cupy: Any, text: str, names: tuple[str, ...]) -> list[Any]:
+    """The functions of a CUDA source, for the current device, ready to be launched; CuPy keeps them on disk."""
+    module = cupy.RawModule(code=text, options=("--std=c++17",))
+    module.compile()
+    found = [module.get_function(name) for name in names]
+    for function in found:
+        function.num_regs   # noqa: B018 - CUDA loads a function when it is first asked about: here, not in a launch
+    return [function.kernel for function in found]
+
+
+def first_form(program: Program, wide: bool) -> Form:
+    """The form of a program that is compiled first: it takes whatever comes."""
+    form = general(program, wide)
+    return form if form.ndim else packed(program, form.reads, 0, wide)
+
+
+class Launcher(Unique):
+    """Launches a function with parameters that are packed into memory at once.
+
+    CuPy makes an object for each, which takes as long as all the rest: 3.5 us for a launch with four, this 3.0, and one
+    less for a structure.
+
+    A device array may stand for its address. Whoever has only the address of an array has to keep the array until the
+    launch is over: otherwise another thread may release it, and its memory belongs to somebody else by then.
+    """
+
+    def __init__(self, cupy: Any, function: Any, parameters: list[str]) -> None:
+        """`parameters`: formats of the module `struct`, one for each or, with complex numbers, two."""
+        self._function = function   # keeps its code loaded
+        self._pointer, self._cupy = function.ptr, cupy
+        self._launch, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
+        self._ndarray = cupy.ndarray
+        self._layout = struct.Struct("=" + "".join(parameters))
+        self._pack = self._layout.pack_into
+        self._offsets = [struct.calcsize("=" + "".join(parameters[:i])) for i in range(len(parameters))]
+        self._free: list[Any] = []
+
+    def __call__(self, blocks: int, threads: int, values: list[Any]) -> None:
+        try:
+            memory, addresses, table = self._free.pop()
+        except IndexError:
+            memory, addresses, table = self._memory()
+        array, stream = self._ndarray, self._stream()
+        self._pack(memory, 0, *[value.data.ptr if isinstance(value, array) else value for value in values])
+        launched = self._pointer, blocks, 1, 1, threads, 1, 1, 0, stream.ptr, table, 0
+        try:
+            self._launch(*launched)
+        except self._cupy.cuda.driver.CUDADriverError:
+            # A thread that has not used CUDA yet has no context: the runtime gives it one. Any other error comes again.
+            self._cupy.cuda.runtime.memGetInfo()
+            self._launch(*launched)
+        self._free.append((memory, addresses, table))   # CUDA has read them
+
+    def _memory(self) -> tuple[Any, Any, int]:
+        """Memory for the parameters, their addresses, and the address of those."""
+        memory = ctypes.create_string_buffer(self._layout.size)
+        start = ctypes.addressof(memory)
+        addresses = (ctypes.c_void_p * len(self._offsets))(*[start + offset for offset in self._offsets])
+        return memory, addresses, ctypes.addressof(addresses)
+
+
+class Inputs:
+    """How the arguments of a program become parameters of a launch."""
+
+    def __init__(self, program: Program) -> None:
+        arrays = [operand.mode != "value" for operand in program.inputs]
+        #: The bytes of each number; 0 of an array.
+        self.sizes = tuple(0 if is_array else operand.dtype.itemsize
+                           for operand, is_array in zip(program.inputs, arrays))
+        self.formats = ["Q" if is_array else _FORMATS[operand.dtype.str[1:]]
+                        for operand, is_array in zip(program.inputs, arrays)]
+        self._arrays = arrays
+        self._complex = [not is_array and operand.dtype.kind == "c"
+                         for operand, is_array in zip(program.inputs, arrays)]
+        self._any_complex = any(self._complex)
+        #: Where each input stands among the values: complex numbers take two places.
+        self.places = [i + sum(self._complex[:i]) for i in range(len(arrays))]
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """Addresses of arrays, and numbers."""
+        values = [argument.data.ptr if is_array else argument for argument, is_array in zip(arguments, self._arrays)]
+        if self._any_complex:
+            return [part for value, is_complex in zip(values, self._complex)
+                    for part in ((value.real, value.imag) if is_complex else (value,))]
+        return values
+
+
+class Kernel(Unique):
+    """A compiled program: a form that takes any operands, and others that are compiled when they are of use.
+
+    All give the same bits.
+    """
+
+    def __init__(self, kernels: Kernels, program: Program, form: Form, function: Any) -> None:
+        self._kernels, self._program, self._form, self._function = kernels, program, form, function
+        self._ndarray = kernels.cupy.ndarray
+        self._inputs = inputs = Inputs(program)
+        self._flat = [place for place, operand in zip(inputs.places, program.inputs) if operand.mode == "flat"]
+        self._strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
+        self._dtypes = [dtype_of(program, number) for number in program.outputs]
+        self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
+        self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
+        self._told = form.told
+        self.launch = self._in_c(function, form, strided=tuple(self._strided))
+        self._single: Launcher | None = None    # for addresses that packs can't be loaded from
+        self._single_elements = 0
+
+    def _in_c(self, function: Any, form: Form, **more: Any) -> Any:
+        """What makes outputs and launches a form, in C; None where that is not there."""
+        driver = self._kernels.driver
+        launch, parameters = _native.launch, len(self._inputs.sizes) + len(self._dtypes) + 2
+        if driver is None or launch is None or parameters > launch.MOST:
+            return None
+        return launch.Launch(
+            function.ptr, driver.launch, function, self._ndarray, self._kernels.cupy.cuda.get_current_stream,
+            self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.told, **more)
+
+    def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
+        if self.launch is not None and (found := self.launch(arguments, shape, fortran)) is not None:
+            return found
+        order = "F" if fortran else "C"
+        outputs = [self._ndarray(shape, dtype, None, None, order) for dtype in self._dtypes]
+        size = outputs[0].size
+        values = self._inputs(arguments)
+        launcher, threads = self._first, self._threads
+        last = None
+        if self._strided:
+            launcher, last, blocks, threads = self._planned(arguments, values, shape, fortran, size)
+        else:
+            blocks = -(-size // self._elements)
+            if self._told:
+                places = 0
+                for i in self._flat:
+                    places |= values[i]
+                last = not places % VECTOR
+                if not last and (single := self._single or self._unaligned()) is not None:
+                    launcher, last, blocks = single, None, -(-size // self._single_elements)
+        for output in outputs:
+            values.append(output.data.ptr)
+        values.append(size)
+        if last is not None:
+            values.append(last)
+        launcher(blocks, threads, values)
+        return outputs
+
+    def _unaligned(self) -> Launcher | None:
+        """What launches for such addresses, or None while it is being compiled."""
+        form = general(self._program, self._form.wide)
+        function = self._kernels.find((self._program, form), _function)
+        if function is not None:
+            self._single_elements = form.elements
+            self._single = self._launcher(form, function)
+        return self._single
+
+    def _launcher(self, form: Form, function: Any) -> Launcher:
+        formats = [*self._inputs.formats, *["Q"] * len(self._dtypes), "q"]
+        if form.told:
+            formats.append("i")
+        if form.ndim:
+            formats.append(f"{walk_size(form)}s")
+        return Launcher(self._kernels.cupy, function, formats)
+
+    def _planned(self, arguments: list[Any], values: list[Any], shape: tuple[int, ...], fortran: bool,
+                 size: int) -> tuple[Launcher, Any, int, int]:
+        """What launches for these strides and addresses, its last parameter if any, its blocks, and their threads."""
+        aligned = [type(value) is not int or not value % VECTOR for value in values]
+        strided = [arguments[i] for i in self._strided]
+        key = (shape, fortran, *aligned, *[array.shape for array in strided], *[array.strides for array in strided])
+        found = self._plans.get(key)
+        if found is None:
+            lengths = lengths_in(shape, fortran)
+            strides = [strides_in(array, shape, fortran) for array in strided]
+            form, walk, blocks = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
+            function = self._function if form == self._form else self._kernels.find((self._program, form), _function)
+            if function is None:    # being compiled
+                walk = walk_bytes(lengths, strides, form.wide)
+                return self._first, walk, -(-size // self._elements), self._threads
+            launcher = self._first if form == self._form else self._launcher(form, function)
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            found = self._plans[key] = launcher, walk or (True if form.told else None), blocks, form.threads
+            if self.launch is not None:
+                plans = self.launch.plans
+                if len(plans) >= _PLANS:
+                    plans.clear()
+                plans[self.launch.key(arguments, shape, fortran)] = self._in_c(
+                    function, form, blocks=blocks, **({"walk": walk} if walk else {}))
+        return found
+
+
+def _function(cupy: Any, program: Program, form: Form) -> Any:
+    text = source(program, cupy, {"fused": form})
+    return None if text is None else functions(cupy, text, ("fused",))[0]
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """What is to be made, by ``make(cupy, *key)`` for a device, and how often it was asked for."""
+
+    number: int | None
+    key: tuple[Any, ...]
+    make: Callable[..., Any]
+    asked: int = 1
+
+
+class Kernels(Unique):
+    """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks.
+
+    What was asked for most often meanwhile comes first: a loop's kernels, before those of what is done once.
+    """
+
+    def __init__(self, cupy: Any, count: int, driver: Driver | None = None) -> None:
+        self.cupy, self.driver = cupy, driver
+        self._failures = (cupy.cuda.compiler.CompileException, cupy.cuda.runtime.CUDARuntimeError,
+                          cupy.cuda.driver.CUDADriverError, OSError)
+        self._several = count > 1
+        self._known: dict[Any, Any] = {}
+        self._jobs: dict[Any, _Job] = {}        # not yet begun
+        self._more: queue.SimpleQueue[None] = queue.SimpleQueue()      # one for each
+        self._worker: threading.Thread | None = None
+        self._lock = threading.RLock()      # a finaliser that runs within may ask for a kernel, too
+        self._done = threading.Condition(self._lock)
+        self._waiting = 0
+        self._ending = False
+
+    def get(self, program: Program, size: int) -> Kernel | None:
+        """The kernel of a program, or None: then it is being compiled, or can't be."""
+        return self.find((program, size >= WIDE), self._fused)
+
+    def find(self, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
+        """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be.
+
+        A key begins with a program, or with a name. It is made for the current device, by the thread that compiles.
+        """
+        number = self.cupy.cuda.runtime.getDevice() if self._several else None
+        known = key if number is None else (number, *key)
+        found = self._known.get(known, self)
+        if found is self:
+            self._ask(known, number, key, make)
+            return None
+        if found is None and (job := self._jobs.get(known)) is not None:
+            job.asked += 1
+        return found
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until everything that was asked for is compiled, or for so long."""
+        with self._done:
+            self._done.wait_for(lambda: not self._waiting, seconds)
+
+    def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
+        form = first_form(program, wide)
+        function = _function(cupy, program, form)
+        return None if function is None else Kernel(self, program, form, function)
+
+    def _ask(self, known: Any, number: int | None, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
+        with self._lock:
+            if known in self._known:
+                return
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[known] = None
+            if known in self._jobs:     # of the many that were forgotten
+                return
+            if self._worker is None or not self._worker.is_alive():
+                worker = threading.Thread(target=self._work, name="lazyarray-compiler", daemon=True)
+                try:
+                    worker.start()
+                except RuntimeError:        # the interpreter is ending, or there are too many: it runs unfused
+                    return
+                if self._worker is None:
+                    atexit.register(self._end)
+                self._worker = worker
+            self._waiting += 1
+            self._jobs[known] = _Job(number, key, make)
+            self._more.put(None)
+
+    def _work(self) -> None:
+        while True:
+            self._more.get()
+            with self._lock:
+                known = max(list(self._jobs), key=lambda k: self._jobs[k].asked)    # of several the first
+                job = self._jobs.pop(known)
+            key, kernel = job.key, None
+            try:
+                if job.number is not None:
+                    self.cupy.cuda.Device(job.number).use()
+                if not self._ending:
+                    kernel = job.make(self.cupy, *key)
+            except self._failures as error:
+                # It runs unfused for ever, which is slower and no less right.
+                what = f"the kernel {key[0]!r}" if type(key[0]) is str else f"a kernel of {len(key[0].steps)} steps"
+                logging.getLogger("lazyarray").warning("%s was not made: %s", what,
+                                                       str(error).strip().partition("\n")[0])
+            finally:
+                with self._done:
+                    self._known[known] = kernel
+                    self._waiting -= 1
+                    self._done.notify_all()
+
+    def _end(self) -> None:
+        """Let the compiler finish what it is at, before the process takes it away."""
+        self._ending = True
+        self.wait(_LAST)

@@ -1,0 +1,192 @@
+"""CUDA's text of one step: CuPy's own snippet for that ufunc and those dtypes; so a fused result is the unfused one.
+
+What CUDA's compiler might contract across steps (a product and a sum into one fused multiply-add, which rounds once) is
+written with intrinsics that are never contracted, see `_EXACT`; within a step it may, as it does in CuPy's kernel.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...program import Step
+
+__all__ = ["HELPERS", "routine", "snippet", "type_of"]
+
+#: What `_EXACT` and `_HALVES` call. ``LZ_COMPLEX`` and ``LZ_HALF`` are defined where those headers are included.
+HELPERS = """
+__device__ inline float lz_add(float a, float b) { return __fadd_rn(a, b); }
+__device__ inline double lz_add(double a, double b) { return __dadd_rn(a, b); }
+__device__ inline float lz_sub(float a, float b) { return __fsub_rn(a, b); }
+__device__ inline double lz_sub(double a, double b) { return __dsub_rn(a, b); }
+__device__ inline float lz_mul(float a, float b) { return __fmul_rn(a, b); }
+__device__ inline double lz_mul(double a, double b) { return __dmul_rn(a, b); }
+#ifdef LZ_COMPLEX
+template <typename T> __device__ inline complex<T> lz_add(complex<T> a, complex<T> b) {
+  return complex<T>(lz_add(a.real(), b.real()), lz_add(a.imag(), b.imag()));
+}
+template <typename T> __device__ inline complex<T> lz_sub(complex<T> a, complex<T> b) {
+  return complex<T>(lz_sub(a.real(), b.real()), lz_sub(a.imag(), b.imag()));
+}
+#endif
+#ifdef LZ_HALF
+__device__ inline half lz_half(const float16 a) { half b; memcpy(&b, &a, 2); return b; }
+__device__ inline float16 lz_float16(const half a) { float16 b; memcpy(&b, &a, 2); return b; }
+#endif
+"""
+
+#: Steps that end or begin with what the compiler would contract with its neighbour.
+_EXACT = {(name, char): f"out0 = {call}" for name, chars, call in (
+    ("add", "fdFD", "lz_add(in0, in1)"), ("subtract", "fdFD", "lz_sub(in0, in1)"),
+    ("multiply", "fd", "lz_mul(in0, in1)"), ("square", "fd", "lz_mul(in0, in0)")) for char in chars}
+
+#: Steps that the compiler makes a branch of where their text has one: here it selects.
+_SELECTED = {
+    ("maximum", "d"): "const double most = max(in0, in1); out0 = (isnan(in0) | isnan(in1)) ? out0_type(NAN) : most",
+    ("minimum", "d"): "const double least = min(in0, in1); out0 = (isnan(in0) | isnan(in1)) ? out0_type(NAN) : least",
+}
+
+#: Steps of float16 that the GPU does as such. CuPy computes them as float32 and rounds, which takes three to ten times
+#: the instructions and gives the same: 24 bits hold a sum or a product of 11 bits closely enough to be rounded twice
+#: (S. Figueroa, When is double rounding innocuous?, 1995). `test_cuda_halves.py` compares all pairs of halves.
+_HALVES = {name: f"out0 = lz_float16({intrinsic}({', '.join(f'lz_half({x})' for x in operands)}))"
+           for operands, intrinsics in (
+               (("in0",), {"absolute": "__habs", "negative": "__hneg"}), (("in0", "in0"), {"square": "__hmul_rn"}),
+               (("in0", "in1"), {"add": "__hadd_rn", "subtract": "__hsub_rn", "multiply": "__hmul_rn",
+                                 "maximum": "__hmax_nan", "minimum": "__hmin_nan", "fmax": "__hmax", "fmin": "__hmin"}))
+           for name, intrinsic in intrinsics.items()}
+
+#: NumPy's dtype characters and CUDA's types, as CuPy pairs them.
+_TYPES = {
+    "?": "bool", "b": "signed char", "B": "unsigned char", "h": "short", "H": "unsigned short", "i": "int",
+    "I": "unsigned int", "l": "long long", "L": "unsigned long long", "q": "long long", "Q": "unsigned long long",
+    "e": "float16", "f": "float", "d": "double", "F": "complex<float>", "D": "complex<double>",
+}
+
+
+def type_of(dtype: np.dtype) -> str:
+    """CUDA's name of a dtype."""
+    if dtype.kind in "iu":
+        return _TYPES[np.dtype(f"{dtype.kind}{dtype.itemsize}").char]
+    return _TYPES[dtype.char]
+
+
+# Floor division and remainder of floats, as `adapters.ufunc` has them in a kernel of their own.
+_DIVIDE = """
+  const {T} a = in0, b = in1;
+  {T} m = fmod(a, b), q;
+  if (b == 0) {{ q = a / b; }} else {{
+    q = (a - m) / b;
+    if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m = lz_add(m, b); q = lz_sub(q, ({T})1); }} }}
+    else {{ m = copysign(({T})0, b); }}
+    if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
+  }}
+  out0 = {out}"""
+
+# Quotients of complex numbers: Smith's algorithm, as `adapters.ufunc` has it.
+_QUOTIENT = """
+  const {T} ar = in0.real(), ai = in0.imag(), br = in1.real(), bi = in1.imag();
+  {T} re, im;
+  if (fabs(br) >= fabs(bi)) {{
+    if (br == 0 && bi == 0) {{ re = ar / fabs(br); im = ai / fabs(br); }} else {{
+      const {T} ratio = bi / br;
+      const {T} scale = ({T})1 / (br + bi * ratio);
+      re = (ar + ai * ratio) * scale;
+      im = (ai - ar * ratio) * scale;
+    }}
+  }} else {{
+    const {T} ratio = br / bi;
+    const {T} scale = ({T})1 / (bi + br * ratio);
+    re = (ar * ratio + ai) * scale;
+    im = (ai * ratio - ar) * scale;
+  }}
+  out0 = out0_type(re, im)"""
+
+# C's shifts by as many bits as there are, or by fewer than none, are undefined; NumPy shifts everything out.
+_SHIFT = """
+  const bool beyond = in1 < 0 || (unsigned long long)in1 >= {bits};
+  out0 = beyond ? (out0_type)({rest}) : (out0_type)(in0 {by} in1)"""
+
+
+def _divide(step: Step, out: str) -> str | None:
+    if step.output.char == "e":
+        return _DIVIDE.format(T="float", out=out)
+    return _DIVIDE.format(T=type_of(step.output), out=out) if step.output.char in "fd" else None
+
+
+def _shift(step: Step, by: str) -> str:
+    rest = "in0 < 0 ? -1 : 0" if by == ">>" and step.output.kind == "i" else "0"
+    return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, by=by)
+
+
+def _reciprocal(step: Step) -> str:
+    """One divided by a whole number; NumPy has an answer for zero."""
+    with np.errstate(all="ignore"):
+        of_zero = int(np.reciprocal(np.zeros(64, step.output))[0])
+    return f"out0 = in0 == 0 ? (out0_type)0x{of_zero % 2**64:x}ull : (out0_type)(1 / in0)"
+
+
+def _rest(step: Step) -> str:
+    """What a division that goes towards zero leaves."""
+    none = "in1 == 0 || in1 == -1" if step.output.kind == "i" else "in1 == 0"
+    return f"out0 = {none} ? 0 : in0 % in1"
+
+
+_LOG2 = """
+  const out0_type z = log(in0);
+  const {T} c = ({T})1.4426950408889634;
+  out0 = out0_type(lz_mul(z.real(), c), lz_mul(z.imag(), c))"""
+_IS = "(in{0}.real() != 0 || in{0}.imag() != 0)"
+
+#: Steps that are no ufuncs of CuPy's, or mean something else there: name -> what makes their text, or None.
+_OWN: dict[str, Callable[[Step], str | None]] = {
+    "astype": lambda step: "out0 = (out0_type)in0",
+    "where": lambda step: "out0 = in0 ? in1 : in2",
+    "real": lambda step: "out0 = in0.real()",
+    "imag": lambda step: "out0 = in0.imag()",
+    "value": lambda step: "out0 = in0",
+    "index": lambda step: "out0 = (out0_type)at",
+    "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
+    "own_floor_divide": lambda step: _divide(step, "q"),
+    "own_remainder": lambda step: _divide(step, "m"),
+    "own_divide": lambda step: _QUOTIENT.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_log2": lambda step: _LOG2.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_reciprocal": _reciprocal,
+    "own_fmod": _rest,
+    "own_logical_and": lambda step: f"out0 = {_IS.format(0)} && {_IS.format(1)}",
+    "own_logical_or": lambda step: f"out0 = {_IS.format(0)} || {_IS.format(1)}",
+    "own_logical_xor": lambda step: f"out0 = {_IS.format(0)} != {_IS.format(1)}",
+    "own_logical_not": lambda step: f"out0 = !{_IS.format(0)}",
+    "own_left_shift": lambda step: _shift(step, "<<"),
+    "own_right_shift": lambda step: _shift(step, ">>"),
+}
+
+
+def routine(ufunc: Any, inputs: tuple[np.dtype, ...], output: np.dtype) -> str | None:
+    """CuPy's snippet for a ufunc's loop, or None if it has none for just these dtypes."""
+    for op in ufunc._ops.ops:
+        if op.in_types == inputs and op.out_types == (output,) and isinstance(op.routine, str):
+            return op.routine
+    if output.kind != "b" or inputs[0].kind not in "iu" or any(d != inputs[0] for d in inputs):
+        return None
+    # It compares all whole numbers as the widest ones, which changes nothing.
+    wide = (np.dtype(f"{inputs[0].kind}8"),) * len(inputs)
+    return None if wide == inputs else routine(ufunc, wide, output)
+
+
+def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
+    """What sets ``out0`` from ``in0``, ``in1`` ..., and the helpers it needs; None if there is no text for the step."""
+    own = _OWN.get(step.name)
+    if own is not None:
+        text = own(step)
+        return None if text is None else (text, "")
+    ufunc = xp._core.core._round_ufunc if step.name == "round" else getattr(xp, step.name)
+    text = routine(ufunc, step.inputs, step.output)
+    if text is None:
+        return None
+    if step.output.char == "e" and step.name in _HALVES:
+        return _HALVES[step.name], ""
+    key = step.name, step.output.char
+    return _EXACT.get(key) or _SELECTED.get(key) or text, ufunc._preamble or ""

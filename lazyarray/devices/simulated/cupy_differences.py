@@ -1,0 +1,247 @@
+"""Where CuPy's functions answer otherwise than NumPy's: wrappers for the namespace of the simulated device."""
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .execution import SimulatedArrayBase, wrap_new
+
+Function = Callable[..., Any]
+Wrapper = Callable[[str, Function], Function]
+
+
+def _around(call: Function) -> Wrapper:
+    """What puts ``call(path, function, ...)`` around NumPy's function at a dotted path."""
+    return lambda path, function: functools.wraps(function)(functools.partial(call, path, function))
+
+
+# -- functions ---------------------------------------------------------------------------------
+
+@_around
+def _as_cufft(path: str, function: Function, a: np.ndarray, n: Any = None, *rest: Any, **options: Any) -> Any:
+    """Sizes may be floats, half precision is single, and real arrays in neither C nor F order are misread."""
+    key = "s" if path[-1] in "2n" else "n"
+    given = options.pop(key, n)
+    if given is not None:
+        given = [int(one) for one in given] if key == "s" else int(given)
+    if path in ("fft.rfft2", "fft.rfftn") and a.dtype.kind in "iu" and not a.flags.forc:
+        a = a.ravel("F").reshape(a.shape)
+    return function(a.astype(np.float32) if a.dtype == np.float16 else a, given, *rest, **options)
+
+
+@_around
+def _over_several_axes(path: str, function: Function, a: np.ndarray, axis: Any = None, *rest: Any,
+                       **options: Any) -> Any:
+    """The position of an extreme is that in the axes of a tuple, taken as one."""
+    if isinstance(axis, tuple):
+        axes = [one % a.ndim for one in axis]
+        kept = [one for one in range(a.ndim) if one not in axes]
+        length = math.prod(a.shape[one] for one in axes)
+        a = a.transpose(*kept, *axes).reshape([*(a.shape[one] for one in kept), length])
+        axis = -1
+    return function(a, axis, *rest, **options)
+
+
+@_around
+def _along_own_axes(path: str, function: Function, a: np.ndarray, axis: Any = None, *rest: Any, **options: Any) -> Any:
+    """What has no dimensions has no axis 0, although NumPy reduces it along one."""
+    if a.ndim == 0 and axis is not None and not isinstance(axis, tuple):
+        raise np.exceptions.AxisError(operator.index(axis), 0)
+    return function(a, axis, *rest, **options)
+
+
+@_around
+def _never_singular(path: str, function: Function, a: np.ndarray, *rest: Any, **options: Any) -> Any:
+    """CuPy does not look whether a factorisation succeeded: the result of one that did not is rubbish."""
+    try:
+        return function(a, *rest, **options)
+    except np.linalg.LinAlgError:
+        if path not in ("linalg.inv", "linalg.solve", "linalg.cholesky") or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+            raise
+        given = rest[0] if rest else a
+        return np.full(given.shape, np.nan, np.result_type(a, *rest) if a.dtype.kind in "fc" else float)
+
+
+def _with_dtype(path: str, function: Function) -> Function:
+    """CuPy's random functions take a dtype, NumPy's seldom do."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.pop("dtype", None)
+        value = function(*args, **kwargs)
+        return value if dtype is None or value is None else np.asarray(value).astype(dtype)
+
+    return call
+
+
+@_around
+def _calling_back(path: str, function: Function, *args: Any, **kwargs: Any) -> Any:
+    """The caller's function is given device arrays, not what NumPy computes with here."""
+    return function(*(_on_device(arg) if callable(arg) else arg for arg in args), **kwargs)
+
+
+def _on_device(function: Function) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = function(*(wrap_new(arg) if isinstance(arg, np.ndarray) else arg for arg in args), **kwargs)
+        return found._view if isinstance(found, SimulatedArrayBase) else found
+
+    return call
+
+
+@_around
+def _without_callables(path: str, function: Function, x: Any, condlist: Any, funclist: Any) -> Any:
+    if any(callable(item) for item in funclist):
+        raise NotImplementedError("Callable functions are not supported currently")
+    return function(x, condlist, funclist)
+
+
+@_around
+def _filling(path: str, function: Function, *args: Any, **options: Any) -> Any:
+    """CuPy clears memory where a number that it is given equals zero: a negative one loses its sign."""
+    return function(*map(cleared, args), **{name: cleared(value) for name, value in options.items()})
+
+
+def cleared(value: Any) -> Any:
+    """A number, but zero for a negative zero; anything else as it is."""
+    return type(value)(0) if isinstance(value, (float, complex, np.inexact)) and value == 0 else value
+
+
+@_around
+def _wrapping(path: str, function: Function, arr: np.ndarray, indices: np.ndarray, *rest: Any, **options: Any) -> Any:
+    """Indexes along an axis wrap around, as all index arrays do."""
+    axis = options.get("axis", rest[-1] if rest else -1)
+    length = arr.size if axis is None else arr.shape[axis]
+    return function(arr, indices % length if length else indices, *rest, **options)
+
+
+@_around
+def _wrapping_by_default(path: str, function: Function, multi_index: Any, dims: Any, mode: Any = "wrap",
+                         order: str = "C") -> Any:
+    return function(multi_index, dims, mode, order)
+
+
+_WRAPPERS: dict[str, Wrapper] = {
+    "fft": _as_cufft, "linalg": _never_singular, "random": _with_dtype, "piecewise": _without_callables,
+    "ravel_multi_index": _wrapping_by_default,
+    **dict.fromkeys(("argmax", "argmin"), _over_several_axes),
+    **dict.fromkeys(("sum", "prod", "max", "min", "amax", "amin", "any", "all"), _along_own_axes),
+    **dict.fromkeys(("apply_along_axis", "apply_over_axes"), _calling_back),
+    **dict.fromkeys(("take_along_axis", "put_along_axis"), _wrapping),
+    **dict.fromkeys("full full_like copyto array asarray asanyarray nan_to_num interp pad".split(), _filling),
+}
+"""What is put around NumPy's functions, by module or name."""
+_AS_THEY_ARE = frozenset({"fft.fftfreq", "fft.rfftfreq", "fft.fftshift", "fft.ifftshift"})
+
+_IN_C_ORDER = frozenset((
+    "where clip round around isclose angle nan_to_num diff sum prod max min amax amin any all mean std var nansum "
+    "nanprod nanmax nanmin nanmean nanstd nanvar concatenate").split())
+_IN_SOME_ORDER = frozenset(("cumsum cumprod nancumsum nancumprod sort argsort partition argpartition").split())
+
+
+def as_cupys(path: str, function: Function) -> Function:
+    """NumPy's function at a dotted path with CuPy's answers, whose results lie in memory as CuPy's do.
+
+    NumPy's follow the arguments. Where CuPy's follow the axis that it works along, the first axis lies innermost here.
+    """
+    if path.split(".")[0] in _WRAPPERS and path not in _AS_THEY_ARE:
+        function = _WRAPPERS[path.split(".")[0]](path, function)
+    if path in _IN_C_ORDER:
+        place = 0
+    elif path in _IN_SOME_ORDER or path.startswith("fft.") and path != "fft.fftshift":
+        place = -1
+    else:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if type(result) is not np.ndarray or result.ndim < 2 or kwargs.get("out") is not None:
+            return result
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(result, 0, place)), place, 0)
+
+    return call
+
+
+# -- universal functions -----------------------------------------------------------------------
+
+def copied_to(out: Any, result: Any, where: Any = True, casting: Any = "same_kind") -> Any:
+    """A result in the array given as ``out``, also in a tuple; itself if there is none."""
+    target = out[0] if isinstance(out, tuple) and out else out
+    if target is None or isinstance(target, tuple):
+        return result
+    np.copyto(target, result, casting=casting, where=where)
+    return target
+
+
+def _after(function: np.ufunc, mend: Function) -> Function:
+    """`function`, whose result `mend` looks at: None, or what CuPy gives in its place."""
+    def call(*args: Any, **options: Any) -> Any:
+        result = function(*args, **options)
+        mended = None if result.dtype == np.float64 else mend(result, *args)   # in double precision all of them agree
+        if mended is None:
+            return result
+        return copied_to(args[function.nin:] or options.get("out"), mended, options.get("where", True), "unsafe")
+
+    return call
+
+
+def _quotient(result: Any, x: Any, y: Any, *out: Any) -> Any:
+    """Complex numbers divided by zero are NaN."""
+    return np.where(np.equal(y, 0), complex(np.nan, np.nan), result) if result.dtype.kind == "c" else None
+
+
+def _binary_logarithm(result: Any, x: Any, *out: Any) -> Any:
+    """The logarithm is divided by a complex number, which makes NaN of the imaginary part beside an infinity."""
+    if result.dtype.kind != "c":
+        return None
+    mended = np.array(result)
+    mended.imag = np.where(np.isinf(mended.real), np.nan, mended.imag)
+    return mended
+
+
+def _reciprocal(result: Any, x: Any, *out: Any) -> Any:
+    """The reciprocal of the integer 0 is 0."""
+    return np.where(np.equal(x, 0), 0, result).astype(result.dtype) if result.dtype.kind in "iu" else None
+
+
+def _neighbour(result: Any, x: Any, y: Any, *out: Any) -> Any:
+    """There are no subnormal numbers of single precision."""
+    if result.dtype != np.float32:
+        return None
+    least = np.finfo(np.float32).smallest_normal
+    return np.where((result != 0) & (np.abs(result) < least), np.copysign(least, result), result)
+
+
+def _power(x: Any, y: Any, out: Any = None, **options: Any) -> Any:
+    """CuPy gives integers raised to negative integers some value, where NumPy raises."""
+    try:
+        return np.power(x, y, out, **options)
+    except ValueError:
+        if not np.less(y, 0).any():
+            raise
+        small = np.where(np.equal(x, -1), np.where(np.remainder(y, 2), -1, 1), np.equal(x, 1))
+        result = np.where(np.less(y, 0), small, np.power(x, np.maximum(y, 0))).astype(np.result_type(x, y))
+        return copied_to(out, result, options.get("where", True))
+
+
+def _refusing_complex(function: np.ufunc) -> Function:
+    """CuPy's logical functions have no loops for complex numbers."""
+    def call(*args: Any, **options: Any) -> Any:
+        if any(np.iscomplexobj(arg) for arg in args):
+            raise TypeError(f"Wrong type of arguments for cupy_{function.__name__}")
+        return function(*args, **options)
+
+    return call
+
+
+UFUNCS: dict[str, Function] = {
+    "divide": _after(np.divide, _quotient), "true_divide": _after(np.divide, _quotient),
+    "log2": _after(np.log2, _binary_logarithm), "reciprocal": _after(np.reciprocal, _reciprocal),
+    "nextafter": _after(np.nextafter, _neighbour), "power": _power, "pow": _power,
+    **{name: _refusing_complex(getattr(np, name)) for name in ("logical_and", "logical_or", "logical_xor",
+                                                              "logical_not")},
+}
+"""Ufuncs that take other dtypes, or give other values, than NumPy's."""

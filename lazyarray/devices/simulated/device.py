@@ -1,0 +1,266 @@
+"""The device that is there without a GPU.
+
+It behaves as CuPy does where a program can tell: device arrays refuse to turn into NumPy arrays, only CuPy's
+functions exist and only with CuPy's parameters, reductions and integer indexes give 0-d arrays, index arrays wrap
+around, dtypes that CuPy can't hold are refused, and memory can run out.  What it computes, NumPy computes; so
+rounding and the warnings for floating point errors are NumPy's, where CuPy rounds its own way and never warns.
+
+Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_LIMIT`` (bytes of memory in each) and
+``LAZYARRAY_SIMULATED_DELAY=1`` (work that is not waited for shows as wrong values).
+"""
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...errors import LazyArrayError
+from ..base import FORKED, HERE, HOLDABLE, Device, Token
+from . import dlpack
+from .array import SimulatedArray, fill_from_host, seen_by
+from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, launch, make, wrap_new
+from .hardware import DeviceError, Event, OutOfMemoryError, Stream, byte_bounds, hardware, note_read, poisoned
+from .indexing import rows
+from .namespace import DeviceContext, namespace
+
+
+class Region:
+    """Host memory that a real device would lock; tests look at `alive`."""
+
+    __slots__ = ("address", "size")
+
+    #: (address, bytes) of all regions that were not released.
+    alive: ClassVar[set[tuple[int, int]]] = set()
+
+    def __init__(self, address: int, size: int) -> None:
+        self.address, self.size = address, size
+        self.alive.add((address, size))
+
+    def release(self) -> None:
+        self.alive.remove((self.address, self.size))
+
+
+class SimulatedDevice(Device):
+    """The simulated device of this process; its settings are those of the one simulated hardware."""
+
+    name = "simulated"
+    xp = namespace
+    array_type = SimulatedArray
+    faults = (OutOfMemoryError, DeviceError, LazyArrayError, MemoryError)
+    compiles = False
+
+    def __init__(self) -> None:
+        hardware.used = True
+        self.stream = hardware.current_stream  # type: ignore[method-assign]  # Spares the most frequent call a step.
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """How many devices there are."""
+        return hardware.count
+
+    def can_hold(self, dtype: np.dtype) -> bool:
+        return can_hold(dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> SimulatedArray:
+        if not hardware.plain:
+            hardware.check()
+        if dtype not in HOLDABLE:
+            check_dtype(dtype)
+        return wrap_new(np.empty(shape, dtype))
+
+    def view(self, block: SimulatedArray, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
+             offset: int) -> SimulatedArray:
+        if 0 in shape:
+            return make(np.ndarray(shape, dtype, buffer=block._view), block._memory)
+        return make(np.ndarray(shape, dtype, block._view, offset, strides), block._memory)
+
+    def block(self, d: SimulatedArray) -> tuple[SimulatedArray, int]:
+        view, memory = d._view, d._memory
+        flat = flat_bytes(memory.root)
+        if view is memory.root:
+            return make(flat, memory), 0
+        low, high = byte_bounds(view)
+        if low == high:
+            return make(flat[:0], memory), 0
+        begin = low - memory.start
+        return make(flat[begin : begin + high - low], memory), view.__array_interface__["data"][0] - low
+
+    def allocation(self, d: SimulatedArray) -> tuple[int, int, int]:
+        memory = d._memory
+        return memory.device, memory.start, memory.root.nbytes
+
+    def root(self, d: SimulatedArray) -> SimulatedArray:
+        return d if d._view is d._memory.root else make(d._memory.root, d._memory)
+
+    def claim(self, d: SimulatedArray, owner: object) -> None:
+        if not d._view.size:
+            return
+        home = d._memory.home
+        before = home.owner
+        if before is not None and before() is not None:
+            raise DeviceError(f"a second storage over the memory of a device array of shape {d.shape}")
+        home.owner = weakref.ref(owner)
+
+    def extent(self, d: SimulatedArray) -> tuple[int, int]:
+        view, memory = d._view, d._memory
+        if view is memory.root:
+            return memory.start, memory.start + view.nbytes
+        return byte_bounds(view)
+
+    def first(self, d: SimulatedArray) -> int:
+        return d._memory.start if d._view is d._memory.root else d._view.__array_interface__["data"][0]
+
+    def contiguity(self, d: SimulatedArray) -> tuple[bool, bool]:
+        flags = d._view.flags
+        return flags.c_contiguous, flags.f_contiguous
+
+    def contiguous(self, d: SimulatedArray) -> SimulatedArray:
+        return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
+
+    def select(self, d: SimulatedArray, mask: SimulatedArray) -> SimulatedArray:
+        return launch(rows, (d, mask), {}, ())
+
+    def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
+        fill_from_host(target, source)
+
+    def upload_ranges(self, source: np.ndarray, target: SimulatedArray, ranges: Iterable[tuple[int, int]]) -> None:
+        for start, stop in ranges:
+            fill_from_host(make(target._view[start:stop], target._memory), source[start:stop])
+
+    def download(self, source: SimulatedArray, target: np.ndarray) -> None:
+        if hardware.plain:
+            target[...] = source._view
+        else:
+            source.get(out=target)
+
+    def download_begin(self, source: SimulatedArray, target: np.ndarray, region: Any = None) -> Callable[[], None]:
+        stream = hardware.current_stream()
+        found = seen_by(stream, source, False).copy()
+        note_read(source._memory, stream, stream.clock.get(stream.key, 0))
+        event = stream.record()
+
+        def wait() -> None:
+            hardware.check()
+            event.synchronize()
+            target[...] = found
+
+        target[...] = poisoned(found)
+        return wait
+
+    def download_rows(self, source: SimulatedArray, target: np.ndarray, first: int, run: int,
+                      levels: list[tuple[int, int]]) -> bool:
+        if run < 16:
+            return False
+        strides, shape = zip(*levels[::-1], (1, run))
+        view = np.ndarray(shape, np.uint8, target, first, strides)
+        view[...] = make(np.ndarray(shape, np.uint8, source._view, first, strides), source._memory).get()
+        return True
+
+    def region(self, address: int, size: int) -> Region:
+        return Region(address, size)
+
+    def stream(self) -> Stream:
+        return hardware.current_stream()
+
+    def new_stream(self) -> Stream:
+        return Stream(non_blocking=True)
+
+    def stream_at(self, pointer: int) -> Stream:
+        return hardware.stream_named(pointer)
+
+    def order(self, earlier: Stream, later: Stream) -> None:
+        if earlier != later:
+            later.wait_event(earlier.record(Event(disable_timing=True)))
+
+    def synchronize(self) -> None:
+        hardware.current_stream().synchronize()
+
+    def device_of(self, d: SimulatedArray) -> int:
+        return d._memory.device
+
+    def number(self) -> int:
+        return hardware.current_device()
+
+    def total_memory(self) -> int:
+        return hardware.limit or 1 << 34
+
+    def on_current(self, *arrays: SimulatedArray) -> bool:
+        current = hardware.current_device()
+        return all(d._memory.device == current for d in arrays)
+
+    def on(self, device_id: int) -> AbstractContextManager[Any]:
+        if hardware.count == 1 or device_id == hardware.current_device():
+            return HERE
+        return DeviceContext(device_id)
+
+    def lend(self, d: SimulatedArray) -> tuple[SimulatedArray, Any]:
+        token = Token(d._memory)
+        return make(d._view, d._memory.lend(token)), token
+
+    def held_elsewhere(self, token: Token) -> bool:
+        memory = token.memory
+        if memory.lender is not None or not memory.root.flags.owndata:
+            return True     # another library's
+        alone = self.lend(self.empty((1,), np.dtype(np.uint8)))
+        return sys.getrefcount(token.memory) - 1 > sys.getrefcount(alone[1].memory)     # 1: the name `memory`
+
+    def holdings(self, d: SimulatedArray) -> list[tuple[int, Any]]:
+        memory = d._memory
+        return [(id(d), memory), *([] if memory.lender is None else [(id(memory), memory.lender)])]
+
+    def from_foreign(self, obj: Any) -> SimulatedArray | None:
+        if exports(obj):
+            return as_device(obj)
+        place = getattr(obj, "__dlpack_device__", None)
+        if place is not None and place()[0] == dlpack.CUDA:
+            return dlpack.take(obj)
+        return None
+
+    def to_torch(self, d: SimulatedArray) -> Any:
+        return dlpack.ForHostCode(d)
+
+    def from_torch(self, tensor: Any) -> SimulatedArray | None:
+        return None if tensor.device.type != "cpu" else dlpack.adopt(tensor.numpy())
+
+    def library(self, path: str) -> Any:
+        from .libraries import library  # few programs ask for libraries
+
+        return library(path)
+
+    def computes_with(self, kind: type) -> bool:
+        from .libraries import SimulatedSparse
+
+        return issubclass(kind, SimulatedSparse)
+
+    def usable(self) -> str | None:
+        return FORKED.format("the device") if hardware.forked else None
+
+    # For tests.
+
+    def limited(self, nbytes: int | None) -> AbstractContextManager[None]:
+        """A context in which memory allocated in it may not pass `nbytes` on each device."""
+        return _setting("limit", nbytes)
+
+    def delayed(self, delay: bool = True) -> AbstractContextManager[None]:
+        """A context in which a read that has not waited for the write yields wrong values."""
+        return _setting("delay", delay)
+
+    def with_count(self, count: int) -> AbstractContextManager[None]:
+        """A context in which there are this many devices."""
+        return _setting("count", count)
+
+
+@contextmanager
+def _setting(name: str, value: Any) -> Iterator[None]:
+    before = getattr(hardware, name)
+    setattr(hardware, name, value)
+    hardware.settle()
+    try:
+        yield
+    finally:
+        setattr(hardware, name, before)
+        hardware.settle()

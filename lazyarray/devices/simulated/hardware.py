@@ -1,0 +1,350 @@
+"""The simulated hardware: memory, streams and clocks.
+
+There is one of it in a process, as there is one set of GPUs.  Its memory is NumPy's, so every address is real and
+stable, but only the simulated device's own code ever looks at it.
+
+Work is computed at once, in the order in which it is issued.  What a real device would still be busy with is kept as
+vector clocks: each stream counts its work, and knows up to which count it has waited for every other stream.  With
+``hardware.delay`` set, a read of something that its stream has not waited for yields wrong bytes (`poisoned`).
+"""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ...errors.inspection import Unique, once_made
+
+UNIT = 512
+"""CuPy's pool hands out memory in multiples of this many bytes, and counts them against its limit."""
+
+
+class OutOfMemoryError(MemoryError):
+    """An allocation went over the simulated memory's limit; worded as CuPy words it."""
+
+    def __init__(self, size: int, total: int, limit: int) -> None:
+        super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes, "
+                         f"limit set to: {limit:,} bytes).")
+
+
+class DeviceError(RuntimeError):
+    """A fault of the simulated device, as ``CUDARuntimeError`` is one of CUDA's."""
+
+
+class Memory(Unique):
+    """One allocation of device memory, or a loan of one.
+
+    `root` is the NumPy array that owns the bytes, `device` the number of the device on which they lie.  A loan has a
+    `token`, which lives as long as it does, and the allocation as its `home`; who has used it when is kept there, and
+    a weak reference to the `owner` that has claimed it.
+    """
+
+    __slots__ = ("__weakref__", "_start", "device", "lender", "owner", "readers", "root", "token", "writer")
+
+    writer: tuple[Any, int]
+    readers: dict[Any, int]
+    token: object
+
+    def __init__(self, root: np.ndarray, device: int) -> None:
+        self.root = root
+        self.device = device
+        self.lender: Memory | None = None
+        self.owner: weakref.ref[Any] | None = None
+
+    def lend(self, token: object) -> Memory:
+        """A loan of this memory."""
+        loan = Memory(self.root, self.device)
+        loan.lender, loan.token = self.home, token
+        return loan
+
+    @property
+    def home(self) -> Memory:
+        """The allocation itself."""
+        return self if self.lender is None else self.lender
+
+    @property
+    def start(self) -> int:
+        """Address of the first byte."""
+        try:
+            return self._start
+        except AttributeError:
+            self._start: int = byte_bounds(self.root)[0]
+            return self._start
+
+    @property
+    def ptr(self) -> int:
+        """Address of the first byte; from now on arrays can be made of raw addresses in this memory."""
+        return hardware.hand_out(self)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.root.nbytes
+
+
+class CountedMemory(Memory):
+    """Memory that counts against the limit for as long as it lives."""
+
+    __slots__ = ()
+
+    def __init__(self, root: np.ndarray, device: int) -> None:
+        Memory.__init__(self, root, device)
+        hardware.reserve(self, root.nbytes)
+
+    def __del__(self) -> None:
+        hardware.live.pop(id(self), None)
+
+
+class Stream:
+    """A queue of work.  Usable as a context, which makes it the current stream of this thread."""
+
+    _numbers = iter(range(3, 1 << 62))  # CUDA gives 0, 1 and 2 a meaning of their own.
+
+    def __init__(self, null: bool = False, non_blocking: bool = False, device_id: int | None = None) -> None:
+        self.device_id = hardware.current_device() if device_id is None else device_id
+        self.ptr = 0 if null else next(self._numbers)
+        self.non_blocking = non_blocking
+        # Every name for a device's null stream means the same queue.
+        self.clock: dict[Any, int] = hardware.null_clocks.setdefault(self.device_id, {}) if null else {}
+        hardware.streams.add(self)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What the clocks know this stream by."""
+        return self.device_id, self.ptr
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @once_made("ptr")
+    def __repr__(self) -> str:
+        return f"<Stream {self.ptr} (device {self.device_id})>"
+
+    def __enter__(self) -> Stream:
+        if self.device_id != hardware.current_device():
+            raise RuntimeError(f"The device of the stream ({self.device_id}) does not match the current device")
+        hardware.local.outer.append(hardware.current_stream())
+        return self.use()
+
+    def __exit__(self, *exc_info: object) -> None:
+        hardware.local.outer.pop().use()
+
+    def use(self) -> Stream:
+        """Make this the current stream of this thread on its device."""
+        hardware.local.streams[self.device_id] = self
+        return self
+
+    def record(self, event: Event | None = None) -> Event:
+        """An event that stands for all work issued so far."""
+        event = Event() if event is None else event
+        event.clock = dict(self.clock)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let later work on this stream come after the event."""
+        merge(self.clock, event.clock)
+
+    def synchronize(self) -> None:
+        """Let the host wait for all work issued so far."""
+        hardware.check()
+        merge(hardware.host_clock, self.clock)
+
+
+class Event:
+    """A point in a stream."""
+
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+        self.clock: dict[Any, int] = {}
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Stand for all work issued so far on `stream`."""
+        (stream or hardware.current_stream()).record(self)
+
+    def synchronize(self) -> None:
+        """Let the host wait for the event."""
+        merge(hardware.host_clock, self.clock)
+
+
+class _Local(threading.local):
+    """What each thread has of its own."""
+
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, Stream] = {}
+        self.outer: list[Stream] = []
+
+
+class Hardware:
+    """The simulated devices of this process.
+
+    There are `count` of them, with `limit` bytes each (None: as many as the host has). `delay`: work that was not
+    waited for shows as wrong values. `plain` is true while none of these, nor a fork, asks for the slow path.
+    """
+
+    def __init__(self) -> None:
+        self.count = max(1, int(os.environ.get("LAZYARRAY_SIMULATED_DEVICES") or 1))
+        self.delay = (os.environ.get("LAZYARRAY_SIMULATED_DELAY") or "0") != "0"
+        self.limit = int(os.environ.get("LAZYARRAY_SIMULATED_LIMIT") or 0) or None
+        self.used = False
+        self.forked = False
+        self.local = _Local()
+        self.null_streams: dict[int, Stream] = {}
+        self.null_clocks: dict[int, dict[Any, int]] = {}
+        self.host_clock: dict[Any, int] = {}
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self.live: dict[int, tuple[int, int]] = {}
+        self.handed_out: weakref.WeakValueDictionary[tuple[int, int], Memory] = weakref.WeakValueDictionary()
+        self.settle()
+
+    def settle(self) -> None:
+        """Recompute what the settings imply."""
+        self.plain = not (self.delay or self.count > 1 or self.forked)
+        self.memory_type: type[Memory] = Memory if self.limit is None else CountedMemory
+
+    def current_device(self) -> int:
+        """This thread's current device."""
+        return 0 if self.count == 1 else self.local.device
+
+    def current_stream(self) -> Stream:
+        """This thread's current stream on its current device."""
+        device = self.current_device()
+        stream = self.local.streams.get(device)
+        return self.null_stream(device) if stream is None else stream
+
+    def null_stream(self, device: int) -> Stream:
+        """The stream that every thread starts with."""
+        stream = self.null_streams.get(device)
+        if stream is None:
+            stream = self.null_streams.setdefault(device, Stream(null=True, device_id=device))
+        return stream
+
+    def streams_of(self, device: int) -> list[Stream]:
+        """Every stream of a device that is alive."""
+        return [stream for stream in list(self.streams) if stream.device_id == device]
+
+    def stream_named(self, pointer: int) -> Stream:
+        """The stream on the current device that a protocol names by its pointer; 1 is the null stream."""
+        for stream in self.streams_of(self.current_device()):
+            if stream.ptr == pointer:
+                return stream
+        if pointer in (0, 1):
+            return self.null_stream(self.current_device())
+        raise DeviceError("cudaErrorInvalidResourceHandle: invalid resource handle")
+
+    def check(self) -> None:
+        """Refuse work in a process that was forked after the device had been used, as CUDA does."""
+        if self.forked:
+            raise DeviceError("cudaErrorInitializationError: initialization error")
+
+    def used_bytes(self, device: int) -> int:
+        """Bytes in use on a device, of what was allocated since a limit was set."""
+        return sum(size for owner, size in list(self.live.values()) if owner == device)
+
+    def reserve(self, memory: Memory, nbytes: int) -> None:
+        """Count an allocation against the limit."""
+        size = -(-nbytes // UNIT) * UNIT
+        total = self.used_bytes(memory.device)
+        if self.limit is not None and total + size > self.limit:
+            raise OutOfMemoryError(size, total, self.limit)
+        self.live[id(memory)] = memory.device, size
+
+    def hand_out(self, memory: Memory) -> int:
+        """The address of a memory, which `memory_at` knows from now on."""
+        self.handed_out[memory.start, id(memory)] = memory
+        return memory.start
+
+    def find_memory(self, low: int, high: int) -> Memory | None:
+        """The memory in which a range of addresses lies, if it was handed out."""
+        for (start, _), memory in list(self.handed_out.items()):
+            if start <= low and high <= start + memory.size:
+                return memory
+        return None
+
+    def memory_at(self, low: int, high: int) -> Memory:
+        """The memory in which a range of handed-out addresses lies."""
+        memory = self.find_memory(low, high)
+        if memory is None:
+            raise DeviceError("cudaErrorInvalidValue: invalid argument")
+        return memory
+
+
+def byte_bounds(array: np.ndarray) -> tuple[int, int]:
+    """Lowest address of an array's bytes, and one past the highest; equal if it has none."""
+    interface = array.__array_interface__
+    low = high = interface["data"][0]
+    if not array.size:
+        return low, low
+    strides = interface["strides"]
+    if strides is None:
+        return low, low + array.nbytes
+    for length, stride in zip(array.shape, strides):
+        if stride < 0:
+            low += (length - 1) * stride
+        else:
+            high += (length - 1) * stride
+    return low, high + array.itemsize
+
+
+def merge(clock: dict[Any, int], other: dict[Any, int]) -> None:
+    """Let `clock` know all that `other` knows."""
+    for key, tick in list(other.items()):
+        if clock.get(key, 0) < tick:
+            clock[key] = tick
+
+
+def start_work(stream: Stream) -> int:
+    """Count one more piece of work on a stream.  All of it comes after what the host has waited for."""
+    merge(stream.clock, hardware.host_clock)
+    tick = stream.clock.get(stream.key, 0) + 1
+    stream.clock[stream.key] = tick
+    return tick
+
+
+def unseen(clock: dict[Any, int], memory: Memory, writing: bool) -> bool:
+    """Whether a stream with this clock races with earlier work on `memory`: writes, and reads too if it writes."""
+    home = memory.home
+    writer = getattr(home, "writer", None)
+    if writer is not None and clock.get(writer[0], 0) < writer[1]:
+        return True
+    return writing and any(clock.get(key, 0) < tick for key, tick in getattr(home, "readers", {}).items())
+
+
+def note_write(memory: Memory, stream: Stream, tick: int) -> None:
+    """Record that work `tick` of `stream` wrote `memory`."""
+    memory.home.writer = stream.key, tick
+    memory.home.readers = {}
+
+
+def note_read(memory: Memory, stream: Stream, tick: int) -> None:
+    """Record that work `tick` of `stream` read `memory`."""
+    home = memory.home
+    if not hasattr(home, "readers"):
+        home.readers = {}
+    home.readers[stream.key] = tick
+
+
+def poisoned(array: np.ndarray) -> np.ndarray:
+    """A copy with every value wrong: what a read that did not wait gets."""
+    if array.dtype.kind == "b":
+        return np.logical_not(array)
+    copy = np.array(array, order="C", ndmin=1)
+    np.invert(copy.view(np.uint8), out=copy.view(np.uint8))
+    return copy.reshape(array.shape)
+
+
+hardware = Hardware()
+
+
+def _after_fork() -> None:
+    hardware.forked = hardware.forked or hardware.used
+    hardware.settle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

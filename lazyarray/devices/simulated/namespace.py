@@ -1,0 +1,230 @@
+"""The namespace of the simulated device: CuPy's functions, by name and by parameter, computed by NumPy.
+
+A function exists here where CuPy and NumPy both have it. Names and parameters come from `api`; what is told apart by
+hand is in the tables below and in `cupy_differences`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ...errors.inspection import once_made
+from . import api, dlpack, indexing
+from .array import SimulatedArray
+from .cupy_differences import as_cupys, cleared
+from .execution import SimulatedArrayBase, as_device, exports, has_array, launch, parts, wrap_new
+from .hardware import DeviceError, Event, Stream, hardware
+from .signatures import binder, parameters
+from .ufuncs import SimulatedUfunc
+
+WRITES = frozenset({
+    "copyto", "place", "put", "putmask", "fill_diagonal", "put_along_axis", "random.shuffle",
+})  # fmt: skip
+"""Functions that change their first argument.  Others change only ``out``."""
+
+FROM_HOST = frozenset({
+    "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "asfarray",
+    "result_type", "can_cast", "min_scalar_type", "common_type", "isscalar", "shape", "ndim", "size", "issubdtype",
+    "iscomplexobj", "isrealobj", "isfortran", "full", "full_like", "linspace", "logspace", "geomspace", "arange",
+    "interp", "select",
+})  # fmt: skip
+"""Functions that take host arrays too."""
+
+AS_ARRAYS = frozenset({"allclose", "array_equal", "array_equiv", "count_nonzero"})
+"""Functions that return a Python value in NumPy and a 0-d array in CuPy."""
+
+AS_TUPLES = frozenset({"linalg.eig", "linalg.eigh", "linalg.qr", "linalg.svd", "linalg.slogdet"})
+"""Functions that return a named tuple in NumPy and a plain one in CuPy."""
+
+TAKES_NO_ARRAYS = frozenset({
+    "empty", "zeros", "ones", "eye", "identity", "tri", "indices", "fromfunction", "frombuffer", "fromfile",
+    "fromiter", "fromstring", "loadtxt", "genfromtxt", "load", "bartlett", "blackman", "hamming", "hanning", "kaiser",
+    "diag_indices", "mask_indices", "tril_indices", "triu_indices", "broadcast_shapes", "base_repr", "binary_repr",
+    "fft.fftfreq", "fft.rfftfreq", "can_cast", "promote_types", "isdtype", "typename", "mintypecode", "unravel_index",
+    "ravel_multi_index", "iterable", "get_printoptions", "set_printoptions", "printoptions", "einsum", "r_", "c_",
+})  # fmt: skip
+"""Functions that work without an array among their arguments.  All others refuse lists and scalars in its place."""
+
+
+def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's function at `path`."""
+    name = path.rsplit(".", 1)[-1]
+    function = as_cupys(path, numpy_function)
+    bind = binder(name, parameters(signature), function)
+    changed = path in WRITES
+    from_host = path in FROM_HOST
+    needs_array = not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        positional, options = bind(args, kwargs)
+        if from_host:
+            positional = tuple(_uploaded(value) for value in positional)
+            options = {key: _uploaded(value) for key, value in options.items()}
+        elif needs_array and not (positional and type(positional[0]) is SimulatedArray
+                                  or has_array((*positional, *options.values()))):
+            raise TypeError(f"Unsupported type {type(positional[0]) if positional else None}")
+        if options.get("out") is not None:
+            options["out"] = as_device(options["out"])
+            writes: tuple[Any, ...] = (options["out"],)
+        elif changed:
+            positional = (as_device(positional[0]), *positional[1:])
+            writes = positional[:1]
+        else:
+            writes = ()
+        result = launch(function, positional, options, writes)
+        if path in AS_ARRAYS and not isinstance(result, SimulatedArrayBase):
+            return wrap_new(np.asarray(result))
+        return tuple(result) if path in AS_TUPLES and isinstance(result, tuple) else result
+
+    call.__name__ = name
+    return call
+
+
+def _uploaded(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and not exports(value):
+        if not value.ndim and value.dtype.kind in "fc":
+            value = np.asarray(cleared(value[()]))
+        return wrap_new(value.astype(value.dtype.newbyteorder("=")))
+    if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
+        return type(value)(_uploaded(item) for item in value)
+    return value
+
+
+def _asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> np.ndarray:
+    if exports(a):
+        return as_device(a).get(stream, order, out, blocking)
+    return np.asarray(a, order=order)  # type: ignore[call-overload]
+
+
+def _get_array_module(*args: Any) -> Any:
+    return namespace if any(isinstance(arg, SimulatedArray) for arg in args) else np
+
+
+def _from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> Any:
+    return namespace.array(array) if isinstance(array, SimulatedArray) and copy else dlpack.take(array)
+
+
+class MemoryPool:
+    """The part of CuPy's memory pool that says how much is in use, and may be."""
+
+    def used_bytes(self) -> int:
+        """Bytes in use on the current device, of what was allocated since a limit was set."""
+        return hardware.used_bytes(hardware.current_device())
+
+    total_bytes = used_bytes
+
+    def get_limit(self) -> int:
+        """Bytes that each device has; 0 if it has no limit."""
+        return hardware.limit or 0
+
+    def set_limit(self, size: int | None = None) -> None:
+        """Let each device have this many bytes, of what is allocated from now on; 0 for no limit."""
+        hardware.limit = size or None
+        hardware.settle()
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Nothing is kept in reserve here."""
+
+
+_pool = MemoryPool()
+
+
+class Module:
+    """A module of functions on the device. A name is looked up once, then it is an attribute."""
+
+    def __init__(self, path: str, **members: Any) -> None:
+        self.__name__ = path
+        vars(self).update(members)
+
+    @once_made("__name__")
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r} of the simulated device>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *(name for name in self._names() if hasattr(self, name))})
+
+    def __getattr__(self, name: str) -> Any:
+        value = None if name.startswith("_") else self._find(name)      # `__name__`: it is being made
+        if value is None:
+            raise AttributeError(name if name == "__name__" else f"module {self.__name__!r} has no attribute {name!r}")
+        setattr(self, name, value)
+        return value
+
+    def _names(self) -> Iterable[str]:
+        """What there may be in the module."""
+        raise NotImplementedError
+
+    def _find(self, name: str) -> Any:
+        """What has a name, None if there is nothing."""
+        raise NotImplementedError
+
+
+class Namespace(Module):
+    """What ``xp`` and its submodules are."""
+
+    def __init__(self, path: str = "", **members: Any) -> None:
+        super().__init__(f"simulated.{path}".rstrip("."), **members)
+        self._path = path
+
+    def _names(self) -> Iterable[str]:
+        return api.names_of("cupy_api", self._path)
+
+    def _find(self, name: str) -> Any:
+        path = f"{self._path}.{name}" if self._path else name
+        if any(module == path or module.startswith(path + ".") for module in api.table("cupy_api")["FUNCTIONS"]):
+            return Namespace(path)
+        theirs: Any = np
+        for part in path.split("."):
+            theirs = getattr(theirs, part, None)
+        facts = api.names_of("cupy_api", self._path).get(name)
+        if theirs is None or facts is None:
+            shared = not self._path and name in api.table("cupy_api")["SHARED"].split()
+            return theirs if shared else None
+        return _function(path, facts, theirs) if isinstance(facts, str) else SimulatedUfunc(name, theirs, *facts)
+
+
+class DeviceContext:
+    """``xp.cuda.Device``: as a context, makes a device the current one of this thread."""
+
+    def __init__(self, device: int | None = None) -> None:
+        self.id = hardware.current_device() if device is None else device
+        if not 0 <= self.id < hardware.count:
+            raise DeviceError("cudaErrorInvalidDevice: invalid device ordinal")
+        self._outer: list[int] = []
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __enter__(self) -> DeviceContext:
+        self._outer.append(hardware.current_device())
+        return self.use()
+
+    def __exit__(self, *exc_info: object) -> None:
+        hardware.local.device = self._outer.pop()
+
+    def use(self) -> DeviceContext:
+        """Make this the current device of this thread."""
+        hardware.local.device = self.id
+        return self
+
+    def synchronize(self) -> None:
+        """Let the host wait for all work on the device."""
+        for stream in hardware.streams_of(self.id):
+            stream.synchronize()
+
+
+cuda = Namespace("cuda", Stream=Stream, Event=Event, Device=DeviceContext, is_available=lambda: True,
+                 get_current_stream=lambda device_id=-1: hardware.current_stream())
+namespace = Namespace(
+    ndarray=SimulatedArray,
+    cuda=cuda,
+    asnumpy=_asnumpy,
+    get_array_module=_get_array_module,
+    from_dlpack=_from_dlpack,
+    put=lambda a, ind, v, mode="wrap": indexing.put_flat(as_device(a), ind, v, mode),
+    take=lambda a, indices, axis=None, out=None: indexing.take(as_device(a), indices, axis, out),
+    get_default_memory_pool=lambda: _pool,
+)
+parts.namespace = namespace

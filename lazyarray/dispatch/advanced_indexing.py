@@ -1,0 +1,441 @@
+"""Indexes with arrays and masks on the device, checked and ordered as NumPy does."""
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices
+from ..devices.base import is_negative_zero
+from ..errors import NotOnDevice
+from ..events.trace import begin, end
+from ..functions.pytree import replace
+from ..settings.options import current as current_options
+from ..storage import handles, transfer, views
+from ..storage.storage import Storage
+from .function import upload_operand
+
+if TYPE_CHECKING:
+    from ..devices import Device
+    from ..storage.handles import ArrayHandle, ScalarHandle
+
+
+_plain_bounds = frozenset({int, type(None)})
+
+
+def plain_slice(s: slice) -> slice:
+    """A slice whose bounds are not lazy scalars."""
+    if type(s.start) in _plain_bounds and type(s.stop) in _plain_bounds and type(s.step) in _plain_bounds:
+        return s
+    if any(handles.is_lazy(b) for b in (s.start, s.stop, s.step)):
+        return slice(*(operator.index(b) if handles.is_lazy(b) else b for b in (s.start, s.stop, s.step)))
+    return s
+
+
+#: No value: the index is read.
+_NOTHING = object()
+
+
+class Index:
+    """An advanced index, item by item: arrays are on the device, or host ones still to be uploaded."""
+
+    def __init__(self, outline: np.ndarray, index: Any) -> None:
+        self.items = []
+        self.checked = []       # (array, axis, axis length)
+        self.masks = False
+        items = index if type(index) is tuple else (index,)
+        shape = outline.shape
+        arrays = [self._array(i) for i in items]
+        used = sum(0 if i is None or i is Ellipsis else a.ndim if a is not None and a.dtype == bool else 1
+                   for i, a in zip(items, arrays))
+        self.fits = used <= len(shape)
+        axis = 0
+        for i, a in zip(items, arrays):
+            if i is Ellipsis:
+                axis += len(shape) - used
+            elif a is None and i is not None:
+                if isinstance(i, slice):
+                    pass
+                elif not hasattr(type(i), "__index__"):
+                    self.fits = False       # also a list that makes no array
+                elif axis < len(shape) and not -shape[axis] <= operator.index(i) < shape[axis]:
+                    self.fits = False
+                axis += 1
+            elif a is not None and a.dtype == bool:
+                self.masks = True
+                if a.ndim and a.shape != shape[axis:axis + a.ndim]:
+                    self.fits = False
+                axis += a.ndim
+            elif a is not None:
+                if a.dtype.kind not in "iu":
+                    self.fits = False
+                if axis < len(shape):
+                    self.checked.append((a, axis, shape[axis]))
+                axis += 1
+            self.items.append(i if a is None else a)
+
+    @staticmethod
+    def _array(i: Any) -> Any:
+        """What indexes as an array, else None."""
+        if handles.is_lazy(i):
+            return handles.device_of(i, "an index")
+        if isinstance(i, (np.ndarray, np.bool_, bool)):
+            return np.asarray(i)
+        if isinstance(i, (list, tuple)):
+            try:
+                array = np.asarray(with_values(i))
+            except ValueError:
+                return None
+            return array.astype(np.intp) if array.size == 0 and array.dtype.kind == "f" else array
+        if isinstance(i, devices.current().array_type):
+            return i
+        return None
+
+    def host(self) -> tuple[Any, ...]:
+        """The index for NumPy."""
+        device = devices.current()
+        return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
+                     if isinstance(i, device.array_type) else i for i in self.items)
+
+    def check(self, outline: np.ndarray, value: Any = _NOTHING) -> None:
+        """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
+        bad = not self.fits
+        if not bad and current_options().check_indices:
+            for array, _, length in self.checked:
+                if array.size and not _within(array, length):
+                    bad = True
+                    break
+        if bad:
+            # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
+            blank = np.lib.stride_tricks.as_strided(np.zeros(1, outline.dtype), outline.shape, (0,) * outline.ndim)
+            if value is _NOTHING:
+                blank[self.host()]
+            elif getattr(value, "ndim", 0) and hasattr(value, "dtype"):
+                blank[self.host()] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+            else:
+                blank[self.host()] = with_values(value)
+            raise NotOnDevice("an index that only NumPy takes")
+
+    def device(self) -> tuple[Any, ...]:
+        """The index with every array on the device."""
+        device = devices.current()
+        return tuple(upload_operand(device, i, np.take) if isinstance(i, np.ndarray) and i.ndim else
+                     i[()] if isinstance(i, np.ndarray) else
+                     plain_slice(i) if type(i) is slice else i for i in self.items)
+
+
+def _within(array: Any, length: int) -> bool:
+    """Whether all indexes are in -length ... length - 1; looks at one flag where they are on the device."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return int(array.min()) >= -length and int(array.max()) < length
+    device = devices.current()
+    xp = device.xp
+    flag = xp.logical_or(xp.any(array >= length), xp.any(array < -length)) if array.dtype.kind == "i" \
+        else xp.any(array >= length)
+    return not transfer.to_host(device, flag, "index check", "synchronise")[()]
+
+
+# -- advanced indexes on the device ------------------------------------------------------------
+
+def take(x: ArrayHandle, outline: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
+    device = devices.current()
+    if device.usable() is not None:
+        raise NotOnDevice(device.usable())
+    parsed: Index | None = None
+    mask = _mask_alone(device, outline, index)
+    if mask is None:
+        parsed = Index(outline, index)
+        parsed.check(outline)
+    token = None
+    if parsed is None or parsed.masks:
+        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+    try:
+        with x._self_storage.place():
+            array = handles.device_of(x)
+            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask)
+            if token is not None:
+                end(token)
+            if parsed is None:
+                return handles.fresh(device, result)
+            return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+        raise device.refusal(error) from None
+
+
+def _mask_alone(device: Device, outline: np.ndarray, index: Any) -> Any | None:
+    """The index as an array of the device or the host if it is one mask that fits, which is all that it has to do."""
+    if type(index) is tuple and len(index) == 1:
+        index = index[0]
+    lazy = handles.is_array(index)
+    if not (lazy or type(index) is np.ndarray or isinstance(index, device.array_type)):
+        return None
+    mask = handles.outline_of(index) if lazy else index
+    ndim = mask.ndim
+    if mask.dtype.char != "?" or not ndim or mask.shape != outline.shape[:ndim]:
+        return None
+    return handles.device_of(index, "an index") if lazy else mask
+
+
+def _rows(device: Device, array: Any, mask: Any) -> Any:
+    """A new device array of what a mask, still to be uploaded if it is on the host, is true of."""
+    if type(mask) is np.ndarray:
+        mask = upload_operand(device, mask, np.take)
+    if array.size >= max(device.selected_from, 1) and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
+            device.on_current(array, mask)) and (found := device.select(array, mask)) is not None:
+        return found
+    return array[mask]
+
+
+def put(x: ArrayHandle, outline: np.ndarray, index: Any, value: Any) -> None:
+    device = devices.current()
+    storage = x._self_storage
+    parsed: Index | None = None
+    mask = _mask_alone(device, outline, index)
+    if mask is None:
+        parsed = Index(outline, index)
+        parsed.check(outline, value)
+        items = parsed.device()
+    else:
+        items = (upload_operand(device, mask, np.take) if type(mask) is np.ndarray else mask,)
+    value = value_for(x, outline, value, by_arrays=True)
+    token = None
+    if getattr(value, "ndim", 0):
+        if parsed is None:          # it names each place once
+            items = _counted(device, outline, items, value)
+        elif parsed.masks:
+            items = _counted(device, outline, items, value)
+            if parsed.checked:
+                parsed = Index(outline, items)
+        if parsed is not None and parsed.checked and current_options().ordered_assignment:
+            try:
+                items, value = _last_wins(device, outline, parsed, items, value)
+            except ValueError as error:
+                raise NotOnDevice(f"the value does not fit the index: {error}") from None
+    elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
+        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+
+    def assign(target: Any) -> None:
+        try:
+            target[items] = value
+            if token is not None:
+                end(token)
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+            raise device.refusal(error) from None
+
+    storage.write_device(outline, x._self_array, assign)
+
+
+def _counted(device: Device, outline: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
+
+    The device library does not look: it repeats the values or leaves some out.
+    """
+    if outline.size == 0:
+        raise NotOnDevice("an assignment to nothing")
+    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+    found: list[Any] = []
+    for i in items:
+        if hasattr(i, "ndim") and i.dtype == bool:
+            if not i.ndim:
+                raise NotOnDevice("a mask without dimensions")
+            found += device.xp.nonzero(i)
+        else:
+            found.append(i)
+    if token is not None:
+        end(token)
+    blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") else i for i in found)
+    shape = np.broadcast_to(np.False_, outline.shape)[blank].shape
+    whole = len(items) == 1 and len(found) == outline.ndim      # NumPy takes a vector or a scalar there
+    value = value if whole else _drop_leading(value, len(shape))
+    if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
+        raise NotOnDevice("the values are not as many as the mask is true")
+    return tuple(found)
+
+
+def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether values of one shape can be repeated to fill another."""
+    return all(n in (1, m) for n, m in zip(shape[::-1], target[::-1]))
+
+
+def _last_wins(device: Device, outline: np.ndarray, parsed: Index, items: tuple[Any, ...],
+               value: Any) -> tuple[Any, Any]:
+    """Leave of several assignments to one element only the last, as NumPy's order does."""
+    arrays = [(k, i) for k, i in enumerate(items) if hasattr(i, "ndim") and i.ndim]
+    if not arrays:
+        return items, value
+    shape = np.broadcast_shapes(*(a.shape for _, a in arrays))
+    count = int(np.prod(shape))
+    if count < 2:
+        return items, value
+    xp = device.xp
+    key = None
+    for (array, _, length) in parsed.checked:
+        if isinstance(array, np.ndarray) and all(isinstance(a, np.ndarray) for a, _, _ in parsed.checked):
+            module = np
+        else:
+            module = xp
+            array = array if not isinstance(array, np.ndarray) else upload_operand(device, array)
+        flat = module.broadcast_to(module.where(array < 0, array + length, array), shape).ravel().astype(np.int64)
+        key = flat if key is None else key * length + flat
+    if isinstance(key, np.ndarray):
+        _, first = np.unique(key[::-1], return_index=True)
+        if len(first) == count:
+            return items, value
+        keep = np.sort(count - 1 - first)
+        keep = transfer.to_device(device, keep, "an index with duplicates")
+    else:
+        # A stable sort by key: the last of each run of equal keys is the last assignment.
+        order = xp.argsort(key * count + xp.arange(count))
+        ordered = key[order]
+        last = xp.concatenate((ordered[1:] != ordered[:-1], xp.ones(1, bool)))
+        total = int(transfer.to_host(device, xp.count_nonzero(last), "duplicates in an index", "synchronise")[()])
+        if total == count:
+            return items, value
+        keep = order[last]
+    if len(arrays) != len([i for i in items if i is not Ellipsis]) or any(i is Ellipsis for i in items):
+        if len(arrays) < len(parsed.checked):
+            raise NotOnDevice("duplicates in an index with scalars")
+        return _keep_with_slices(device, outline, items, arrays, shape, keep, value)
+    rest = outline.shape[len(arrays):]
+    value = xp.broadcast_to(_drop_leading(value, len(shape) + len(rest)), shape + rest)
+    value = value.reshape((count, *rest))[keep]
+    return tuple(xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays), value
+
+
+def _keep_with_slices(device: Device, outline: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
+                      shape: tuple[int, ...], keep: Any, value: Any) -> tuple[Any, Any]:
+    """`_last_wins` where slices, new axes or an ellipsis stand among the index arrays."""
+    xp = device.xp
+    blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items)
+    # Where NumPy puts the indexed axes: they come first unless all index arrays, and numbers, are neighbours.
+    free = np.broadcast_to(np.False_, outline.shape)[tuple(
+        0 if hasattr(i, "ndim") and i.ndim else i for i in blank)].shape
+    positions = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
+    neighbours = positions == list(range(positions[0], positions[-1] + 1))
+    at = 0
+    if neighbours:
+        before = tuple(i for i in blank[:positions[0]])
+        if Ellipsis in before:
+            after = sum(1 for i in blank[positions[-1] + 1:])
+            at = len(free) - after
+        else:
+            at = sum(1 for i in before if i is None or isinstance(i, slice))
+    full = free[:at] + shape + free[at:]
+    value = xp.broadcast_to(_drop_leading(value, len(full)), full)
+    value = value.reshape(free[:at] + (-1,) + free[at:])
+    value = value[(slice(None),) * at + (keep,)]
+    return tuple(xp.broadcast_to(i, shape).ravel()[keep] if hasattr(i, "ndim") and i.ndim else i
+                 for i in items), value
+
+
+def _drop_leading(value: Any, ndim: int) -> Any:
+    """NumPy lets an assigned value have more dimensions, if the leading ones are 1."""
+    while value.ndim > ndim and value.shape[0] == 1:
+        value = value.reshape(value.shape[1:])
+    return value
+
+
+#: What is one value, whatever NumPy would make of it; anything else may be a sequence, a buffer or an array.
+_one_value = (bool, int, float, complex, str, bytes, np.generic, type(None))
+
+
+def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = False) -> Any:
+    """What is assigned: a NumPy scalar of the dtype of `x`, or a device array that may still need a cast.
+
+    NumPy itself converts what comes from the host, in a small array of that dtype, since its rules depend on the dtype,
+    on the kind of value and on the index. `target` is the outline of the elements that are assigned to, or, if the
+    index has arrays in it (`by_arrays`), that of `x`, and the value is not yet compared with the index.
+    """
+    dtype = target.dtype
+    device = devices.current()
+    if handles.is_scalar(value):
+        value = for_dtype(value, dtype)
+    if handles.is_lazy(value):
+        outline = handles.outline_of(value)
+        if type(value._self_storage) is not Storage:
+            return value_for(x, target, handles.host_of(value, "assigned to the device"), by_arrays)
+        if outline.dtype.kind == "c" and dtype.kind not in "cb":
+            _warn_complex()
+        array = handles.device_of(value)
+        if value._self_storage is x._self_storage and views.overlap(outline, target):
+            array = array.copy()
+    elif isinstance(value, device.array_type):
+        array = value
+    else:
+        cast = converted(value, dtype, by_arrays)
+        if not cast.ndim:
+            one = cast[()]
+            return device.without_dimensions(one) if isinstance(one, np.inexact) and is_negative_zero(one) else one
+        if not by_arrays:
+            if cast.ndim > target.ndim and not isinstance(value, np.ndarray):
+                raise NotOnDevice("a list is nested deeper than the array has dimensions")
+            cast = _drop_leading(cast, target.ndim)
+            _check_broadcast(cast.shape, target.shape)
+        return transfer.to_device(device, cast, "assigned from the host")
+    if not by_arrays:
+        array = _drop_leading(array, target.ndim)
+        _check_broadcast(array.shape, target.shape)
+    return array
+
+
+def for_dtype(s: ScalarHandle, dtype: np.dtype[Any]) -> ScalarHandle | np.generic:
+    """What stands for a scalar that is assigned to elements of a dtype: its value, if that decides what happens.
+
+    Where the dtype can't take every value, NumPy raises an error or warns, and the device writes anything.
+    """
+    if s._self_value is not None:
+        return s._self_value
+    source = s.dtype
+    if dtype.kind == "b" or np.can_cast(source, dtype, "same_kind" if dtype.kind in "fc" else "safe"):
+        return s
+    return handles.value_of(s, f"assigned to an array of {dtype}, which may not hold it")
+
+
+def converted(value: Any, dtype: np.dtype[Any], by_arrays: bool = False) -> np.ndarray:
+    """A new host array of what NumPy makes of a value that is assigned to elements of a dtype.
+
+    An error in one value is NumPy's; where there are several, NumPy may have written some of them, and it is
+    NotOnDevice.
+    """
+    if isinstance(value, _one_value) or isinstance(value, np.ndarray) and not value.ndim:
+        if by_arrays:       # casts NumPy's scalars as it does arrays, where other indexes refuse what does not fit
+            one = np.empty(1, dtype)
+            one[[0]] = value
+            return one.reshape(())
+        one = np.empty((), dtype)
+        one[...] = value
+        return one
+    try:
+        if not isinstance(value, np.ndarray):
+            return np.array(with_values(value), dtype)      # by elements, each of which must fit
+        cast = np.empty(value.shape, dtype)
+        cast[...] = value
+        return cast
+    except (TypeError, ValueError, OverflowError) as error:
+        raise NotOnDevice(f"NumPy refuses some of the values: {error}") from error
+
+
+def with_values(obj: Any) -> Any:
+    """`obj`, with NumPy's scalars in place of the lazy ones, also in a list, where NumPy would take them for arrays."""
+    return replace(obj, lambda item: handles.value_of(item) if handles.is_scalar(item) else item)
+
+
+def _check_broadcast(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    if shape != target:
+        np.broadcast_to(np.False_, target)      # cheap; the next line words the error as an assignment does
+        try:
+            fits = np.broadcast_shapes(shape, target) == target
+        except ValueError:
+            fits = False
+        if not fits:
+            text = ",".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+            into = ",".join(map(str, target)) + ("," if len(target) == 1 else "")
+            raise ValueError(f"could not broadcast input array from shape ({text}) into shape ({into})")
+
+
+def _warn_complex() -> None:
+    warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning,
+                  stacklevel=5)

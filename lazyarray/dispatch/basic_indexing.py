@@ -1,0 +1,255 @@
+"""Reading and writing by index: basic indexes move only metadata, the rest runs on the device.
+
+The device library wraps or clips an index that is out of range, and lets any of several
+assignments to one element win. NumPy raises IndexError and lets the last one win, and so do we
+(`options(check_indices=..., ordered_assignment=...)` for those who know better).
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
+from ..functions.pytree import replace
+from ..settings.options import current as current_options
+from ..storage import handles, views
+from ..storage.mirror.byte_ranges import Ranges
+from ..storage.statements import held
+from ..storage.storage import Storage
+from ..storage.writeable import may_write
+from .advanced_indexing import for_dtype, plain_slice, put, take, value_for, with_values
+from .host_fallback import lazily, on_host
+
+if TYPE_CHECKING:
+    from ..storage.handles import ArrayHandle
+
+#: Arrays larger than this are not fetched whole because a loop reads elements.
+_MOST_BULK = 256 << 20
+
+
+def getitem(x: ArrayHandle, index: Any) -> Any:
+    """``x[index]``: a view, a snapshot of one element, or a new array."""
+    if isinstance(index, tuple) and type(index) is not tuple:
+        index = tuple(index)
+    plain = _basic(index)
+    outline = x._self_outline
+    if outline is None:
+        outline = handles.outline_of(x)
+    if plain is not None:
+        sub = outline[plain]
+        if plain is not index and sub.ndim == 0 and not _has_ellipsis(index):
+            return element(x, sub)
+        base = x._self_base
+        view = handles.new_array(x._self_storage, sub, None, x if base is None else base)
+        return view.copy("K") if type(plain) is _OfArrays else view
+    if type(x._self_storage) is not Storage:
+        if type(index) is str or type(index) is list and index and all(type(i) is str for i in index):
+            return handles.view_of(x, outline[index])
+        return lazily(outline[_host_index(index)])
+    try:
+        return take(x, outline, index)
+    except NotOnDevice as reason:
+        return on_host(operator.getitem, (x, index), {}, str(reason))
+
+
+def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
+    """``x[index] = value`` with NumPy's casts, errors and order."""
+    held((x, value, *index) if type(index) is tuple else (x, value, index), _setitem, x, index, value)
+
+
+def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
+    outline = handles.outline_of(x)
+    if not may_write(outline):
+        raise ValueError("assignment destination is read-only")
+    if isinstance(index, tuple) and type(index) is not tuple:
+        index = tuple(index)
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        outline[_host_index(index)] = handles.alias_of(
+            value, "assigned to a host array") if handles.is_array(value) else with_values(value)
+        return
+    plain = _basic(index)
+    try:
+        if devices.current().usable() is not None:
+            raise NotOnDevice(devices.current().usable())
+        if plain is None:
+            put(x, outline, index, value)
+            return
+        sub = outline[plain]
+        if (handles.is_array(value) and value._self_storage is storage
+                and views.same_place(handles.outline_of(value), sub)):
+            return      # ``x[1:] += y`` writes a view, and then assigns it to its own place
+        if sub.ndim == 0 and not _has_ellipsis(index) and _has_dimensions(value):
+            value = _one_element(sub.dtype, value)
+        if not sub.size:
+            _set_nothing(sub, value)
+            return
+        value = value_for(x, sub, value)
+        storage.write_device(sub, None, lambda target: storage.device.assign(target, value), overwrite=True)
+    except NotOnDevice as reason:
+        try:
+            on_host(operator.setitem, (x, _host_index(index), value), {}, str(reason), name="numpy.ndarray.__setitem__",
+                    positions=(0,), names=())
+        except TransferError:
+            if reason.__cause__ is None:
+                raise
+            raise reason.__cause__ from None        # it would fail on the host too: that is what is wrong
+
+
+def _has_dimensions(value: Any) -> bool:
+    if handles.is_array(value):
+        return bool(handles.outline_of(value).ndim)
+    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0
+
+
+def _one_element(dtype: np.dtype[Any], value: Any) -> Any:
+    """What NumPy makes of an array or a sequence that is assigned to one element: mostly an error."""
+    one = np.zeros(1, dtype)
+    if handles.is_array(value) and handles.outline_of(value).size != 1:
+        value = np.zeros(handles.outline_of(value).shape, value.dtype)      # the values don't matter
+    one[0] = handles.host_of(value, "assigned to an element") if handles.is_array(value) else value
+    return one[0]
+
+
+def _set_nothing(sub: np.ndarray, value: Any) -> None:
+    """Raise what NumPy raises where a value is assigned to no elements, if it does."""
+    if handles.is_scalar(value):
+        value = for_dtype(value, sub.dtype)
+    if handles.is_lazy(value) or isinstance(value, devices.current().array_type):      # the shape alone may be wrong
+        value = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    np.empty(sub.shape, sub.dtype)[...] = with_values(value)
+
+
+def element(x: ArrayHandle, sub: np.ndarray) -> Any:
+    """A snapshot of one element of `x`, at the 0-d outline `sub`."""
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        return lazily(sub[()])
+    if storage.mirror is not None or storage.reads:
+        value = _known_on_host(x, storage, sub)
+        if value is not None:
+            return handles.scalar_of_value(value)
+    reason = storage.device.usable()
+    if reason is not None:
+        raise DeviceUnavailableError(reason)
+    with storage.place():
+        array = storage.read_device(sub).copy()
+        return handles.new_scalar(Storage(storage.device, array), None, array, storage)
+
+
+def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
+    """The element, if the mirror has it, or if so many were read one by one that all are fetched now."""
+    if storage.loans or storage.foreign:
+        return None
+    if storage.mirror is not None:
+        with storage.lock:
+            offset = views.offset_of(sub)
+            if storage.mirror.full or storage.mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize)):
+                return storage.read_host(sub, "element")[()]
+    outline = handles.outline_of(x)
+    if storage.reads >= current_options().bulk_reads and outline.nbytes <= _MOST_BULK:
+        storage.read_host(outline, "elements were read one by one")
+        return storage.read_host(sub, "element")[()]
+    return None
+
+
+def iterate(x: ArrayHandle) -> Iterator[Any]:
+    """The iterator over the first axis: rows are views; the elements of a vector are NumPy's own scalars.
+
+    Somebody looks at each element of a vector, so they are fetched, many at once, and what is known on the host
+    is worth more as a real number: json, statistics and compiled code take it where they take no LazyScalar.
+    (The price: `numpy.poly` and `numpy.roots` of a vector, which ask its elements who overrides them, give ndarrays.)
+    """
+    outline = handles.outline_of(x)
+    if outline.ndim == 0:
+        raise TypeError("iteration over a 0-d array")
+    if outline.ndim == 1:
+        return _elements(x, outline)
+    return (x[i] for i in range(outline.shape[0]))
+
+
+def _elements(x: ArrayHandle, outline: np.ndarray) -> Iterator[Any]:
+    storage = x._self_storage
+    block = max(1, _MOST_BULK // max(outline.itemsize, 1))
+    fetched, valid = None, False
+    for i in range(outline.shape[0]):
+        if i % block == 0 and type(storage) is Storage and not (storage.loans or storage.foreign):
+            fetched = storage.read_host(outline[i:i + block], "iterated over")
+            valid = storage.mirror.valid
+        if valid and storage.mirror.valid is valid and not (storage.loans or storage.foreign):
+            yield fetched[i % block]
+        else:
+            value = x[i]        # written since: an iterator sees that
+            yield handles.value_of(value, "iterated over") if handles.is_scalar(value) else value
+
+
+# -- what an index is --------------------------------------------------------------------------
+
+class _OfArrays(tuple):
+    """A basic index in which integers were given as arrays without dimensions: NumPy copies what it reads by one."""
+
+    __slots__ = ()
+
+
+def _basic(index: Any) -> tuple[Any, ...] | None:
+    """`index` as a tuple that makes NumPy return a view even of one element, or None if it is not basic.
+
+    It is `index` itself where that makes views only.
+    """
+    if type(index) is int or type(index) is slice:
+        return (index, Ellipsis)
+    if type(index) is handles.array_type and handles.outline_of(index).ndim:
+        return None
+    if type(index) is not tuple:
+        index = (index,)
+    else:       # most are of slices, with whole numbers or new axes among them
+        views_only = False
+        for i in index:
+            kind = type(i)
+            if kind is slice:
+                if plain_slice(i) is not i:
+                    break
+                views_only = True
+            elif i is None or i is Ellipsis:
+                views_only = True
+            elif kind is not int:
+                break
+        else:
+            if views_only:
+                return index
+    items = []
+    ellipsis = of_arrays = False
+    for i in index:
+        kind = type(i)
+        if kind is int or kind is slice or i is None:
+            items.append(plain_slice(i) if kind is slice else i)
+        elif i is Ellipsis:
+            items.append(i)
+            ellipsis = True
+        elif isinstance(i, np.integer) and kind is not handles.array_type:
+            items.append(operator.index(i))
+        elif isinstance(i, (bool, np.bool_, list, tuple, str, np.ndarray)) or handles.is_lazy(i):
+            if not isinstance(i, np.ndarray) or i.ndim or i.dtype.kind not in "iu":
+                return None
+            items.append(operator.index(i))
+            of_arrays = True
+        elif hasattr(type(i), "__index__"):     # a class of integers has it too, and is none
+            items.append(operator.index(i))
+        else:
+            return None
+    if not ellipsis:
+        items.append(Ellipsis)
+    return _OfArrays(items) if of_arrays else tuple(items)
+
+
+def _has_ellipsis(index: Any) -> bool:
+    return index is Ellipsis or type(index) is tuple and any(i is Ellipsis for i in index)
+
+
+def _host_index(index: Any) -> Any:
+    """The index with host arrays in place of lazy ones."""
+    return replace(index, lambda i: handles.host_of(i, "an index on the host") if handles.is_lazy(i) else i)

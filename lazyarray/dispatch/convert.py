@@ -1,0 +1,230 @@
+"""Into and out of lazy arrays: the functions of the public face."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice
+from ..settings.options import current as current_options
+from ..storage import foreign_streams, handles, transfer, views
+from ..storage.handles import ArrayHandle
+from ..storage.storage import Storage
+
+
+def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> ArrayHandle:
+    """Convert an array or array-like object to a lazy array.
+
+    Parameters
+    ----------
+    obj : array_like or device array
+        A lazy array is returned unchanged. CuPy arrays and objects with ``__cuda_array_interface__`` or a
+        CUDA ``__dlpack__`` share their memory with the result. Anything else that `numpy.asarray` accepts is
+        copied to the device, in its memory order. Arrays of dtypes that the device does not support, such
+        as strings or objects, stay on the host, inside the lazy array.
+    dtype : data-type, optional
+        Data type of the result. If it differs from that of `obj`, the result is a copy.
+    copy : bool, optional
+        True: always copy. False: raise an error if a copy is needed. None: copy if needed.
+
+    Returns
+    -------
+    LazyNdarray
+        It has the shape of ``numpy.asarray(obj, dtype)``. Within ``options(lazy=False)``, a `numpy.ndarray`.
+
+    Raises
+    ------
+    ValueError
+        If ``copy=False``, and `obj` is on the host or has another dtype.
+    RuntimeError, TypeError
+        If `obj` is a torch tensor without an array equivalent: it requires grad (pass ``tensor.detach()``), is sparse,
+        or similar.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray([[1, 2], [3, 4]], dtype=np.float32)
+    >>> (x + 1).sum()
+    np.float32(14.0)
+    """
+    if not current_options().lazy:
+        return _plain(obj, dtype, copy)
+    if handles.is_scalar(obj):
+        obj, copy = handles.as_array(obj), None if copy is None or copy else False
+    device = devices.current()
+    if handles.is_array(obj):
+        lazy = obj
+    else:
+        shared = None if type(obj) in _host_types else foreign_streams.from_foreign(device, obj)
+        lazy = None if shared is None else handles.share(device, shared)
+    if lazy is not None:
+        if dtype is not None and np.dtype(views.no_array(dtype)) != lazy.dtype:
+            if copy is not None and not copy:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            return lazy.astype(dtype)
+        return lazy.copy(order="K") if copy else lazy
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested: the bytes are on the host. "
+                         "Use copy=None to copy them to the device.")
+    return handles.from_host(np.asarray(obj, views.no_array(dtype)), "asarray")
+
+
+def _plain(obj: Any, dtype: Any, copy: bool | None) -> Any:
+    """What `asarray` gives where ``options(lazy=False)``: a host array, a new one where the lazy one would be."""
+    device = devices.current()
+    if handles.is_lazy(obj):
+        return np.array(obj, dtype, copy=copy, subok=False)
+    shared = None if type(obj) in _host_types else foreign_streams.from_foreign(device, obj)
+    if copy is not None and not copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested: under options(lazy=False) device "
+                         "memory is copied to the host, and what is on the host as it would be to the device.")
+    if shared is not None:
+        return np.asarray(transfer.to_host(device, shared, "asarray, with options(lazy=False)"), dtype)
+    return np.array(obj, dtype, order="K", copy=True, subok=False)
+
+
+_host_types = frozenset({np.ndarray, list, tuple, int, float, complex, bool, str, bytes})
+
+
+def asnumpy(obj: Any) -> np.ndarray:
+    """Return the values of a lazy array or device array as a NumPy array.
+
+    The bytes are copied to the host unless they are current there. The result for a lazy array is an
+    alias, as from `numpy.asarray`: a write to either is visible in the other.
+
+    Parameters
+    ----------
+    obj : LazyNdarray, LazyScalar, device array or array_like
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> type(lazyarray.asnumpy(lazyarray.asarray([1, 2])))
+    <class 'numpy.ndarray'>
+    """
+    device = devices.current()
+    if isinstance(obj, device.array_type):
+        return transfer.to_host(device, obj, "asnumpy")
+    return np.asarray(obj)
+
+
+def asdevice(obj: Any) -> Any:
+    """Return the device array (`cupy.ndarray`) of a lazy array.
+
+    The result shares the memory of the lazy array, or of another library's device array. You may write to it: lazyarray
+    reads the memory again afterwards. Anything else is copied to the device, and so is a lazy array whose memory is on
+    the host (a view of an array with a dtype that the device does not support).
+
+    Parameters
+    ----------
+    obj : LazyNdarray, device array or array_like
+
+    Returns
+    -------
+    device array
+
+    Raises
+    ------
+    TypeError
+        If the device does not support the dtype.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> x = lazyarray.asarray([1.0, 2.0])
+    >>> d = lazyarray.asdevice(x)
+    >>> d *= 2
+    >>> x
+    array([2., 4.])
+    """
+    device = devices.current()
+    if isinstance(obj, device.array_type):
+        return obj
+    if handles.is_scalar(obj):
+        obj = handles.as_array(obj)
+    if handles.is_array(obj):
+        if type(obj._self_storage) is handles.Storage:
+            return lend(obj, "asdevice")
+        obj = handles.host_of(obj, "asdevice")     # it lives on the host; a view of it may be of a dtype the device has
+    shared = foreign_streams.from_foreign(device, obj)
+    if shared is not None:
+        return shared
+    host = np.asarray(obj)
+    if not device.can_hold(host.dtype):
+        raise TypeError(f"the device holds no {host.dtype}")
+    return transfer.to_device(device, host, "asdevice")
+
+
+def is_lazy(obj: Any) -> bool:
+    """Return whether `obj` is a lazy array or a lazy scalar.
+
+    (``isinstance`` can't tell: they are instances of `numpy.ndarray` and of NumPy's scalar types.)
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.is_lazy(lazyarray.asarray([1]))
+    True
+    """
+    return handles.is_lazy(obj)
+
+
+def device() -> devices.Device:
+    """Return the device in use: CUDA if it works, else the simulated device.
+
+    ``python -m lazyarray`` shows why it was chosen.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.device().name in ("cuda", "simulated")
+    True
+    """
+    return devices.current()
+
+
+def prefetch(*arrays: Any) -> None:
+    """Begin to copy lazy arrays to the host, while the device goes on computing.
+
+    Reading the array on the host then waits for this copy. The copy comes after all work that the device was given
+    before. A later write on the device waits for the copy; what it wrote is copied again when it is read.
+
+    Parameters
+    ----------
+    *arrays : array_like
+        Of a view, only its own bytes are copied. Arrays that are current on the host or are not lazy are ignored. So is
+        memory that GPU code holds a pointer to, since it may be written at any time.
+
+    Raises
+    ------
+    TransferError
+        Within `no_transfers`.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray(np.arange(4.0)) * 2
+    >>> lazyarray.prefetch(x)
+    >>> y = np.sqrt(x)              # computed while x is copied
+    >>> np.asarray(x)
+    array([0., 2., 4., 6.])
+    """
+    for x in arrays:
+        if handles.is_lazy(x) and handles.is_array(x):
+            x._self_storage.prefetch(handles.outline_of(x))
+
+
+def lend(x: ArrayHandle, why: str) -> Any:
+    """The device array for GPU code that may write into it (``__wrapped__``, ``__cupy_get_ndarray__``)."""
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        dtype = handles.outline_of(x).dtype
+        held = storage.device.can_hold(dtype)
+        reason = "the array is a view of memory on the host" if held else f"the device holds no {dtype}"
+        raise NotOnDevice(f"{reason}; use numpy.asarray(x)")
+    return storage.lend_device(handles.outline_of(x), why)

@@ -1,0 +1,279 @@
+"""One call of a NumPy function: choose a side, unwrap, run, wrap.
+
+`call` is `__array_function__`. Which function runs how is said by the tables in `functions/tables.py`;
+`dispatch/ufunc.py` does the same for ufuncs.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice
+from ..functions import memory_order, tables, written_parameters
+from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
+from ..functions.pytree import replace
+from ..graph.record import functions, reductions
+from ..storage import handles, transfer, views
+from ..storage.statements import held
+from ..storage.storage import Storage, write_all
+from ..storage.writeable import may_write
+from .host_fallback import lazily, on_host
+
+if TYPE_CHECKING:
+    from ..devices import Device
+    from ..storage.handles import ArrayHandle
+
+_bool = np.dtype(bool)
+
+
+# -- whose turn it is ------------------------------------------------------------------------
+
+def call(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`__array_function__`: NotImplemented if an argument's type knows better."""
+    subclass = False
+    for kind in types:
+        if is_foreign(kind):
+            return NotImplemented
+        # A real subclass (masked array, matrix, Quantity) gets from NumPy what it would get beside an ndarray.
+        subclass |= kind_of(kind) == SUBCLASS
+    if subclass:
+        return on_host(func, args, kwargs, TAKES_PART, aliases=True)
+    return run(func, args, kwargs)
+
+
+def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a NumPy function on lazy arguments, where its table says."""
+    if "dtype" in kwargs:
+        views.no_array(kwargs["dtype"])
+    if func in reductions.TAKEN and (result := reductions.taken(func, args, kwargs)) is not None:
+        return result
+    recorder = functions.RECORDED.get(func)
+    if recorder is not None:
+        try:
+            result = recorder(*args, **kwargs)
+        except TypeError:       # of the arguments: NumPy words it
+            result = None
+        if result is not None:
+            return result
+    handler = tables.VIEWS.get(func) or tables.LAZY.get(func)
+    if handler is not None:
+        try:
+            return handler(*args, **kwargs)
+        except NotOnDevice as reason:
+            return on_host(func, args, kwargs, str(reason))
+    adapter = tables.ADAPTED.get(func)
+    if adapter is None:
+        return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "no table knows this function"))
+    out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
+    if type(out) is tuple and len(out) == 1:
+        out = out[0]
+    call = func, adapter, args, kwargs, out, bare_args, bare_kwargs
+    positions, names = written_parameters.written_slots(func)
+    if out is not None or positions or names:
+        return held((out, *args, *kwargs.values()), _on_device, *call)
+    return _on_device(*call)
+
+
+TAKES_PART = "an ndarray subclass takes part"
+
+
+class SubclassTakesPart(NotOnDevice):
+    """An argument is an instance of a real subclass of ndarray: NumPy itself decides about the result's class."""
+
+    def __init__(self) -> None:
+        super().__init__(TAKES_PART)
+
+
+def decides_itself(kind: type) -> bool:
+    """Whether an operand of this type has a say in what NumPy's own methods and ufuncs return."""
+    return kind_of(kind) == SUBCLASS or is_foreign(kind) and hasattr(kind, "__array_ufunc__")
+
+
+# -- on the device ---------------------------------------------------------------------------
+
+def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+               out: Any, bare_args: tuple[Any, ...], bare_kwargs: dict[str, Any]) -> Any:
+    """Run a function's adapter; `bare_args` and `bare_kwargs` are without `out`. What it writes is `held`."""
+    device = devices.current()
+    sources: list = []
+    try:
+        if device.usable() is not None:
+            raise NotOnDevice(device.usable())
+        if out is not None and func in tables.OUT_OR_DTYPE and bare_kwargs.get("dtype") is not None:
+            raise NotOnDevice("out= and dtype= exclude each other")
+        positions, names = written_parameters.written_slots(func)
+        leaf = functools.partial(_unwrapped, device, sources, func)
+        device_args = [a if i in positions else replace(a, leaf) for i, a in enumerate(bare_args)]
+        device_kwargs = {k: a if k in names else replace(a, leaf) for k, a in bare_kwargs.items()}
+        # Opened last, so that no thread waits for another array while it holds one for writing.
+        writing: list = []
+        device_args = [_opened(a, writing) if i in positions else a for i, a in enumerate(device_args)]
+        device_kwargs = {k: _opened(a, writing) if k in names else a for k, a in device_kwargs.items()}
+
+        def compute() -> Any:
+            with devices_of(device, sources):
+                result = adapter(device.xp, *device_args, **device_kwargs)
+                rule = memory_order.RULES.get(func)
+                if rule is not None and out is None:
+                    result = memory_order.after(device, rule, result, tuple(device_args), device_kwargs)
+                if out is not None:
+                    return _into(func, device, result, out)
+                if _of_nothing(device, result, sources):
+                    return on_host(func, args, kwargs, "a value of arrays without elements")
+                scalar = func not in tables.ARRAY_0D
+                if isinstance(result, device.array_type):
+                    return handles.wrap(device, result, sources, scalar)
+                return _wrapped(device, result, sources, scalar)
+
+        return write_all(writing, compute) if writing else compute()
+    except SubclassTakesPart as error:      # in a parameter that NumPy asks no `__array_function__` of
+        return on_host(func, args, kwargs, str(error), aliases=True)
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+        reason = str(device.refusal(error))
+    return on_host(func, args, kwargs, reason)
+
+
+def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:
+    """Whether a result is one value of arrays without elements: to fetch it would be a copy for nothing.
+
+    Libraries ask for such values to find out what a function returns, while nothing is being computed yet.
+    """
+    return isinstance(result, device.array_type) and not result.ndim and bool(sources) and all(
+        handles.is_array(x) and not handles.outline_of(x).size for x in sources)
+
+
+def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> Any:
+    """The device array of an argument that the function modifies, which is entered into `writing`."""
+    if not handles.is_array(x):
+        raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
+    outline = handles.outline_of(x)
+    if not may_write(outline):
+        raise NotOnDevice("the destination is read-only")
+    array = handles.device_of(x)
+    writing.append((x._self_storage, outline, array))
+    return array
+
+
+_here = contextlib.nullcontext()
+
+
+def devices_of(device: Device, sources: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+    """Run where the first argument lies, on a machine with several devices."""
+    return _among(sources) if device.count > 1 and sources else _here
+
+
+@contextlib.contextmanager
+def _among(sources: Sequence[Any]) -> Iterator[None]:
+    with sources[0]._self_storage.place():
+        for x in sources:       # unwrapping made the stream wait that was current then
+            if type(x._self_storage) is Storage:
+                x._self_storage.join()
+        yield
+
+
+def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj: Any) -> Any:
+    """The device array of a lazy or a host array; what else there is among arguments stays."""
+    if handles.is_lazy(obj):
+        if obj._self_storage is not None:
+            sources.append(obj)
+        return handles.device_of(obj)
+    if isinstance(obj, np.ndarray):
+        if kind_of(type(obj)) == SUBCLASS:
+            raise SubclassTakesPart
+        return upload_operand(device, obj, func)
+    if is_container(type(obj)):
+        raise NotOnDevice("a list or a dict holds itself")
+    return obj
+
+
+def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:
+    """A host operand on the device; NotOnDevice if its dtype can't be there."""
+    if not device.can_hold(array.dtype):
+        raise NotOnDevice(f"the device holds no {array.dtype}")
+    name = getattr(func, "__name__", "")
+    return transfer.to_device(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
+
+
+def _wrapped(device: Device, result: Any, sources: Sequence[Any], scalar: bool) -> Any:
+    """`result` with lazy arrays in place of device arrays, also inside lists, tuples and dicts."""
+    made: dict[int, Any] = {}       # one array that is there twice stays one
+
+    def leaf(obj: Any) -> Any:
+        if not isinstance(obj, device.array_type):
+            return lazily(obj)
+        if id(obj) not in made:
+            made[id(obj)] = handles.wrap(device, obj, sources, scalar)
+        return made[id(obj)]
+
+    return replace(result, leaf)
+
+
+def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> Any:
+    """Give a device result to `out=`: NumPy's host path decides where shapes or dtypes differ."""
+    if not isinstance(result, device.array_type):
+        raise NotOnDevice("several results with out=")
+    if func in tables.IGNORES_OUT:
+        return handles.wrap(device, result)
+    if getattr(out, "shape", None) != result.shape:
+        raise NotOnDevice("out= has another shape than the result")
+    rule = tables.OUT_CASTS.get(func)
+    if out.dtype != result.dtype and not (rule is not None and np.can_cast(
+            result.dtype, out.dtype, "same_kind") and (rule != "narrower" or not np.can_cast(result.dtype, out.dtype))):
+        raise NotOnDevice("out= has another dtype than the result")
+    if func in tables.ADDS_UP_IN_OUT and out.dtype == np.float16:
+        raise NotOnDevice("out= of half precision takes the sum, which may overflow there")
+    if func is np.dot and not out.flags.c_contiguous:
+        raise NotOnDevice("np.dot takes a C-contiguous out= only")
+    write(device, out, result)
+    return out[()] if func is np.dot and not result.ndim else out
+
+
+def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
+    """Write a result where ``out=`` and ``where=`` say: into a lazy array, one of the device, or one of the host.
+
+    The result is new memory, so overlap is harmless.
+    """
+    if handles.is_array(out):
+        outline = handles.outline_of(out)
+        if not may_write(outline):
+            raise ValueError("output array is read-only")
+        if type(out._self_storage) is not Storage:
+            raise NotOnDevice("out= is of a dtype that lives on the host")
+        whole = where is True
+
+        def assign(target: Any) -> None:
+            if whole:
+                device.assign(target, result)
+            else:
+                mask = mask_of(device, where)
+                device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
+
+        out._self_storage.write_device(outline, out._self_array, assign, overwrite=whole)
+    elif isinstance(out, device.array_type):
+        device.xp.copyto(out, result.astype(out.dtype, copy=False), where=mask_of(device, where))
+    elif isinstance(out, np.ndarray):
+        if not may_write(out):
+            raise ValueError("output array is read-only")
+        values = transfer.to_host(device, result, "out= is a host array")
+        mask = handles.host_of(where, "where=") if handles.is_lazy(where) else where
+        np.copyto(out, values, where=mask, casting="unsafe")
+    else:
+        raise NotOnDevice("out= is not an array")
+
+
+def mask_of(device: Device, where: Any) -> Any:
+    """``where=`` on the device. NumPy refuses arrays of other than bool, and takes the truth of a list's items."""
+    if isinstance(where, (bool, np.bool_)) and not handles.is_lazy(where):
+        return bool(where)
+    if getattr(where, "dtype", _bool) != _bool:
+        raise NotOnDevice("where= is not of bool")
+    if handles.is_lazy(where):
+        return handles.device_of(where)
+    if isinstance(where, device.array_type):
+        return where
+    return upload_operand(device, np.asarray(where, dtype=bool))

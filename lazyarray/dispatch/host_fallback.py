@@ -1,0 +1,138 @@
+"""The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import devices
+from ..events.fallback_warning import warn_fallback
+from ..events.trace import begin, end
+from ..functions import written_parameters
+from ..functions.pytree import leaves, replace
+from ..storage import coherence, handles, transfer, views
+from ..storage.storage import Storage
+from ..storage.writeable import writeable
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """The dotted name of a NumPy function, as users write it."""
+    module = getattr(func, "__module__", None) or "numpy"
+    return f"{module}.{getattr(func, '__name__', func)}"
+
+
+def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, aliases: bool = False,
+            name: str | None = None, positions: Container[int | None] = (),
+            names: tuple[str, ...] | None = None) -> Any:
+    """Run NumPy itself, on private read-only host arrays, and wrap what it returns.
+
+    Arguments that the function modifies are aliases for the time of the call. With `aliases` all are,
+    and the result is returned as it is: it may hold on to them.
+    """
+    if names is None:
+        positions, names = written_parameters.written_on_host(func, args, kwargs)
+    name = name or name_of(func)
+    why = f"{name} runs on the host"
+
+    token = None
+    # An array without elements lies nowhere.
+    fell_back = any(handles.is_lazy(x) and type(x._self_storage) is Storage and handles.outline_of(x).size
+                    for x in leaves((*args, *kwargs.values())))
+    if fell_back:
+        token = begin("fallback", 0, None, None, reason, name)
+    opened = _Arguments(why)
+    result = func(*(opened.host(a, aliases or i in positions) for i, a in enumerate(args)),
+                  **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
+    opened.hand_on()
+    if token is not None:
+        end(token)
+    if fell_back:
+        warn_fallback(name, reason)     # not before: what NumPy refuses has not run on the host either
+    return opened.given_back(result) if aliases else replace(result, opened.back)
+
+
+def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
+    """Call what knows only ndarrays, with aliases; an alias that it returns comes back as the lazy array it is of."""
+    opened = _Arguments(why)
+    result = func(*(opened.host(a, True) for a in args), **{k: opened.host(v, True) for k, v in kwargs.items()})
+    opened.hand_on()
+    return opened.given_back(result)
+
+
+class _Arguments:
+    """The host arrays of one call's arguments, and the way back of its results."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        self.lent: dict[int, tuple] = {}        # id of a host array -> (what the caller passed, the host array)
+        self.written: list = []
+
+    def host(self, obj: Any, written: bool) -> Any:
+        """`obj` with host arrays in place of lazy and device arrays, aliases if they are `written`."""
+        return replace(obj, self._alias if written else self._read)
+
+    def _alias(self, obj: Any) -> Any:
+        if not handles.is_array(obj):
+            return self._read(obj)
+        self.written.append(obj)
+        return self._lend(obj, handles.alias_of(obj, self.why))
+
+    def _read(self, obj: Any) -> Any:
+        if handles.is_lazy(obj):
+            return handles.value_of(obj, self.why) if handles.is_scalar(obj) else (
+                self._lend(obj, handles.host_of(obj, self.why)))
+        if type(obj) is np.ndarray:
+            return self._lend(obj, obj)     # given back as it is, if it is the result
+        device = devices.current()
+        return transfer.to_host(device, obj, self.why) if isinstance(obj, device.array_type) else obj
+
+    def _lend(self, obj: Any, array: np.ndarray) -> np.ndarray:
+        self.lent[id(array)] = obj, array
+        return array
+
+    def hand_on(self) -> None:
+        """Where GPU code holds a pointer, what was written here must be there before it looks."""
+        for x in self.written:
+            if type(x._self_storage) is Storage:
+                coherence.hand_on(x._self_storage, handles.outline_of(x))
+
+    def given_back(self, result: Any) -> Any:
+        """What the caller passed, if the function returned what it was given for that; else the result as it is."""
+        return self.lent.get(id(result), (result,))[0]
+
+    def back(self, result: Any) -> Any:
+        """A result as a lazy array or scalar."""
+        if id(result) in self.lent:
+            return self.lent[id(result)][0]
+        home = home_on_host(result, [x for x, _ in self.lent.values()]) if type(result) is np.ndarray else None
+        return lazily(result) if home is None else home
+
+
+def lazily(result: Any) -> Any:
+    """What a host function returned, an array or a scalar that nobody else holds, as a lazy one."""
+    if type(result) is np.ndarray:
+        return handles.host_result(result)
+    return handles.scalar_of_value(result) if isinstance(result, np.generic) else result
+
+
+def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
+    """The view of an argument's storage that a host result is, or None if it is new memory."""
+    if array.size == 0:
+        return None
+    start = array.__array_interface__["data"][0]
+    for x in sources:
+        if not handles.is_array(x):
+            continue
+        storage = x._self_storage
+        if type(storage) is Storage:
+            if storage.mirror is None:
+                continue
+            low = storage.mirror.bytes.__array_interface__["data"][0]
+            if low <= start < low + storage.mirror.nbytes:
+                outline = views.outline(array.shape, array.dtype, array.strides, start - low)
+                outline.flags.writeable = writeable(handles.outline_of(x))
+                return handles.view_of(x, outline)
+        elif np.may_share_memory(array, x._self_outline):
+            return handles.view_of(x, array)
+    return None

@@ -1,0 +1,83 @@
+"""The quick way of ``np.sum(x)`` and its like: all of an array, or along one axis.
+
+These lines run for every small reduction, so they ask for each thing once. What they can't do, errors included, they
+leave to the general way (`function.run`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors.interrupts import from_handler
+from ..graph.record.reductions import LARGE
+from ..storage import handles
+from ..storage.handles import new_array, new_scalar
+from ..storage.storage import Storage
+
+__all__ = ["METHODS", "plain"]
+
+#: Bytes from which on a kernel of ours reads an array faster than the device's own reduction does.
+MOST = 16 << 20
+_float64 = np.dtype(np.float64)
+
+
+def _mean_of_integers(array: Any, axis: int | None) -> Any:
+    return array.mean(axis, _float64)
+
+
+def _methods() -> dict[Any, dict[np.dtype, str | Callable[..., Any]]]:
+    """Where the device's method does what the adapter does."""
+    table: dict[Any, dict[np.dtype, str | Callable[..., Any]]] = {}
+    for names, kinds in (("sum prod any all", "?bBhHiIlLefdFD"), ("max min amax amin", "?bBhHiIlLefd"),
+                         ("mean", "fdFD"), ("var std", "fd")):
+        for name in names.split():
+            method = name.removeprefix("a") if name.startswith("am") else name
+            table[getattr(np, name)] = {np.dtype(kind): method for kind in kinds}
+    table[np.mean].update({np.dtype(kind): _mean_of_integers for kind in "?bBhHiIlL"})
+    return table
+
+
+#: NumPy's function -> dtype of the array -> the device's method, or what does it on the device.
+METHODS = _methods()
+
+
+def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function in `METHODS` makes of `x`, with what else it was given, or None."""
+    axis = None
+    if args:
+        if kwargs or len(args) > 1:
+            return None
+        axis = args[0]
+    elif kwargs:
+        if len(kwargs) > 1:
+            return None
+        axis = kwargs.get("axis", kwargs)
+    if handles.array_type is not type(x):
+        return None
+    array, storage = x._self_array, x._self_storage
+    if array is None or not storage.quiet:
+        return None
+    nbytes = array.nbytes
+    if nbytes >= MOST or not nbytes:
+        return None
+    if nbytes >= LARGE and (axis is not None or func is np.var or func is np.std):
+        return None     # there may be a kernel of ours
+    if axis is not None and (type(axis) is not int or not array._c_contiguous):
+        return None
+    method = METHODS[func].get(array.dtype)
+    device = storage.device
+    stream = device.stream()
+    if method is None or storage.stream is not stream and storage.stream != stream or device.count > 1 and (
+            not device.on_current(array)):
+        return None
+    try:
+        result = getattr(array, method)(axis) if type(method) is str else method(array, axis)
+    except Exception as error:      # the general way runs into it again, and knows what it means
+        if from_handler(error):
+            raise
+        return None
+    if result.ndim:
+        return new_array(Storage(device, result, stream), None, result)
+    return new_scalar(Storage(device, result, stream), None, result)

@@ -1,0 +1,251 @@
+"""One call of a ufunc: dtypes by NumPy's own rules, work on the device.
+
+`call` is `__array_ufunc__`. NumPy resolves the loop (`ufunc.resolve_dtypes`), so result dtypes,
+NEP 50 and casting errors are NumPy's; the device function then gets operands of that loop's dtypes
+wherever it would have chosen another one by itself. What was resolved is remembered per ufunc and
+operand dtypes in `PLANS`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native, devices
+from ..errors import NotOnDevice
+from ..errors.interrupts import from_handler
+from ..functions.kinds import SUBCLASS, WEAK, is_foreign, kind_of
+from ..graph.record import in_place
+from ..storage import coherence, handles
+from ..storage.handles import device_of, new_array, new_scalar
+from ..storage.state import changing
+from ..storage.statements import held
+from ..storage.storage import Storage
+from ..storage.writeable import may_write
+from . import ufunc_methods
+from .function import TAKES_PART, devices_of
+from .host_fallback import on_host
+from .ufunc_general import IN_PLACE, PLANS, elementwise
+
+if TYPE_CHECKING:
+    from ..storage.handles import ArrayHandle, ScalarHandle
+
+_LEAST = -1000000.0     # the priority of NumPy's scalars
+
+
+def array_ufunc(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
+    if not kwargs and method == "__call__" and (result := quick(ufunc, inputs)) is not None:
+        return result
+    return call(x, ufunc, method, inputs, kwargs, not kwargs and method == "__call__")
+
+
+def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
+         kwargs: dict[str, Any], tried: bool = False) -> Any:
+    """`__array_ufunc__`, with the operands as a tuple and the keywords as a dict; `tried`: not by the quick way."""
+    if type(ufunc) is not np.ufunc and method == "__call__":
+        inputs, kwargs = _as_numpy_passes(ufunc, inputs, kwargs)
+    if method == "at":
+        return held(inputs, _call, ufunc, method, inputs, kwargs, tried)
+    if outs := kwargs.get("out"):
+        given = (*outs, *inputs) if type(outs) is tuple else (outs, *inputs)
+        if len(kwargs) > 1:
+            given += kwargs.get("where"),
+        return held(given, _call, ufunc, method, inputs, kwargs, tried)
+    return _call(ufunc, method, inputs, kwargs, tried)
+
+
+def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], tried: bool) -> Any:
+    if method == "__call__" and not tried:
+        if not kwargs:
+            result = quick(ufunc, inputs)
+        elif len(kwargs) == 1 and "out" in kwargs:
+            result = _quick_out(ufunc, inputs, kwargs["out"])
+            if result is None:
+                result = in_place.in_place(ufunc, inputs, kwargs["out"])
+        else:
+            result = None
+        if result is not None:
+            return result
+    outs = kwargs.get("out", ())
+    if method == "__call__" and "where" in kwargs:
+        # NumPy takes out=None away before it calls us, and would warn on the host of what the program has not left out.
+        kwargs = {"out": None, **kwargs}
+    on_host_whole = None
+    mask = kwargs.get("where")      # an operand too, for who decides
+    for operand in (*inputs, *outs, mask):
+        kind = type(operand)
+        if is_foreign(kind):
+            if hasattr(kind, "__array_ufunc__"):
+                return NotImplemented
+            if method == "__call__" and operand is not mask and _wraps(kind, inputs):
+                on_host_whole = "an operand of another type wraps the result"
+        elif kind_of(kind) == SUBCLASS:
+            on_host_whole = TAKES_PART
+    if any(out is not None and not hasattr(type(out), "__array_ufunc__") for out in outs):
+        on_host_whole = "out= is no array"
+    function = ufunc if method == "__call__" else getattr(ufunc, method)
+    if on_host_whole:
+        return on_host(function, inputs, kwargs, on_host_whole, aliases=True)
+    try:
+        if devices.current().usable() is not None:
+            raise NotOnDevice(devices.current().usable())
+        if method == "__call__":
+            return elementwise(ufunc, inputs, kwargs)
+        with devices_of(devices.current(), [o for o in inputs if handles.is_lazy(o) and o._self_storage]):
+            return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
+    except NotOnDevice as error:
+        reason = str(error)
+    name = f"numpy.{ufunc.__name__}" if method == "__call__" else f"numpy.{ufunc.__name__}.{method}"
+    return on_host(function, inputs, kwargs, reason, name=name, positions=(0,) if method == "at" else (),
+                   names=("out",))
+
+
+def _as_numpy_passes(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...],
+                                                                                             dict[str, Any]]:
+    """The operands and keywords of a ufunc that others have made, as NumPy's own come: outputs as a tuple by name."""
+    outs = inputs[ufunc.nin:] or kwargs.get("out", ())
+    if not isinstance(outs, tuple):
+        outs = (outs,)
+    kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+    if any(out is not None for out in outs):
+        kwargs["out"] = outs
+    return inputs[:ufunc.nin], kwargs
+
+
+def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
+    """Whether an operand of type `kind` wraps the result, as the one of the highest priority does."""
+    arrays = any(handles.is_array(a) or type(a) is np.ndarray for a in inputs)
+    return hasattr(kind, "__array_wrap__") and getattr(kind, "__array_priority__", _LEAST) > (0 if arrays else _LEAST)
+
+
+# -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------
+#
+# These lines run for every small operation, so they ask for each thing once, and for an identity before
+# an equality. What they can't do, errors included, they leave to the general way.
+
+def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """The result of a plain call whose plan is known and whose operands are ready; else None."""
+    array_type = handles.array_type
+    x = inputs[0]
+    if type(x) is not array_type:
+        return None
+    a = x._self_array
+    storage = x._self_storage
+    device = storage.device
+    stream = device.stream()
+    if not storage.quiet:
+        return None
+    if storage.stream is not stream:
+        if storage.stream != stream:
+            return None
+        stream = storage.stream     # one object from here on: the other operand's is most often the same
+    if a is None:
+        a = device_of(x)        # a view that was made just now
+    turned = not a._c_contiguous
+    if turned and not a._f_contiguous:
+        return None     # what is laid out in yet another order gives results that are
+    if len(inputs) == 2:
+        y = inputs[1]
+        if type(y) is array_type:
+            other = y._self_storage
+            if not other.quiet or other.stream is not stream and other.stream != stream:
+                return None
+            if (b := y._self_array) is None:
+                b = device_of(y)
+            if turned:
+                if not b._f_contiguous or a.shape != b.shape:
+                    return None
+                b = b.T
+            elif not b._c_contiguous:
+                return None
+            plan = PLANS.get((ufunc, a.dtype, b.dtype))
+        else:
+            plan = PLANS.get((ufunc, a.dtype, type(y)))
+            if plan is None:
+                return None
+            plan, scalar = plan
+            try:
+                b = scalar(y)
+            except OverflowError:       # beyond the dtype: compared by value, or refused
+                return None
+    elif len(inputs) == 1:
+        plan, b = PLANS.get((ufunc, a.dtype)), None
+    else:
+        return None
+    if plan is None or device.count > 1 and not device.on_current(a):
+        return None
+    if turned:
+        a = a.T         # as it lies in memory
+    try:
+        result = plan(a) if b is None else plan(a, b)
+    except Exception as error:      # the general way runs into it again, and knows what it means
+        if from_handler(error):
+            raise
+        return None
+    if turned:
+        result = result.T
+    elif not result.ndim:
+        return new_scalar(Storage(device, result, stream), None, result)
+    return new_array(Storage(device, result, stream), None, result)
+
+
+#: The result of a plain call, recorded or by a plan; else None.
+quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = planned if _native.recording is None else _native.recording.plain
+
+
+def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """``x += y`` or ``ufunc(x, y, out=z)`` where the device's ufunc may write straight into the array.
+
+    Nothing else sees its memory, and no operand is another part of it. All are `held`.
+    """
+    array_type = handles.array_type
+    z = outs[0]
+    if type(z) is not array_type or len(outs) != 1:
+        return None
+    storage, outline, c = z._self_storage, z._self_outline, z._self_array
+    if c is None or not storage.quiet or storage.mirror is not None or storage.joined or (
+            outline is not None and not may_write(outline)):
+        return None
+    device, dtype = storage.device, c.dtype
+    stream = device.stream()
+    if storage.stream is not stream and storage.stream != stream:
+        return None
+    key: tuple[Any, ...] = ufunc,
+    operands: tuple[Any, ...] = ()
+    for x in inputs:
+        if x is z:
+            key += dtype,
+            operands += c,
+        elif type(x) is array_type:
+            other = x._self_storage
+            if (a := x._self_array) is None or other is storage or not other.quiet or a.shape != c.shape or (
+                    other.stream is not stream and other.stream != stream):
+                return None
+            key += a.dtype,
+            operands += a,
+        else:
+            key += type(x),
+            operands += x,
+    plan = IN_PLACE.get(key)
+    if plan is None or key[1] != dtype or device.count > 1 and not device.on_current(c, *(
+            a for a in operands if type(a) is type(c))):
+        return None
+    if type(operands[-1]) in WEAK:
+        try:
+            operands = operands[0], dtype.type(operands[1])
+        except OverflowError:       # beyond the dtype: refused
+            return None
+    storage.quiet = False       # before the look at who reads it: who comes later waits until it is written
+    try:
+        if storage.readers:
+            changing(storage)
+        plan(*operands, c)
+    finally:
+        storage.reads = 0
+        storage.writes += 1
+        if storage.mirror is not None:      # a finaliser has asked for it
+            coherence.end_write(storage, handles.outline_of(z))
+        storage.update_quiet()
+    return z

@@ -1,0 +1,316 @@
+"""A plain call of a ufunc, the general way: NumPy's loop, the device's function, `out=` and `where=`."""
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice
+from ..functions import memory_order, tables
+from ..functions.kinds import NUMBERS, WEAK
+from ..storage import handles, views
+from ..storage.writeable import may_write
+from .function import devices_of, upload_operand, write
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+_COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
+
+#: (ufunc, dtypes of the operands) -> device function that takes NumPy's loop by itself; with a Python
+#: number as second operand its type instead of a dtype -> (device function, the scalar type of the loop).
+PLANS: dict = {}
+#: The same keys -> device ufunc that takes an output, where operands and result have one dtype.
+IN_PLACE: dict = {}
+
+
+def operand_of(x: Any) -> tuple[Any, Any]:
+    """(dtype or Python number type, value) of an operand: lists become arrays, 0-d host arrays scalars."""
+    if handles.is_lazy(x):
+        return (x._self_value.dtype if x._self_storage is None else handles.outline_of(x).dtype), x
+    kind = type(x)
+    if kind in NUMBERS:
+        return kind, x
+    if isinstance(x, np.generic):
+        return x.dtype, x
+    if isinstance(x, devices.current().array_type):
+        return x.dtype, x
+    if not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return x.dtype, x[()] if x.ndim == 0 and x.dtype != object else x
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    if handles.is_array(x):
+        return handles.outline_of(x).shape
+    return getattr(x, "shape", ())
+
+
+def _fits(dtype: np.dtype, kind: Any, value: Any) -> bool:
+    if kind is not int or dtype.kind not in "iu":
+        return True
+    info = np.iinfo(dtype)
+    return info.min <= value <= info.max
+
+
+def resolve_dtypes(ufunc: np.ufunc, kinds: Sequence[Any], outs: Sequence[Any], signature: Any = None,
+                   casting: str = "same_kind") -> tuple[np.dtype[Any], ...]:
+    """NumPy's own choice of the loop: dtypes of all operands."""
+    given = tuple(kinds) + tuple(None if o is None else dtype_of(o) for o in outs)
+    given += (None,) * (ufunc.nargs - len(given))
+    # Python's bool is not a weak number for `resolve_dtypes`.
+    given = tuple(np.dtype(bool) if g is bool else g for g in given)
+    if signature is not None:
+        return ufunc.resolve_dtypes(given, signature=signature, casting=casting)
+    return ufunc.resolve_dtypes(given, casting=casting)
+
+
+def dtype_of(x: Any) -> np.dtype:
+    return handles.outline_of(x).dtype if handles.is_lazy(x) else x.dtype
+
+
+def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The `signature`, `sig` or `dtype` keyword as a tuple for `resolve_dtypes`, or None."""
+    signature = kwargs.get("signature", kwargs.get("sig"))
+    if signature is None and kwargs.get("dtype") is not None:
+        return (None,) * ufunc.nin + (_named(kwargs["dtype"]),) * ufunc.nout
+    if isinstance(signature, str):
+        left, _, right = signature.partition("->")
+        if not right:
+            raise NotOnDevice("a signature without an arrow")
+        signature = tuple(left) + tuple(right)
+    if signature is None:
+        return None
+    if len(signature) != ufunc.nargs:
+        raise NotOnDevice("a signature of another length")
+    return tuple(map(_named, signature))
+
+
+def _named(dtype: Any) -> Any:
+    """An entry of a signature. A class of dtypes stays one: ``np.dtype`` of it would be object."""
+    return dtype if dtype is None or views.is_dtype_class(dtype) else np.dtype(views.no_array(dtype))
+
+
+def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
+    """The device's function for a ufunc, in a loop of this kind of numbers; NotOnDevice if there is none."""
+    entry = tables.UFUNC_BY_KIND.get((ufunc, kind)) or tables.UFUNCS.get(ufunc)
+    if entry is None:
+        if ufunc in tables.FOREIGN_UFUNCS:
+            return tables.FOREIGN_UFUNCS[ufunc]()
+        raise NotOnDevice(tables.UFUNC_HOST_ONLY.get(ufunc, "the device has no such ufunc"))
+    if isinstance(entry, str):
+        return getattr(devices.current().xp, entry)
+    xp = devices.current().xp
+    return lambda *args: entry(xp, *args)
+
+
+def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if ufunc.signature is not None and (kwargs.keys() - {"out", "casting", "order", "dtype", "signature", "sig"}):
+        raise NotOnDevice(f"{ufunc.__name__} with {', '.join(kwargs)}")
+    outs = kwargs.get("out") or (None,) * ufunc.nout
+    if not isinstance(outs, tuple):
+        outs = (outs,)
+    check_outputs(outs)
+    function = device_function(ufunc)
+    kinds, operands = zip(*map(operand_of, inputs))
+    signature = signature_of(ufunc, kwargs)
+    try:
+        dtypes = resolve_dtypes(ufunc, kinds, outs, signature, kwargs.get("casting", "same_kind"))
+    except TypeError:
+        if all(isinstance(kind, np.dtype) for kind in kinds):
+            raise
+        _ask_numpy(ufunc, kinds, operands, outs, True, kwargs)      # it converts Python's numbers before it says so
+        raise
+    device = devices.current()
+    for dtype in dtypes:
+        if not device.can_hold(dtype):
+            raise NotOnDevice(f"the device holds no {dtype}")
+    if (ufunc, dtypes[0].kind) in tables.UFUNC_BY_KIND:
+        function = device_function(ufunc, dtypes[0].kind)
+    shapes = [shape_of(x) for x in operands]
+    where, shape = kwargs.get("where", True), None
+    core = (0,) * ufunc.nout if ufunc.signature is None else _core_dimensions(ufunc.signature)
+    if ufunc.signature is None:
+        shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)
+    if not all(map(_fits, dtypes, kinds, operands)):
+        with devices_of(device, [x for x in operands if handles.is_lazy(x) and x._self_storage is not None]):
+            return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), (), outs, where, shape, kwargs, core)
+    sources: list = []
+    arguments = [_argument(device, x, kind, dtype, sources, ufunc)
+                 for x, kind, dtype in zip(operands, kinds, dtypes)]
+    with devices_of(device, sources):
+        order = None
+        if ufunc.signature is None and any(out is None for out in outs):
+            order = memory_order.order_of([a for a in arguments if isinstance(a, device.array_type)])
+        if order is not None:
+            # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
+            arguments = [memory_order.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
+        results = _compute(ufunc, function, kinds, arguments, dtypes, signature is None)
+        if type(results) is not tuple:
+            results = (results,)
+        if order is not None:
+            results = tuple(memory_order.laid_out(device, memory_order.back(r, order), order) for r in results)
+        return _given(device, results, sources, outs, where, shape, kwargs, core)
+
+
+@functools.cache
+def _core_dimensions(signature: str) -> tuple[int, ...]:
+    """How many core dimensions each result of a generalised ufunc has, optional ones included."""
+    results = re.findall(r"\(([^)]*)\)", signature.partition("->")[2])
+    return tuple(sum(bool(name.strip()) for name in names.split(",")) for names in results)
+
+
+def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], outs: Sequence[Any], where: Any,
+           shape: Any, kwargs: dict[str, Any], core: Sequence[int]) -> Any:
+    """What a call returns: its results, in the memory order that was asked for, or written to ``out=``.
+
+    `core`: how many dimensions of each belong to the function itself, which no ``out=`` may broadcast.
+    """
+    if "order" in kwargs and kwargs["order"] in ("C", "F"):
+        results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
+    wrapped = []
+    for result, out, own in zip(results, outs, core):
+        if out is None:
+            if shape is not None and shape != result.shape:     # that of where=, or of another output
+                result = device.xp.broadcast_to(result, shape).copy()
+            wrapped.append(handles.wrap(device, result, sources, fresh=True))
+        else:
+            if own and shape_of(out)[-own:] != result.shape[-own:]:
+                raise NotOnDevice("out= of another shape than the result, whose core dimensions NumPy compares")
+            write(device, out, result, where)
+            wrapped.append(out)
+    return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
+
+
+def check_outputs(outs: Sequence[Any]) -> None:
+    """Raise what NumPy raises, before it looks at dtypes, of an `out=` that can't be written."""
+    for out in outs:
+        if handles.is_scalar(out):
+            raise TypeError("return arrays must be of ArrayType")
+        if isinstance(out, np.ndarray) and not may_write(handles.outline_of(out) if handles.is_array(out) else out):
+            raise ValueError("output array is read-only")
+
+
+def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
+    if handles.is_lazy(x):
+        if x._self_storage is not None:
+            sources.append(x)
+        return handles.device_of(x)
+    if not isinstance(kind, np.dtype):
+        if not np.can_cast(kind, dtype, "same_kind"):
+            raise NotOnDevice(f"a Python {kind.__name__} in a loop of {dtype}")
+        return dtype.type(x)
+    if isinstance(x, np.ndarray):
+        return upload_operand(device, x, ufunc)
+    return x
+
+
+def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
+             dtypes: Sequence[Any], plain: bool) -> Any:
+    """Call the device function so that it takes NumPy's loop."""
+    device = devices.current()
+    expected = dtypes[ufunc.nin:]
+    key = (ufunc, *kinds)
+    known = plain and key in PLANS
+    if all(a.dtype == d for a, d in zip(arguments, dtypes)):
+        results = _as_arrays(device, _launched(device, function, arguments))
+        if all(r.dtype == d for r, d in zip(results, expected)):
+            # What a foreign one runs depends on where it is called.
+            if plain and not known and ufunc.nout == 1 and ufunc.signature is None and ufunc in tables.UFUNCS:
+                _remember(ufunc, key, function, dtypes)
+            return results
+        return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
+    cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
+    results = _as_arrays(device, _launched(device, function, cast))
+    return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
+
+
+def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: Sequence[Any]) -> None:
+    """Note a call whose operands and result need no cast, so that the next one is quick."""
+    kinds = key[1:]
+    named = _is_named(ufunc, dtypes[0].kind)
+    if not isinstance(kinds[0], np.dtype):
+        return
+    if isinstance(kinds[-1], np.dtype):
+        PLANS[key] = function
+    elif kinds[-1] in WEAK and len(kinds) == 2:
+        PLANS[key] = function, dtypes[1].type
+    else:
+        return
+    if named and all(dtype == dtypes[0] for dtype in dtypes):
+        IN_PLACE[key] = function
+
+
+def _is_named(ufunc: np.ufunc, kind: str) -> bool:
+    """Whether the device's own ufunc runs, which takes an output; an adapter takes none."""
+    return isinstance(tables.UFUNCS.get(ufunc), str) and (ufunc, kind) not in tables.UFUNC_BY_KIND
+
+
+def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+        raise device.refusal(error) from None
+
+
+def _as_arrays(device: Device, results: Any) -> Any:
+    if type(results) is not tuple:
+        results = tuple(results) if type(results) is list else (results,)
+    if all(isinstance(r, device.array_type) for r in results):
+        return results
+    # All operands were host scalars: the device function computed on the host.
+    return tuple(r if isinstance(r, device.array_type) else device.xp.asarray(r) for r in results)
+
+
+def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], where: Any, kinds: Sequence[Any],
+               operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The shape of the result; NumPy's own error if there is none."""
+    first = shapes[0]
+    if where is True and all(s == first for s in shapes) and all(o is None for o in outs):
+        return first
+    try:
+        every = list(shapes)
+        if where is not True:
+            every.append(shape_of(where) if handles.is_lazy(where) else np.shape(where))
+        shape = np.broadcast_shapes(*every)
+        fits = all(o is None or np.broadcast_shapes(shape, shape_of(o)) == shape_of(o) for o in outs)
+    except ValueError:
+        fits = False
+    except RuntimeError:        # np.broadcast_shapes knows 32 dimensions, ufuncs and arrays 64
+        raise NotOnDevice("more dimensions than the device takes") from None
+    if fits:
+        targets = [shape_of(o) for o in outs if o is not None]
+        return targets[0] if targets else shape
+    _ask_numpy(ufunc, kinds, operands, outs, where, kwargs)
+    raise NotOnDevice("operands that only NumPy broadcasts")
+
+
+def _ask_numpy(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], outs: Sequence[Any], where: Any,
+               kwargs: dict[str, Any]) -> None:
+    """Make a call with zeros that take no memory in place of the arrays, so that NumPy raises its own error."""
+    blanks = [np.broadcast_to(np.zeros((), kind), shape_of(x)) if isinstance(kind, np.dtype) else x
+              for kind, x in zip(kinds, operands)]
+    keywords = {key: value for key, value in kwargs.items() if key not in ("out", "where")}
+    if any(o is not None for o in outs):
+        keywords["out"] = tuple(None if o is None else np.empty(shape_of(o), dtype_of(o)) for o in outs)
+    if where is not True:
+        keywords["where"] = np.broadcast_to(np.True_, shape_of(where) if handles.is_lazy(where) else np.shape(where))
+    with np.errstate(all="ignore"):
+        ufunc(*blanks, **keywords)
+
+
+def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtypes: Sequence[Any]) -> Any:
+    """The result where the loop's dtype can't hold a Python integer: NumPy compares by value, and refuses the rest."""
+    small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
+    answer = ufunc(*small)      # raises OverflowError for all but comparisons
+    if ufunc not in _COMPARISONS:
+        raise NotOnDevice("a Python integer beyond the dtype")
+    device = devices.current()
+    shape = np.broadcast_shapes(*map(shape_of, operands))
+    result = device.xp.full(shape, bool(answer[0]))
+    order = memory_order.order_of([handles.outline_of(x) for x in operands if handles.is_array(x)])
+    return result if order is None else memory_order.laid_out(device, result, order)

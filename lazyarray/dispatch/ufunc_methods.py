@@ -1,0 +1,330 @@
+"""The methods of ufuncs on the device: reduce, accumulate, reduceat, outer and at."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice
+from ..functions import memory_order, tables
+from ..functions.adapters import common
+from ..functions.adapters.reductions import finite_product
+from ..graph.record import reductions
+from ..storage import handles, views
+from ..storage.storage import Storage
+from ..storage.writeable import may_write
+from . import advanced_indexing, ufunc_general
+from .function import mask_of, upload_operand, write
+
+#: Ufuncs whose reduction is a function of the device library.
+_REDUCTIONS = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
+    np.logical_and: "all", np.logical_or: "any",
+}
+_SCANS = {np.add: "cumsum", np.multiply: "cumprod"}
+_NUMBERS = frozenset("int32 uint32 int64 uint64 float32 float64 complex64 complex128".split())
+_ORDERED = frozenset("int32 uint32 uint64 float32 float64".split())
+_ORDERED_UFUNCS = (np.maximum, np.minimum)
+_BITS = frozenset("int32 uint32 int64 uint64".split())
+#: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes that it can do it for (see `_add_at`).
+_AT = {
+    np.add: _NUMBERS, np.subtract: _NUMBERS, np.maximum: _ORDERED, np.minimum: _ORDERED,
+    np.bitwise_and: _BITS, np.bitwise_or: _BITS, np.bitwise_xor: _BITS,
+}
+
+
+def _first(method: str) -> tuple:
+    """The argument between the array and the keywords: `reduceat` has indices."""
+    return ([0],) if method == "reduceat" else ()
+
+
+@functools.cache
+def _dtypes(ufunc: np.ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
+    """(dtype the operand is cast to, dtype of the result), as NumPy itself does it for one element."""
+    one = np.ones((1, 1), dtype)    # of two dimensions, or an object would come out of its array
+    result = getattr(ufunc, method)(one, *_first(method), dtype=wanted)
+    signature = {} if wanted is None else {"signature": (wanted, None, None)}
+    loop = ufunc.resolve_dtypes((None, dtype, None), reduction=True, casting="unsafe", **signature)[1]
+    return loop, result.dtype
+
+
+@functools.cache
+def _reorderable(ufunc: np.ufunc) -> bool:
+    """Whether NumPy reduces several axes at once."""
+    try:
+        ufunc.reduce(np.ones((1, 1), ufunc.types[0][0]), axis=(0, 1))
+    except ValueError:
+        return False
+    return True
+
+
+def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> Any:
+    """(loop dtype, result dtype, axes); where NumPy refuses, NumPy's error, found without looking at the data."""
+    wanted, axis = kwargs.get("dtype"), kwargs.get("axis", 0)
+    if array.ndim == 0:
+        raise NotOnDevice("a 0-d array")
+    if any(isinstance(a, bool) for a in (axis if isinstance(axis, tuple) else (axis,))):
+        raise NotOnDevice("an axis that is True or False")
+    try:
+        axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+        loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else views.as_dtype(wanted))
+    except (ValueError, TypeError) as error:
+        blank = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+        getattr(ufunc, method)(blank, *_first(method), axis=axis, dtype=wanted)
+        raise NotOnDevice(str(error)) from None
+    if len(axes) != 1 and method != "reduce":
+        raise NotOnDevice("more than one axis")
+    for dtype in (loop, final):
+        if not devices.current().can_hold(dtype):
+            raise NotOnDevice(f"the device holds no {dtype}")
+    return loop, final, axes
+
+
+def _operand(ufunc: np.ufunc, x: Any) -> Any:
+    device = devices.current()
+    kind, x = ufunc_general.operand_of(x)
+    if not isinstance(kind, np.dtype):
+        raise NotOnDevice("a reduction of a Python number")
+    if not device.can_hold(kind):
+        raise NotOnDevice(f"the device holds no {kind}")
+    if handles.is_lazy(x):
+        array = handles.device_of(x)
+        if isinstance(array, np.generic):
+            raise NotOnDevice("the scalar is on the host")
+        return array
+    if isinstance(x, np.ndarray):
+        return upload_operand(device, x, ufunc)
+    if isinstance(x, np.generic):
+        raise NotOnDevice("the scalar is on the host")
+    return x
+
+
+def _finish(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], scalar: bool = True) -> Any:
+    """Wrap a result of `inputs`, or write it into `out=`."""
+    device = devices.current()
+    out = kwargs.get("out")
+    if type(out) is tuple:
+        out = out[0] if out else None
+    if out is None:
+        sources = [x for x in inputs if handles.is_lazy(x) and x._self_storage is not None]
+        return handles.wrap(device, result, sources, scalar=scalar, fresh=True)
+    if ufunc_general.shape_of(out) != result.shape or ufunc_general.dtype_of(out) != result.dtype:
+        raise NotOnDevice("out= has another shape or dtype than the result")
+    write(device, out, result)
+    return out
+
+
+def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
+    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in tables.UFUNC_METHODS["reduce"]:
+        raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
+    if (found := reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
+        return found
+    array = _operand(ufunc, inputs[0])
+    loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
+    if len(axes) > 1 and not _reorderable(ufunc):
+        raise NotOnDevice("several axes of a ufunc that is reduced in order")
+    device = devices.current()
+    keepdims = bool(kwargs.get("keepdims", False))
+    initial = kwargs.get("initial", np._NoValue)
+    if handles.is_lazy(initial):
+        initial = handles.host_of(initial, "initial=")
+    where = kwargs.get("where", True)
+    if initial is None:
+        raise NotOnDevice("initial=None")
+    if where is not True:
+        fill = ufunc.identity
+        if fill is None and initial is not np._NoValue:
+            fill = initial
+        if fill is None:
+            raise NotOnDevice("where= without an identity")
+        mask = mask_of(device, where)
+        if mask is not True:
+            if np.broadcast_shapes(getattr(mask, "shape", ()), array.shape) != array.shape:
+                raise NotOnDevice("where= has more elements than the array")
+            # In the dtype of the loop, which holds the identity: that of logaddexp is an infinity.
+            array = array.astype(loop, copy=False)
+            array = device.xp.where(mask, array, np.asarray(fill).astype(loop)[()])
+    count = 1
+    for axis in axes:
+        count *= array.shape[axis]
+    if ufunc is np.add:
+        common.refuse_negative_zero(initial)
+    if count == 0 and (ufunc.identity is None or initial is not np._NoValue):
+        raise NotOnDevice("an empty reduction")
+    result = _reduced(ufunc, array, axes, loop, final, keepdims)
+    if initial is not np._NoValue and initial is not None:
+        result = ufunc_general.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
+    if ufunc is np.multiply and (where is not True or initial is not np._NoValue):
+        finite_product(device.xp, result)
+    return _finish(memory_order.after(device, "reduced", result, (array, axes), {}), inputs, kwargs)
+
+
+def _reduced(ufunc: np.ufunc, array: Any, axes: Any, loop: np.dtype[Any], final: np.dtype[Any], keepdims: bool) -> Any:
+    xp = devices.current().xp
+    name = _REDUCTIONS.get(ufunc)
+    if not axes:
+        array = array.astype(loop)
+        return _from_identity(ufunc, array).astype(final, copy=False)
+    if name in ("sum", "prod"):
+        result = getattr(xp, name)(array, axis=axes, dtype=final, keepdims=keepdims)
+    elif name is not None and array.size:
+        result = getattr(xp, name)(array if loop.kind == "b" else array.astype(loop, copy=False), axis=axes,
+                                   keepdims=keepdims)
+    else:
+        result = _pairwise(ufunc, array.astype(loop, copy=False), axes, keepdims)
+    return result.astype(final, copy=False)
+
+
+def _from_identity(ufunc: np.ufunc, array: Any) -> Any:
+    """The reduction of single elements: NumPy begins with the identity, and the gcd of 0 and -6 is 6."""
+    return ufunc_general.device_function(ufunc)(array, array.dtype.type(0)) if ufunc is np.gcd else array
+
+
+def _pairwise(ufunc: np.ufunc, array: Any, axes: Any, keepdims: bool) -> Any:
+    """Halve the reduced axis until one element is left."""
+    xp = devices.current().xp
+    function = ufunc_general.device_function(ufunc)
+    kept = [a for a in range(array.ndim) if a not in axes]
+    shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape)) if keepdims else tuple(
+        array.shape[a] for a in kept)
+    array = array.transpose([*axes, *kept])
+    n = 1
+    for k in array.shape[:len(axes)]:
+        n *= k
+    array = array.reshape((n, *array.shape[len(axes):]))
+    if n == 0:
+        return xp.full(shape, np.asarray(ufunc.identity).astype(array.dtype)[()], array.dtype)
+    if n == 1:
+        array = _from_identity(ufunc, array)
+    while n > 1:
+        half = n // 2
+        paired = function(array[:half], array[half:2 * half])
+        array = xp.concatenate((paired, array[2 * half:])) if n % 2 else paired
+        n = array.shape[0]
+    return array[0].reshape(shape).copy()
+
+
+def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
+    if ufunc.nin != 2 or ufunc not in tables.UFUNC_METHODS["reduce"]:
+        raise NotOnDevice(f"{ufunc.__name__} is accumulated in order")
+    array = _operand(ufunc, inputs[0])
+    loop, final, (axis,) = _plan(ufunc, "accumulate", array, kwargs)
+    xp = devices.current().xp
+    name = _SCANS.get(ufunc)
+    if name is not None:
+        result = getattr(xp, name)(array, axis=axis, dtype=final)
+    else:
+        result = _scan(ufunc, array.astype(loop), axis).astype(final, copy=False)
+    return _finish(memory_order.after(devices.current(), "all", result, (array,), {}), inputs, kwargs, scalar=False)
+
+
+def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:
+    """Prefix results in log2(n) steps: each adds to an element the one `step` places before."""
+    function = ufunc_general.device_function(ufunc)
+    xp = devices.current().xp
+    array = xp.moveaxis(array, axis, 0)
+    step = 1
+    while step < array.shape[0]:
+        array = xp.concatenate((array[:step], function(array[:-step], array[step:])))
+        step *= 2
+    return xp.moveaxis(array, 0, axis)
+
+
+def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
+    if ufunc not in tables.UFUNC_REDUCEAT:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.reduceat")
+    array = _operand(ufunc, inputs[0])
+    _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
+    indices = np.asarray(handles.host_of(inputs[1], "indices of reduceat") if handles.is_lazy(inputs[1]) else inputs[1])
+    n = array.shape[axis]
+    if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.size and (
+            indices.min() < 0 or indices.max() >= n):
+        raise NotOnDevice("indices out of range, or no integers")
+    device = devices.current()
+    on_device = upload_operand(device, indices.astype(np.intp), ufunc)
+    function = getattr(device.xp, tables.UFUNCS[ufunc])
+    result = function.reduceat(array.astype(final, copy=False), on_device, axis=axis)
+    return _finish(result.astype(final, copy=False), inputs, kwargs, scalar=False)
+
+
+def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``ufunc.outer(a, b, **kwargs)``."""
+    if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
+        raise NotOnDevice("an outer of other than two arrays")
+    a, b = (x if handles.is_lazy(x) else np.asarray(x) for x in inputs)
+    a = handles.as_array(a) if handles.is_scalar(a) else a
+    ndim = len(ufunc_general.shape_of(b))
+    if ndim + len(ufunc_general.shape_of(a)) > 64:
+        raise NotOnDevice("the result has more dimensions than an array may have")
+    if ndim:
+        a = a[(Ellipsis,) + (None,) * ndim]
+    return ufunc_general.elementwise(ufunc, (a, b), kwargs)
+
+
+def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``ufunc.at(array, indices, values)``: unbuffered, in place."""
+    target, index, *values = inputs
+    if handles.is_array(target) and not may_write(handles.outline_of(target)):
+        # Before anything else, since NumPy 2.4 writes all the same.
+        raise ValueError("array to perform in place operation on is read-only")
+    if kwargs or not values or ufunc not in _AT or not handles.is_array(target):
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
+    outline = handles.outline_of(target)
+    storage = target._self_storage
+    value = values[0]
+    dtype = handles.outline_of(value).dtype if handles.is_lazy(value) else np.asarray(value).dtype
+    # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.
+    loop = ufunc.resolve_dtypes((outline.dtype, dtype, None), casting="unsafe")[2]
+    if type(storage) is not Storage or outline.dtype.name not in _AT[ufunc]:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {outline.dtype}")
+    exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and outline.dtype.kind in "iu"
+    if loop != outline.dtype and not exact and not loop.kind == outline.dtype.kind in "fc":
+        raise NotOnDevice("a cast to another kind of number")
+    parsed = advanced_indexing.Index(outline, index)
+    parsed.check(outline)
+    device = devices.current()
+    items = parsed.device()
+    items = items[0] if len(items) == 1 else items
+    try:
+        operand = advanced_indexing.value_for(target, outline, value, by_arrays=True)
+    except OverflowError:
+        raise NotOnDevice("a Python integer beyond the dtype") from None
+
+    def accumulate_at(array: Any) -> None:
+        try:
+            if ufunc in (np.add, np.subtract):
+                _add_at(device.xp, array, items, operand, ufunc)
+            else:
+                getattr(device.xp, tables.UFUNCS[ufunc]).at(array, items, operand)
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+            raise device.refusal(error) from None
+
+    storage.write_device(outline, target._self_array, accumulate_at)
+
+
+def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> None:
+    """`numpy.add.at` and `numpy.subtract.at`, by the atomic additions that there are.
+
+    CuPy subtracts 32-bit integers only and adds neither signed 64-bit integers nor complex numbers. The bits of a
+    sum of signed integers are those of the unsigned ones, and a complex sum is two real ones.
+    """
+    dtype = array.dtype
+    operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else common.filled(
+        xp, (), operand, dtype)
+    if ufunc is np.subtract:
+        operand = xp.negative(operand)
+    if dtype.kind == "c":
+        xp.add.at(array.real, items, operand.real)
+        xp.add.at(array.imag, items, operand.imag)
+    elif dtype == np.int64:
+        xp.add.at(array.view(np.uint64), items, operand.view(np.uint64))
+    else:
+        xp.add.at(array, items, operand)
+
+
+METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

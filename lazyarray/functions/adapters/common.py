@@ -1,0 +1,271 @@
+"""What the adapters share: operands from lists and numbers, values that steer a call, index checks.
+
+An adapter is ``adapter(xp, *args, **kwargs)`` with NumPy's own parameters after ``xp``, the device's namespace. In
+place of lazy arrays it gets device arrays (NumPy scalars where a LazyScalar's value is known on the host). ``out`` is
+taken out before and filled afterwards by `dispatch`, so an adapter has the parameter for its place in the signature
+only. It raises `NotOnDevice` where NumPy shall do the call on the host.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from ... import devices
+from ...devices.base import is_negative_zero
+from ...errors import NotOnDevice, refuse, wrong
+from ...settings import options
+from ...storage import transfer
+from ..kinds import WEAK, is_container
+from ..pytree import replace
+
+intp = np.dtype(np.intp)
+newest = np.lib.NumpyVersion(np.__version__)
+
+
+def resolve(xp: Any, path: str) -> Any:
+    """The device's function at a dotted path."""
+    for name in path.split("."):
+        xp = getattr(xp, name)
+    return xp
+
+
+def is_device(xp: Any, obj: Any) -> bool:
+    return isinstance(obj, xp.ndarray)
+
+
+def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
+    """`obj` as a device array. Lists are uploaded; a number travels as a kernel argument."""
+    if not isinstance(obj, xp.ndarray):
+        refuse(hasattr(obj, "coef") or isinstance(obj, np.poly1d), "a polynomial object takes part")
+        host = np.asarray(without_device(obj))
+        if not devices.current().can_hold(host.dtype):
+            raise NotOnDevice(f"the device holds no {host.dtype}")
+        if host.ndim == 0:
+            obj = filled(xp, (), host[()], host.dtype)
+        else:
+            obj = transfer.to_device(devices.current(), host, "operand given as a list")
+    if dtype is not None and obj.dtype != dtype:
+        obj = obj.astype(dtype)
+    return obj
+
+
+def array_or_number(xp: Any, obj: Any) -> Any:
+    """A device array, or a Python number, which takes the dtype of the array beside it."""
+    return obj if type(obj) in WEAK else array(xp, obj)
+
+
+def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
+    """``xp.full`` that keeps the sign of zero: see `devices.base.is_negative_zero`."""
+    one = np.asarray(value, dtype)
+    if one.dtype.kind in "fc" and is_negative_zero(one):
+        return xp.array(xp.broadcast_to(devices.current().without_dimensions(one[()]), shape))
+    return xp.full(shape, one[()], dtype)
+
+
+def without_device(obj: Any) -> Any:
+    """`obj`, with the 0-d device arrays inside its lists as NumPy scalars; larger ones are stacked on the host."""
+    def leaf(item: Any) -> Any:
+        refuse(is_container(type(item)), "a list holds itself")
+        return fetch(item, "an element of a list")
+
+    return replace(obj, leaf)
+
+
+def fetch(obj: Any, why: str) -> Any:
+    """The host value of a device array that steers the call (a flag, a count, the positions to delete)."""
+    device = devices.current()
+    if isinstance(obj, device.array_type):
+        obj = transfer.to_host(device, obj, why, kind="synchronise")
+        return obj[()] if obj.ndim == 0 else obj
+    return obj
+
+
+def truth(obj: Any, why: str = "an answer of True or False") -> bool:
+    return bool(fetch(obj, why))
+
+
+def refuse_negative_zero(start: Any) -> None:
+    """A sum's ``initial=-0.0`` is NumPy's: the device starts from zero, which swallows it."""
+    if isinstance(start, (float, complex, np.inexact)) and start == 0 and np.signbit(start.real):
+        raise NotOnDevice("a sum that starts from a negative zero")
+
+
+def holds(dtype: np.dtype) -> None:
+    if not devices.current().can_hold(dtype):
+        raise NotOnDevice(f"the device holds no {dtype}")
+
+
+def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
+    """An adapter for a device function that differs from NumPy's only in refusing lists and numbers for arrays.
+
+    `names` are NumPy's names of the array parameters, which come first; the device's names may differ.
+    """
+
+    def adapter(xp: Any, /, *args: Any, **kwargs: Any) -> Any:
+        given = list(args)
+        for name in names[len(given):]:
+            if name not in kwargs:
+                break
+            given.append(kwargs.pop(name))
+        for i, value in enumerate(given[:len(names)]):
+            if value is not None and not isinstance(value, xp.ndarray):
+                given[i] = array(xp, value)
+        return resolve(xp, path)(*given, **kwargs)
+
+    adapter.__name__ = path.replace(".", "_")
+    adapter.__doc__ = f"``xp.{path}`` with arrays in place of lists and numbers in {', '.join(names)}."
+    return adapter
+
+
+def integer(number: Any) -> int:
+    """An axis or a count as a number; most of NumPy's functions refuse True and False."""
+    refuse(isinstance(number, (bool, np.bool_)), "an axis or a count is True or False")
+    return operator.index(number)
+
+
+def axis_of(axis: Any) -> Any:
+    """`axis` of a reduction as NumPy takes it: None, an integer, or a tuple of integers (a list is an error)."""
+    if axis is None:
+        return None
+    if isinstance(axis, tuple):
+        return tuple(map(integer, axis))
+    return integer(axis)
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+
+
+def axis_index(axis: Any, ndim: int) -> int:
+    return int(normalize_axis_index(integer(axis), ndim))
+
+
+def reduced_shape(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
+    axes = axes_of(axis, len(shape))
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def count_of(shape: tuple[int, ...], axis: Any) -> int:
+    """How many elements go into one element of a reduction."""
+    count = 1
+    for i in axes_of(axis, len(shape)):
+        count *= shape[i]
+    return count
+
+
+def mask(xp: Any, where: Any, shape: tuple[int, ...]) -> Any:
+    """`where=` of a reduction, or None if it is True; NumPy casts it safely, so only bool will do."""
+    if where is True or where is np._NoValue:
+        return None
+    where = array(xp, where)
+    refuse(where.dtype != bool, "where= is not of bool")
+    return xp.broadcast_to(where, shape)
+
+
+def intp_result(result: Any) -> Any:
+    """Indexes as NumPy's intp: CuPy's reductions give "long long", another scalar type of the same size."""
+    return result.view(intp) if result.dtype.char != intp.char and result.dtype.itemsize == 8 else result.astype(intp)
+
+
+def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_ok: bool = True) -> Any:
+    """Integer positions on the device, checked against the size `n` and made non-negative.
+
+    Positions that come as a list or a number are checked on the host, without waiting for the device.
+    """
+    if isinstance(obj, xp.ndarray):
+        if obj.dtype.kind not in "iu":
+            wrong(obj.dtype.kind != "b", f"{what} is not of integers")
+            return indices(xp, obj.astype(intp), n, what)
+        found = obj if obj.dtype == intp else obj.astype(intp)
+        if n is None or found.size == 0:
+            return found
+        if options.current().check_indices and truth(((found < -n) | (found >= n)).any(), "index check"):
+            raise IndexError(f"{what} out of bounds for size {n}")
+        return xp.where(found < 0, found + n, found)
+    host = np.asarray(without_device(obj))
+    if host.size == 0 and host.dtype == float:
+        host = host.astype(intp)
+    refuse(host.dtype.kind not in "iub", f"an {what} of other than integers")
+    host = host.astype(intp)
+    if n is not None and host.size:
+        wrong(host.min() < -n or host.max() >= n, f"{what} out of bounds for size {n}")
+        host = np.where(host < 0, host + n, host)
+    return array(xp, host)
+
+
+def dtype_or_number(value: Any) -> Any:
+    """What decides about a result's dtype: an operand's own, or a Python number, which is weak."""
+    return value if type(value) in WEAK else getattr(value, "dtype", None) or np.asarray(value).dtype
+
+
+_MOST_RUNS = 16
+
+
+def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
+    """Elements of the joined `parts` along an axis, at places that the host knows.
+
+    A few runs of neighbours, rising or falling, are slices, for which nothing has to be uploaded.
+    """
+    starts = np.cumsum([0] + [p.shape[axis] for p in parts])
+    steps = np.diff(places)
+    part = np.searchsorted(starts, places, side="right")
+    breaks = (np.diff(part) != 0) | ~np.isin(steps, (-1, 0, 1))
+    front = (slice(None),) * axis
+    pieces = []
+    start = 0
+    while start < len(places):
+        stop = start + 1
+        if stop < len(places) and not breaks[start]:
+            step = int(steps[start])
+            other = (steps[start:] != step) | breaks[start:]
+            stop = len(places) if not other.any() else start + 1 + int(other.argmax())
+        else:
+            step = 1
+        owner = int(part[start]) - 1
+        first = int(places[start] - starts[owner])
+        if step == 0:
+            pieces.append(xp.repeat(parts[owner][(*front, slice(first, first + 1))], stop - start, axis))
+        else:
+            end = first + step * (stop - start)
+            pieces.append(parts[owner][(*front, slice(first, end if end >= 0 else None, step))])
+        start = stop
+        if len(pieces) > _MOST_RUNS:
+            joined = parts[0] if len(parts) == 1 else xp.concatenate(parts, axis)
+            return xp.take(joined, array(xp, places), axis=axis)
+    if not pieces:
+        return parts[0][(*front, slice(0, 0))].copy()
+    return xp.concatenate(pieces, axis)
+
+
+def raising() -> Any:
+    """A context in which factorisations that fail raise LinAlgError, where the device has to be told so."""
+    return getattr(devices.current(), "raising", contextlib.nullcontext)()
+
+
+@functools.lru_cache(512)
+def answer_dtype(func: Callable[..., Any], dtypes: tuple[Any, ...], **kwargs: Any) -> np.dtype:
+    """The dtype that NumPy's `func` gives for these dtypes, asked of NumPy itself with arrays of two ones."""
+    try:
+        with np.errstate(all="ignore"):
+            return func(*(np.ones(2, d) if isinstance(d, np.dtype) else d for d in dtypes), **kwargs).dtype
+    except (TypeError, ValueError):
+        raise NotOnDevice(f"{func.__name__} of {dtypes[0]}") from None
+
+
+@functools.cache
+def tuple_type(name: str) -> type:
+    """NumPy's named tuple of a result, which has no public name."""
+    one = np.ones((1, 1))
+    return type({
+        "svd": lambda: np.linalg.svd(one), "qr": lambda: np.linalg.qr(one), "eigh": lambda: np.linalg.eigh(one),
+        "slogdet": lambda: np.linalg.slogdet(one), "unique_all": lambda: np.unique_all(one[0]),
+        "unique_counts": lambda: np.unique_counts(one[0]), "unique_inverse": lambda: np.unique_inverse(one[0]),
+    }[name]())

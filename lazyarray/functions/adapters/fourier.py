@@ -1,0 +1,104 @@
+"""`numpy.fft`.
+
+CuPy takes -1 in `s` for a slice's end and floats for sizes, mistakes the layout of a real array that it has to
+convert, and gives irfftn of a spectrum without symmetry another meaning than NumPy: there, only the last axis is real.
+NumPy rounds the factor of a transform to the input's precision, half precision included; so does this.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.fft as npf
+
+from ...errors import refuse, wrong
+from .common import array, axis_index, fetch, integer, takes_arrays
+
+
+def _one(name: str) -> Any:
+    def adapter(xp, /, a, n=None, axis=-1, norm=None, out=None):
+        a = _ready(xp, a, real=name in ("rfft", "ihfft"))
+        axis = axis_index(axis, a.ndim)
+        n = None if n is None else integer(n)
+        wrong(n is not None and n < 1, f"Invalid number of FFT data points ({n}) specified.")
+        return _transformed(xp, name, a, n, axis, norm)
+
+    return adapter
+
+
+_BACKWARD = frozenset({"ifft", "irfft", "ihfft"})
+
+
+def _transformed(xp: Any, name: str, a: Any, n: int | None, axis: int, norm: str | None) -> Any:
+    """The transform along one axis."""
+    if a.dtype != np.float16 or norm not in (None, "backward", "ortho", "forward"):
+        return getattr(xp.fft, name)(a, n, axis, norm)
+    plain = "forward" if name in _BACKWARD else "backward"
+    real = name in ("irfft", "hfft")
+    result = getattr(xp.fft, name)(a.astype(np.float32), n, axis, plain)
+    if (norm or "backward") != plain:
+        points = n or (2 * (a.shape[axis] - 1) if real else a.shape[axis])
+        points = np.sqrt(points, dtype=np.float16) if norm == "ortho" else points
+        result = result * np.float32(np.reciprocal(points, dtype=np.float16))
+    return result.astype(np.float16) if real else result
+
+
+def _ready(xp: Any, a: Any, real: bool = False) -> Any:
+    a = array(xp, a)
+    wrong(real and a.dtype.kind == "c", "ufunc 'rfft' did not contain a loop with signature matching types")
+    refuse(a.size == 0 or a.dtype.kind == "b", "transforms of nothing, or of bool")
+    return a
+
+
+def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[int], list[int]]:
+    """Sizes and axes as plain lists; what NumPy warns of goes to the host."""
+    if s is None:
+        axes = list(range(a.ndim)) if axes is None else [axis_index(x, a.ndim) for x in axes]
+        s = [a.shape[x] for x in axes]
+        if real_output and axes:
+            s[-1] = (s[-1] - 1) * 2
+        return s, axes
+    refuse(any(n is None for n in s), "None among the sizes")
+    if axes is None:
+        # NumPy itself gives its warning.
+        np.fft.fftn(np.zeros((1,) * a.ndim), [1] * len(s))
+        axes = range(a.ndim - len(s), a.ndim)
+    axes = [axis_index(x, a.ndim) for x in axes]
+    wrong(len(s) != len(axes), "Shape and axes have different lengths.")
+    return [a.shape[x] if n == -1 else integer(n) for n, x in zip(s, axes)], axes
+
+
+def _many(name: str) -> Any:
+    real_input, real_output = name.startswith("rfft"), name.startswith("irfft")
+    default = None if name.endswith("n") else (-2, -1)
+    last = {"rfft": "rfft", "irfft": "irfft", "fft": "fft", "ifft": "ifft"}[name.rstrip("n2")]
+
+    def adapter(xp, /, a, s=None, axes=default, norm=None, out=None):
+        a = _ready(xp, a, real_input)
+        s, axes = _shape_and_axes(a, fetch(s, "sizes"), axes, real_output)
+        if not axes and last in ("fft", "ifft") and not real_input:
+            refuse(a.ndim == 0, "the transform of a 0-d array")
+            return a
+        refuse(not axes or any(n < 1 for n in s), "a transform of no axes, or of no points")
+        if not real_output and len(set(axes)) == len(axes) and a.dtype != np.float16:
+            if real_input:
+                a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
+            return getattr(xp.fft, name)(a, s, axes, norm)
+        # One axis after the other, as NumPy does it: the last first, or last where its result is real.
+        steps = list(zip(s, axes))
+        order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [
+            (*steps[-1], last), *((n, x, "ifft" if last == "ifft" else "fft") for n, x in steps[-2::-1])]
+        for n, x, step in order:
+            a = _transformed(xp, step, a, n, x, norm)
+        return a
+
+    return adapter
+
+
+ADAPTED: dict[Any, Any] = {
+    **{getattr(npf, n): _one(n) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{getattr(npf, n): _many(n) for n in
+       ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn")},
+    npf.fftshift: takes_arrays("fft.fftshift", "x"), npf.ifftshift: takes_arrays("fft.ifftshift", "x"),
+}
+

@@ -1,0 +1,361 @@
+"""Taking, choosing and changing elements by position.
+
+CuPy wraps positions that are out of range around; NumPy raises IndexError. The check costs one wait for the device
+where the positions lie there (`options.check_indices`), and none for lists and numbers.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import devices
+from ...errors import NotOnDevice, refuse, wrong
+from ...settings import options
+from .. import memory_order
+from ..kinds import NUMBERS, WEAK
+from .common import (
+    array,
+    array_or_number,
+    axis_index,
+    dtype_or_number,
+    fetch,
+    filled,
+    gather,
+    indices,
+    intp,
+    is_device,
+    truth,
+    without_device,
+)
+
+
+def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
+    if mode == "raise":
+        return indices(xp, obj, n)
+    found = indices(xp, obj)
+    wrong(n == 0 and found.size, "cannot do a non-empty take from an empty axes.")
+    if mode == "wrap":
+        return found % n if n else found
+    if mode == "clip":
+        return xp.minimum(xp.maximum(found, 0), n - 1)
+    raise ValueError("clipmode not understood")
+
+
+def take(xp: Any, /, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    a = array(xp, a)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = axis_index(axis, a.ndim)
+    return xp.take(a, by_mode(xp, indices, a.shape[axis], mode), axis=axis)
+
+
+def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[Any, ...]:
+    """The index tuple that takes `positions` along one axis and each place itself along the others."""
+    ndim = len(shape)
+    return tuple(positions if i == axis else xp.arange(n).reshape((-1,) + (1,) * (ndim - i - 1))
+                 for i, n in enumerate(shape))
+
+
+def take_along_axis(xp: Any, /, arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    arr, positions = array(xp, arr), array(xp, indices)
+    wrong(positions.dtype.kind not in "iu", "`indices` must be an integer array")
+    if axis is None:
+        wrong(positions.ndim != 1, "when axis=None, `indices` must have a single dimension.")
+        arr, axis = arr.ravel(), 0
+    wrong(arr.ndim != positions.ndim, "`indices` and `arr` must have the same number of dimensions")
+    axis = axis_index(axis, arr.ndim)
+    return arr[along(xp, arr.shape, _checked(xp, positions, arr.shape[axis]), axis)]
+
+
+def _checked(xp: Any, positions: Any, n: int) -> Any:
+    return indices(xp, positions, n)
+
+
+def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    a = array(xp, a)
+    options_ = [array(xp, c) for c in choices]
+    if a.dtype.kind not in "iub" or not np.can_cast(a.dtype, intp) or not options_ or len(options_) > 63:
+        raise NotOnDevice("choices that only NumPy takes")
+    n = len(options_)
+    a = a.astype(intp, copy=False)
+    if mode == "raise":
+        if options.current().check_indices and truth(((a < 0) | (a >= n)).any(), "index check"):
+            raise ValueError("invalid entry in choice array")
+    else:
+        a = by_mode(xp, a, n, mode)
+    dtype = np.result_type(*map(dtype_or_number, choices if isinstance(choices, (list, tuple)) else options_))
+    shape = np.broadcast_shapes(a.shape, *(c.shape for c in options_))
+    result = xp.broadcast_to(options_[0].astype(dtype, copy=False), shape)
+    for k, choice in enumerate(options_[1:], 1):
+        result = xp.where(a == k, choice.astype(dtype, copy=False), result)
+    return xp.array(result, order="C")
+
+
+def compress(xp: Any, /, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    a, condition = array(xp, a), array(xp, condition)
+    wrong(condition.ndim != 1, "condition must be a 1-d array")
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = axis_index(axis, a.ndim)
+    found = xp.nonzero(condition)[0]
+    if condition.size > a.shape[axis] and found.size:
+        found = indices(xp, found, a.shape[axis])
+    return xp.take(a, found, axis=axis)
+
+
+def extract(xp: Any, /, condition: Any, arr: Any) -> Any:
+    return compress(xp, array(xp, condition).ravel(), array(xp, arr).ravel())
+
+
+def delete(xp: Any, /, arr: Any, obj: Any, axis: Any = None) -> Any:
+    arr = array(xp, arr)
+    if axis is None:
+        arr, axis = arr.ravel(), 0
+    axis = axis_index(axis, arr.ndim)
+    n = arr.shape[axis]
+    before = (slice(None),) * axis
+    if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
+        wrong(not -n <= obj < n, f"index {obj} is out of bounds for axis {axis} with size {n}")
+        obj = slice(obj % n, obj % n + 1)
+    if isinstance(obj, slice):
+        start, stop, step = obj.indices(n)
+        if step == 1:
+            kept = [arr[(*before, slice(start))], arr[(*before, slice(max(start, stop), None))]]
+            return _as_new(xp, xp.concatenate(kept, axis), arr)
+    if is_device(xp, obj) and obj.dtype == bool:
+        if obj.shape != (n,):
+            raise ValueError("boolean array argument obj to delete must be one dimensional and match the axis length")
+        return _as_indexed(xp.compress(~obj, arr, axis=axis), arr, axis)
+    if is_device(xp, obj) and obj.dtype.kind in "iu" and obj.size > 1:
+        keep = xp.ones(n, bool)
+        keep[indices(xp, obj, n)] = False
+        return _as_indexed(xp.compress(keep, arr, axis=axis), arr, axis)
+    # NumPy itself says which places are left, or what is wrong with obj.
+    obj = fetch(obj, "positions to delete")
+    left = gather(xp, [arr], np.delete(np.arange(n), obj), axis)
+    one = isinstance(obj, slice) or np.size(obj) == 1 and np.asarray(obj).dtype != bool
+    return _as_new(xp, left, arr) if one else _as_indexed(left, arr, axis)
+
+
+def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    arr = array(xp, arr)
+    values = _given(xp, values, arr.dtype)
+    if axis is None:
+        arr, axis = arr.ravel(), 0
+    axis = axis_index(axis, arr.ndim)
+    n = arr.shape[axis]
+    where = fetch(obj, "positions to insert at")
+    if isinstance(where, slice) or np.ndim(where) > 0 and np.size(where) != 1:
+        count = len(range(*where.indices(n))) if isinstance(where, slice) else (
+            int(np.sum(where)) if np.asarray(where).dtype == bool else np.size(where))
+        values = values.astype(arr.dtype, copy=False)
+    else:
+        values = values.astype(arr.dtype, copy=False)
+        values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
+        if np.ndim(where) == 0:
+            # A number takes the values along its own axis, as arr[:, i] = values does.
+            values = xp.moveaxis(values, 0, axis)
+        count = values.shape[axis]
+    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1:])
+    values = xp.broadcast_to(values, shape)
+    # NumPy itself says where old and new elements go, and what is wrong with obj.
+    order = np.insert(np.arange(n), where, np.arange(n, n + count))
+    refuse(order.size != n + count, "an index that only NumPy takes")
+    return _as_new(xp, gather(xp, [arr, values], order, axis), arr)
+
+
+def _as_new(xp: Any, result: Any, arr: Any) -> Any:
+    """`result` in the memory order that NumPy's delete and insert choose after the array that they are given."""
+    return (xp.asfortranarray if arr.flags.fnc else xp.ascontiguousarray)(result)
+
+
+def _as_indexed(result: Any, arr: Any, axis: int) -> Any:
+    """`result` in the memory order of ``arr[..., places, ...]``, in which the indexed axis is the outermost."""
+    others = sorted((i for i in range(arr.ndim) if i != axis), key=lambda i: (-abs(arr.strides[i]), i))
+    return memory_order.laid_out(devices.current(), result, (axis, *others))
+
+
+# -- changing what is there ----------------------------------------------------------------------
+
+def _apart(xp: Any, source: Any, target: Any) -> Any:
+    """`source`, copied if it may lie in the memory that is about to change: the device's threads know no order."""
+    return source.copy() if xp.may_share_memory(source, target) else source
+
+
+def _given(xp: Any, values: Any, dtype: np.dtype) -> Any:
+    """Values to be put into an array: numbers and lists come in its own dtype, and NumPy refuses what does not fit."""
+    if not hasattr(values, "dtype"):
+        values = np.array(without_device(values), dtype)
+    return array(xp, values)
+
+
+def copyto(xp: Any, /, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if isinstance(src, (bool, int, float, complex, np.generic)):
+        blank = np.empty((), dst.dtype)
+        np.copyto(blank, src, casting=casting)
+        src = filled(xp, (), blank[()], dst.dtype)
+    else:
+        src = array(xp, src)
+        if not np.can_cast(src.dtype, dst.dtype, casting):
+            raise TypeError(f"Cannot cast array data from {src.dtype} to {dst.dtype} according to {casting!r}")
+        refuse(src.dtype.kind == "c" and dst.dtype.kind != "c", "complex values are cast to real ones")
+        src = _apart(xp, src, dst)
+    while src.ndim > dst.ndim and src.shape[0] == 1:
+        src = src[0]
+    src = xp.broadcast_to(src, dst.shape).astype(dst.dtype, copy=False)
+    if where is True:
+        dst[...] = src
+        return
+    chosen = array(xp, where)
+    wrong(chosen.dtype != bool, "Cannot cast array data to bool according to the rule 'safe'")
+    xp.copyto(dst, src, where=xp.broadcast_to(_apart(xp, chosen, dst), dst.shape))
+
+
+def place(xp: Any, /, arr: Any, mask: Any, vals: Any) -> None:
+    chosen, vals = array(xp, mask), _given(xp, vals, arr.dtype).ravel()
+    wrong(chosen.size != arr.size, "place: mask and data must be the same size")
+    _check_cast(vals, arr)
+    _fill(xp, arr, chosen, vals, in_turn=True)
+
+
+def putmask(xp: Any, /, a: Any, mask: Any, values: Any) -> None:
+    chosen, values = array(xp, mask), _given(xp, values, a.dtype)
+    wrong(chosen.size != a.size, "putmask: mask and data must be the same size")
+    _check_cast(values, a)
+    if values.size:
+        _fill(xp, a, chosen, values.ravel(), in_turn=False)
+
+
+def _check_cast(values: Any, target: Any) -> None:
+    """Raise NumPy's error for an array that can't be cast safely. NumPy casts scalars, which look the same here."""
+    if not np.can_cast(values.dtype, target.dtype):
+        refuse(values.size == 1, "one value of a dtype that can't be cast safely")
+        raise TypeError(
+            f"Cannot cast array data from {values.dtype} to {target.dtype} according to the rule 'safe'")
+
+
+def _fill(xp: Any, target: Any, chosen: Any, values: Any, in_turn: bool) -> None:
+    """Put `values`, over and over, where `chosen` is true: one after the other, or each at its own place."""
+    places = xp.nonzero(chosen.ravel())[0]
+    if places.size == 0:
+        return
+    wrong(values.size == 0, "Cannot insert from an empty array!")
+    values = _apart(xp, values, target)
+    turn = (xp.arange(places.size) if in_turn else places) % values.size
+    target[at(xp, places, target.shape)] = xp.take(values, turn).astype(target.dtype, copy=False)
+
+
+def at(xp: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index tuple of flat places, in C order. (CuPy's own unravel_index waits for a check of its own.)"""
+    found = []
+    for n in reversed(shape):
+        found.append(places % n)
+        places = places // n
+    return tuple(reversed(found))
+
+
+def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
+    wrong(a.ndim < 2, "array must be at least 2-d")
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        end = a.size if wrap else a.shape[1] * a.shape[1]
+    else:
+        wrong(len(set(a.shape)) != 1, "All dimensions of input must be of equal length")
+        step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), a.size
+    values = _apart(xp, _given(xp, val, a.dtype).ravel(), a)
+    places = xp.arange(0, min(end, a.size), step)
+    refuse(places.size == 0 or values.size == 0, "nothing to fill, or to fill with")
+    a[at(xp, places, a.shape)] = xp.take(values, xp.arange(places.size) % values.size).astype(a.dtype, copy=False)
+
+
+# -- index arithmetic ----------------------------------------------------------------------------
+
+def nonzero(xp: Any, /, a: Any) -> tuple[Any, ...]:
+    a = array(xp, a)
+    wrong(a.ndim == 0, "Calling nonzero on 0d arrays is not allowed.")
+    return xp.nonzero(a)
+
+
+def argwhere(xp: Any, /, a: Any) -> Any:
+    a = array(xp, a)
+    refuse(a.ndim == 0, "a 0-d array")
+    return xp.argwhere(a)
+
+
+def flatnonzero(xp: Any, /, a: Any) -> Any:
+    return xp.nonzero(array(xp, a).ravel())[0]
+
+
+def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
+    condition = array(xp, condition)
+    if x is None and y is None:
+        return nonzero(xp, condition)
+    wrong(x is None or y is None, "either both or neither of x and y should be given")
+    dtype = np.result_type(*map(dtype_or_number, (x, y)))
+    choices = [dtype.type(v) if type(v) in NUMBERS else array(xp, v, dtype) for v in (x, y)]
+    if not any(is_device(xp, v) for v in choices):
+        choices[0] = filled(xp, (), choices[0], dtype)
+    return xp.where(condition.astype(bool, copy=False), *choices)
+
+
+def select(xp: Any, /, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [array(xp, c) for c in condlist]
+    wrong(any(c.dtype != bool for c in conditions), "invalid entry in condlist: should be boolean ndarray")
+    values = [array_or_number(xp, v) for v in (*choicelist, default)]
+    dtype = np.result_type(*(getattr(v, "dtype", v) for v in values))
+    if not all(np.can_cast(np.asarray(v).dtype, dtype, "same_kind") for v in values[:-1] if type(v) in WEAK):
+        raise TypeError("Cannot cast a number among the choices to their common dtype")
+    values = [array(xp, dtype.type(v) if type(v) in WEAK else v, dtype) for v in values]
+    shape = np.broadcast_shapes(*(v.shape for v in (*conditions, *values[:-1])))
+    if values[-1].ndim:
+        shape = np.broadcast_shapes(shape, values[-1].shape)
+    result = xp.broadcast_to(values[-1], shape)
+    for condition, value in zip(conditions[::-1], values[-2::-1]):
+        result = xp.where(condition, value, result)
+    return xp.ascontiguousarray(result) if result.ndim else result
+
+
+def unravel_index(xp: Any, /, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    places = array(xp, indices)
+    wrong(places.dtype.kind not in "iub", "only int indices permitted")
+    return tuple(xp.unravel_index(places.astype(intp, copy=False), shape, order))
+
+
+def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
+    parts = [array(xp, m) for m in multi_index]
+    wrong(any(p.dtype.kind not in "iub" for p in parts), "only int indices permitted")
+    parts = [p.astype(intp) if p.dtype.kind == "b" else p for p in parts]
+    return xp.ravel_multi_index(parts, dims, mode, order)
+
+
+def ix_(xp: Any, /, *args: Any) -> tuple[Any, ...]:
+    indexes = [array(xp, a) for a in args]
+    wrong(any(i.ndim != 1 for i in indexes), "Cross index must be 1 dimensional")
+    # Only an empty list becomes one of integers; CuPy turns every empty array into one.
+    indexes = [i.astype(intp) if i.size == 0 and not is_device(xp, a) else i for i, a in zip(indexes, args)]
+    indexes = [xp.nonzero(i)[0] if i.dtype == bool else i for i in indexes]
+    return tuple(i.reshape([-1 if k == n else 1 for k in range(len(indexes))]) for n, i in enumerate(indexes))
+
+
+def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    x = array(xp, x)
+    if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
+        raise NotOnDevice(f"counts of {x.dtype}")
+    if weights is not None:
+        weights = array(xp, weights)
+        wrong(weights.dtype.kind == "c", "Cannot cast array data from complex to float64")
+        weights = weights.astype(float, copy=False)
+    wrong(minlength is None, "use 0 instead of None for minlength")
+    return xp.bincount(x.astype(intp, copy=False), weights, minlength)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
+    np.extract: extract, np.delete: delete, np.insert: insert, np.copyto: copyto, np.place: place,
+    np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.nonzero: nonzero, np.argwhere: argwhere,
+    np.flatnonzero: flatnonzero, np.where: where, np.select: select, np.unravel_index: unravel_index,
+    np.ravel_multi_index: ravel_multi_index, np.ix_: ix_, np.bincount: bincount,
+}

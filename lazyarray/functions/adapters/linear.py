@@ -1,0 +1,283 @@
+"""Decompositions, solutions and norms: most of `numpy.linalg`.
+
+NumPy decomposes and solves in double precision whatever the input, and rounds the result to the input's precision.
+So does this; it also raises where CuPy would answer for float16.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...errors import NotOnDevice, refuse, wrong
+from .common import array, axes_of, fetch, raising, truth, tuple_type
+from .reductions import count_nonzero
+
+_none = np._NoValue
+
+
+# -- decompositions and solutions ------------------------------------------------------------------
+
+def _precision(*arrays: Any) -> tuple[np.dtype, np.dtype]:
+    """dtypes to compute in (double) and to give the result in."""
+    result = np.dtype(np.float32)
+    is_complex = False
+    for a in arrays:
+        if a.dtype.kind in "biu":
+            result = np.dtype(float)
+        elif a.dtype.char not in "fdFD":
+            raise TypeError(f"array type {a.dtype} is unsupported in linalg")
+        elif a.dtype.char in "dD":
+            result = np.dtype(float)
+        is_complex = is_complex or a.dtype.kind == "c"
+    if is_complex:
+        return np.dtype(complex), np.dtype(np.complex64 if result == np.float32 else complex)
+    return np.dtype(float), result
+
+
+def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.dtype]:
+    """A stack of matrices in double precision, the dtype of results, and its real kind."""
+    a = array(xp, a)
+    work, result = _precision(a)
+    wrong(a.ndim < 2, f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    wrong(square and a.shape[-1] != a.shape[-2], "Last 2 dimensions of the array must be square")
+    refuse(a.size == 0, "matrices without elements")
+    return a.astype(work, copy=False), result, np.dtype(result.char.lower())
+
+
+def _finite(xp: Any, a: Any, what: str) -> None:
+    """LAPACK reports what cuSOLVER answers with NaN."""
+    refuse(not truth(xp.isfinite(a).all(), "finite?"), f"{what} of infinities or NaN")
+
+
+def _succeeded(xp: Any, found: Any, what: str) -> Any:
+    """What CuPy gives for a singular matrix is rubbish, mostly not finite; NumPy knows whether to raise."""
+    refuse(not truth(xp.isfinite(found).all(), "finite?"), f"{what} of a singular matrix")
+    return found
+
+
+def _turned(a: Any) -> Any:
+    a = a.swapaxes(-1, -2)
+    return a.conj() if a.dtype.kind == "c" else a
+
+
+def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
+    a, result, _ = _matrices(xp, a)
+    _finite(xp, a, "decompositions")
+    with raising():
+        factor = _succeeded(xp, xp.linalg.cholesky(_turned(a) if upper else a), "a Cholesky factor")
+    return (_turned(factor) if upper else factor).astype(result, copy=False)
+
+
+def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
+    a, result, _ = _matrices(xp, a, square=False)
+    found = xp.linalg.qr(a, mode)
+    if not isinstance(found, tuple):
+        return found.astype(result, copy=False)
+    found = tuple(f.astype(result, copy=False) for f in found)
+    return found if mode == "raw" else tuple_type("qr")(*found)
+
+
+def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    a, result, real = _matrices(xp, a, square=hermitian)
+    _finite(xp, a, "decompositions")
+    if hermitian:
+        if not compute_uv:
+            return xp.ascontiguousarray(xp.sort(xp.abs(xp.linalg.eigvalsh(a)), axis=-1)).astype(real, copy=False)[
+                ..., ::-1]
+        s, u = xp.linalg.eigh(a)
+        sign, s = xp.copysign(1.0, s), xp.abs(s)
+        order = xp.argsort(s, axis=-1)[..., ::-1]
+        sign, s = xp.take_along_axis(sign, order, -1), xp.take_along_axis(s, order, -1)
+        u = xp.take_along_axis(u, xp.broadcast_to(order[..., None, :], u.shape), -1)
+        v = _turned(u * sign[..., None, :])
+    elif not compute_uv:
+        return xp.linalg.svd(a, full_matrices, False).astype(real, copy=False)
+    else:
+        u, s, v = xp.linalg.svd(a, full_matrices, True)
+    return tuple_type("svd")(u.astype(result, copy=False), s.astype(real, copy=False), v.astype(result, copy=False))
+
+
+def svdvals(xp: Any, /, x: Any) -> Any:
+    return svd(xp, x, compute_uv=False)
+
+
+def eigh(xp: Any, /, a: Any, UPLO: str = "L") -> tuple[Any, ...]:
+    a, result, real = _matrices(xp, a)
+    _finite(xp, a, "eigenvalues")
+    values, vectors = xp.linalg.eigh(a, UPLO.upper())
+    return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
+
+
+def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
+    a, _, real = _matrices(xp, a)
+    _finite(xp, a, "eigenvalues")
+    return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
+
+
+def inv(xp: Any, /, a: Any) -> Any:
+    a, result, _ = _matrices(xp, a)
+    with raising():
+        return _succeeded(xp, xp.linalg.inv(a), "an inverse").astype(result, copy=False)
+
+
+def det(xp: Any, /, a: Any) -> Any:
+    a, result, _ = _matrices(xp, a)
+    return xp.linalg.det(a).astype(result, copy=False)
+
+
+def slogdet(xp: Any, /, a: Any) -> tuple[Any, ...]:
+    a, result, real = _matrices(xp, a)
+    sign, log = xp.linalg.slogdet(a)
+    return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
+
+
+def solve(xp: Any, /, a: Any, b: Any) -> Any:
+    a, b = array(xp, a), array(xp, b)
+    work, result = _precision(a, b)
+    a = _matrices(xp, a)[0].astype(work, copy=False)
+    b = b.astype(work, copy=False)
+    refuse(b.ndim == 0 or b.size == 0, "right sides without elements")
+    vector = b.ndim == 1
+    if vector:
+        b = b[:, None]
+    wrong(b.shape[-2] != a.shape[-1], "solve: mismatch in the core dimension")
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
+    with raising():
+        found = _succeeded(xp, xp.linalg.solve(a, b), "a solution").astype(result, copy=False)
+    return found[..., 0] if vector else found
+
+
+def tensorsolve(xp: Any, /, a: Any, b: Any, axes: Any = None) -> Any:
+    a, b = array(xp, a), array(xp, b)
+    refuse(a.ndim == 0 or b.ndim == 0, "equations of 0-d arrays")
+    if axes is not None:
+        order = list(range(a.ndim))
+        for k in axes:
+            order.remove(k)
+            order.append(k)
+        a = a.transpose(order)
+    shape = a.shape[-(a.ndim - b.ndim):]
+    n = math.prod(shape)
+    wrong(a.size != n * n, "Input arrays must satisfy prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+    return solve(xp, a.reshape(n, n), b.ravel()).reshape(shape)
+
+
+def tensorinv(xp: Any, /, a: Any, ind: int = 2) -> Any:
+    a = array(xp, a)
+    refuse(ind <= 0 or a.ndim < 2, "the inverse of so few axes")
+    shape = a.shape[ind:] + a.shape[:ind]
+    return inv(xp, a.reshape(math.prod(a.shape[ind:]), -1)).reshape(shape)
+
+
+def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
+    a, b = array(xp, a), array(xp, b)
+    work, result = _precision(a, b)
+    if a.ndim != 2 or not a.size or not b.size or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise NotOnDevice("least squares without elements, or of other dimensions")
+    if rcond is None:
+        # In the result's precision, as NumPy has it, although the work is done in double.
+        rcond = np.finfo(result).eps * max(a.shape)
+    rcond = float(fetch(rcond, "rcond"))
+    refuse(rcond >= 1, "rcond of 1 or more")
+    _finite(xp, a, "least squares")
+    x, residuals, rank, s = xp.linalg.lstsq(a.astype(work), b.astype(work), rcond)
+    real = np.dtype(result.char.lower())
+    return (x.astype(result, copy=False), residuals.astype(real, copy=False), rank.astype(np.int32, copy=False),
+            s.astype(real, copy=False))
+
+
+def pinv(xp: Any, /, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _none) -> Any:
+    a, result, _ = _matrices(xp, a, square=hermitian)
+    wrong(rcond is not None and rtol is not _none, "`rtol` and `rcond` can't be both set.")
+    if rcond is None:
+        rcond = 1e-15 if rtol is _none else max(a.shape[-2:]) * np.finfo(result).eps if rtol is None else rtol
+    rcond = rcond if isinstance(rcond, (int, float)) else array(xp, rcond)[..., None]
+    u, s, v = svd(xp, a.conj(), full_matrices=False, hermitian=hermitian)
+    large = s > rcond * s.max(axis=-1, keepdims=True)
+    inverse = xp.where(large, 1 / xp.where(large, s, 1.0), 0.0)
+    return xp.matmul(v.swapaxes(-1, -2), inverse[..., None] * u.swapaxes(-1, -2)).astype(result, copy=False)
+
+
+def matrix_rank(xp: Any, /, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    a = array(xp, A)
+    wrong(tol is not None and rtol is not None, "`tol` and `rtol` can't be both set.")
+    if a.ndim < 2:
+        return int(truth((a != 0).any()))
+    s = svd(xp, a, compute_uv=False, hermitian=hermitian)
+    if tol is None:
+        rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else _last(xp, rtol)
+        tol = s.max(axis=-1, keepdims=True) * rtol
+    else:
+        tol = _last(xp, tol)
+    return count_nonzero(xp, s > tol, axis=-1)
+
+
+def _last(xp: Any, value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else array(xp, value)[..., None]
+
+
+def matrix_power(xp: Any, /, a: Any, n: Any) -> Any:
+    a = array(xp, a)
+    n = operator.index(n)
+    wrong(a.ndim < 2 or a.shape[-1] != a.shape[-2], "Last 2 dimensions of the array must be square")
+    if n == 0:
+        return xp.broadcast_to(xp.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+    if n < 0:
+        a, n = inv(xp, a), -n
+    result = None
+    while n:
+        n, bit = divmod(n, 2)
+        if bit:
+            result = a if result is None else xp.matmul(result, a)
+        if n:
+            a = xp.matmul(a, a)
+    return result
+
+
+def cond(xp: Any, /, x: Any, p: Any = None) -> Any:
+    x = array(xp, x)
+    a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
+    if p not in (None, 2, -2):
+        # A singular matrix among others gives infinity in NumPy, and an exception in CuPy.
+        try:
+            inverse = inv(xp, a)
+        except np.linalg.LinAlgError:
+            raise NotOnDevice("the condition of a singular matrix") from None
+        return (norm(xp, a, p, (-2, -1)) * norm(xp, inverse, p, (-2, -1))).astype(real, copy=False)
+    _finite(xp, a, "conditions")
+    s = svd(xp, x, compute_uv=False)
+    top, bottom = (s[..., -1], s[..., 0]) if p == -2 else (s[..., 0], s[..., -1])
+    return xp.where(bottom == 0, s.dtype.type("inf"), top / xp.where(bottom == 0, s.dtype.type(1), bottom))
+
+
+def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = array(xp, x)
+    refuse(x.size == 0 or axis is None and x.ndim == 0 and ord is not None, "norms without elements")
+    return xp.linalg.norm(x, ord, axis, bool(keepdims))
+
+
+def vector_norm(xp: Any, /, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    x = array(xp, x)
+    shape, axes = x.shape, axes_of(axis, x.ndim)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    flat = x.transpose(*axes, *rest).reshape([-1] + [shape[i] for i in rest]) if x.size else x
+    result = norm(xp, flat, ord, 0)
+    return result.reshape([1 if i in axes else n for i, n in enumerate(shape)]) if keepdims else result
+
+
+def matrix_norm(xp: Any, /, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return norm(xp, x, ord, (-2, -1), keepdims)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.linalg.cholesky: cholesky, np.linalg.qr: qr, np.linalg.svd: svd, np.linalg.svdvals: svdvals,
+    np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh, np.linalg.inv: inv, np.linalg.det: det,
+    np.linalg.slogdet: slogdet, np.linalg.solve: solve, np.linalg.lstsq: lstsq, np.linalg.pinv: pinv,
+    np.linalg.matrix_rank: matrix_rank, np.linalg.matrix_power: matrix_power, np.linalg.cond: cond,
+    np.linalg.norm: norm, np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
+    np.linalg.tensorinv: tensorinv, np.linalg.tensorsolve: tensorsolve,
+}

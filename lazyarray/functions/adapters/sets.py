@@ -1,0 +1,158 @@
+"""Unique elements and set operations.
+
+CuPy's unique along an axis compares rows one pair at a time, its intersect1d expects a sorted second array, and its
+membership tests compare numbers of different dtypes as C++ does.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import NotOnDevice, refuse, wrong
+from .common import array, axis_index, fetch, intp_result, newest, truth, tuple_type
+from .shaping import concatenate
+
+_MOST_COLUMNS = 64
+"""Rows are sorted column by column; beyond this, NumPy's comparison of whole rows is quicker."""
+
+
+def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: Any = None, *, equal_nan: bool = True, sorted: bool = True) -> Any:
+    a = array(xp, ar)
+    shape = a.shape
+    if axis is not None:
+        return _unique_rows(xp, a, axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
+    refuse(a.ndim == 0 and return_inverse, "the inverse of a 0-d array")
+    flat = a.ravel()
+    order = xp.argsort(flat, kind="stable") if return_index or return_inverse else None
+    values = xp.sort(flat) if order is None else xp.take(flat, order)
+    first = xp.ones(values.shape, bool)
+    first[1:] = values[1:] != values[:-1]
+    if equal_nan and a.dtype.kind in "fc":
+        # All NaN lie together at the end: only the first of them counts.
+        missing = xp.isnan(values)
+        first[1:] &= ~(missing[1:] & missing[:-1])
+    return _answers(xp, values[first], first, order, shape, return_index, return_inverse, return_counts)
+
+
+def _answers(xp: Any, values: Any, first: Any, order: Any, inverse_shape: Any, return_index: Any, return_inverse: Any,
+             return_counts: Any) -> Any:
+    result = [values]
+    starts = xp.nonzero(first)[0] if return_index or return_counts else None
+    if return_index:
+        result.append(intp_result(xp.take(order, starts)))
+    if return_inverse:
+        inverse = xp.empty(first.shape, np.intp)
+        inverse[order] = xp.cumsum(first) - 1
+        result.append(inverse.reshape(inverse_shape))
+    if return_counts:
+        ends = xp.concatenate([starts[1:], xp.full((1,), first.size, starts.dtype)]) if starts.size else starts
+        result.append(intp_result(ends - starts))
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: Any, return_counts: Any) -> Any:
+    moved = xp.moveaxis(a, axis, 0)
+    n = moved.shape[0]
+    refuse(a.size == 0 or a.size // n > _MOST_COLUMNS, "rows that are too long, or empty")
+    refuse(return_inverse and newest < "2.1.0", "the shape of the inverse, which NumPy 2.0 has its own way with")
+    rows = xp.ascontiguousarray(moved).reshape(n, -1)
+    refuse(a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN?"), "NaN in rows")
+    order = xp.arange(n)
+    for column in range(rows.shape[1] - 1, -1, -1):
+        order = xp.take(order, xp.argsort(xp.take(rows[:, column], order), kind="stable"))
+    ordered = xp.take(rows, order, axis=0)
+    first = xp.ones(n, bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    values = xp.moveaxis(ordered[first].reshape(-1, *moved.shape[1:]), 0, axis)
+    return _answers(xp, values, first, order, (n,), return_index, return_inverse, return_counts)
+
+
+def unique_all(xp: Any, /, x: Any) -> tuple[Any, ...]:
+    return tuple_type("unique_all")(*unique(xp, x, True, True, True, equal_nan=False))
+
+
+def unique_counts(xp: Any, /, x: Any) -> tuple[Any, ...]:
+    return tuple_type("unique_counts")(*unique(xp, x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(xp: Any, /, x: Any) -> tuple[Any, ...]:
+    return tuple_type("unique_inverse")(*unique(xp, x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(xp: Any, /, x: Any) -> Any:
+    return unique(xp, x, equal_nan=False)
+
+
+def union1d(xp: Any, /, ar1: Any, ar2: Any) -> Any:
+    return unique(xp, concatenate(xp, [ar1, ar2], None))
+
+
+def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both, flat and in the dtype that NumPy compares them in."""
+    a, b = array(xp, a).ravel(), array(xp, b).ravel()
+    dtype = np.result_type(a.dtype, b.dtype)
+    return a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+
+
+def intersect1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    a, b = _alike(xp, ar1, ar2)
+    places = []
+    if not assume_unique:
+        if return_indices:
+            (a, first), (b, second) = unique(xp, a, True), unique(xp, b, True)
+            places = [first, second]
+        else:
+            a, b = unique(xp, a), unique(xp, b)
+    both = xp.concatenate([a, b])
+    order = xp.argsort(both, kind="stable")
+    both = xp.take(both, order)
+    twice = both[1:] == both[:-1]
+    common = both[:-1][twice]
+    if not return_indices:
+        return common
+    found = [order[:-1][twice], order[1:][twice] - a.size]
+    if places:
+        found = [xp.take(p, f) for p, f in zip(places, found)]
+    return common, *map(intp_result, found)
+
+
+def setdiff1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    original = array(xp, ar1)
+    kept = original.ravel() if assume_unique else unique(xp, original)
+    return kept[isin(xp, kept, ar2, invert=True)]
+
+
+def setxor1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    a, b = _alike(xp, ar1, ar2)
+    if not assume_unique:
+        a, b = unique(xp, a), unique(xp, b)
+    both = xp.sort(xp.concatenate([a, b]))
+    if both.size == 0:
+        return both
+    change = xp.ones(both.size + 1, bool)
+    change[1:-1] = both[1:] != both[:-1]
+    return both[change[1:] & change[:-1]]
+
+
+def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+         kind: str | None = None) -> Any:
+    element = array(xp, element)
+    wrong(kind not in (None, "sort", "table"), "Invalid kind")
+    a, b = _alike(xp, element, test_elements)
+    if kind == "table" and not (element.dtype.kind in "biu" and b.dtype.kind in "biu"):
+        raise NotOnDevice("kind='table' of other than integers")
+    if kind == "table" and b.size:
+        given = getattr(test_elements, "dtype", b.dtype)
+        low, high = fetch(xp.stack([b.min(), b.max()]), "the extent of the table")
+        if int(high) - int(low) > np.iinfo(np.uint8 if given.kind == "b" else given).max:
+            raise NotOnDevice("a table too long for its dtype")
+    return xp.isin(a, b, invert=bool(invert)).reshape(element.shape)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.unique: unique, np.unique_all: unique_all, np.unique_counts: unique_counts,
+    np.unique_inverse: unique_inverse, np.unique_values: unique_values, np.union1d: union1d,
+    np.intersect1d: intersect1d, np.setdiff1d: setdiff1d, np.setxor1d: setxor1d, np.isin: isin,
+}

@@ -1,0 +1,259 @@
+"""Joining, repeating, padding and packing: functions that arrange elements anew."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import devices
+from ...devices.base import is_negative_zero
+from ...errors import NotOnDevice, refuse, wrong
+from .. import memory_order
+from . import common
+from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, takes_arrays
+
+
+def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
+    """Concatenate in the dtype that NumPy gives, checked against `casting`."""
+    result = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
+    if dtype is not None:
+        for a in arrays:
+            if not np.can_cast(a.dtype, result, casting):
+                raise TypeError(f"Cannot cast array data from {a.dtype} to {result} according to {casting!r}")
+            refuse(a.dtype.kind == "c" and result.kind not in "cb", "complex values are cast to real ones")
+    made = xp.concatenate([a.astype(result, copy=False) for a in arrays], axis)
+    return memory_order.joined(devices.current(), made, arrays)
+
+
+def _each(xp: Any, arrays: Any) -> list[Any]:
+    if is_device(xp, arrays):
+        return list(arrays) if arrays.ndim else [arrays]
+    found = [array(xp, a) for a in arrays]
+    wrong(not found, "need at least one array to concatenate")
+    return found
+
+
+def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None,
+                casting: str = "same_kind") -> Any:
+    parts = _each(xp, arrays)
+    if dtype is None and not is_device(xp, arrays):
+        dtype, casting = np.result_type(*map(dtype_or_number, arrays)), "unsafe"
+    if axis is None:
+        parts, axis = [p.ravel() for p in parts], 0
+    return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
+
+
+def stack(xp: Any, /, arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None,
+          casting: str = "same_kind") -> Any:
+    parts = _each(xp, arrays)
+    wrong(any(p.shape != parts[0].shape for p in parts), "all input arrays must have the same shape")
+    axis = axis_index(axis, parts[0].ndim + 1)
+    return _joined(xp, [xp.expand_dims(p, axis) for p in parts], axis, dtype, casting)
+
+
+def vstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    return _joined(xp, [_at_least(xp, p, 2) for p in _each(xp, tup)], 0, dtype, casting)
+
+
+def hstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    parts = [_at_least(xp, p, 1) for p in _each(xp, tup)]
+    return _joined(xp, parts, 0 if parts[0].ndim == 1 else 1, dtype, casting)
+
+
+def dstack(xp: Any, /, tup: Any) -> Any:
+    return _joined(xp, [xp.atleast_3d(p) for p in _each(xp, tup)], 2, None, "same_kind")
+
+
+def column_stack(xp: Any, /, tup: Any) -> Any:
+    return _joined(xp, [_at_least(xp, p, 2) if p.ndim >= 2 else p.reshape(-1, 1) for p in _each(xp, tup)], 1, None,
+                   "same_kind")
+
+
+def append(xp: Any, /, arr: Any, values: Any, axis: Any = None) -> Any:
+    return concatenate(xp, [array(xp, arr), array(xp, values)], axis)
+
+
+def _at_least(xp: Any, a: Any, ndim: int) -> Any:
+    return a if a.ndim >= ndim else a.reshape((1,) * (ndim - a.ndim) + a.shape)
+
+
+def block(xp: Any, /, arrays: Any) -> Any:
+    def depth(item: Any) -> int:
+        wrong(isinstance(item, tuple), "arrays is a tuple; only lists can be used to arrange blocks")
+        if not isinstance(item, list):
+            return 0
+        depths = {depth(i) for i in item}
+        wrong(len(depths) != 1, "List depths are mismatched, or a list is empty.")
+        return 1 + depths.pop()
+
+    def leaves(item: Any) -> list[Any]:
+        return [leaf for i in item for leaf in leaves(i)] if isinstance(item, list) else [array(xp, item)]
+
+    levels = depth(arrays)
+    ndim = max(levels, *(leaf.ndim for leaf in leaves(arrays)), 0)
+
+    def joined(item: Any, level: int) -> Any:
+        if isinstance(item, list):
+            return _joined(xp, [joined(i, level - 1) for i in item], ndim - level, None, "same_kind")
+        return _at_least(xp, array(xp, item), ndim)
+
+    return joined(arrays, levels) if levels else array(xp, arrays).copy()
+
+
+def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
+    a = array(xp, a)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = axis_index(axis, a.ndim)
+    n = a.shape[axis]
+    if isinstance(repeats, (int, np.integer)) and not isinstance(repeats, bool):
+        return xp.repeat(a, int(repeats), axis)
+    if is_device(xp, repeats) and not np.can_cast(repeats.dtype, intp):
+        raise NotOnDevice(f"counts of {repeats.dtype}")     # NumPy takes them in a scalar, but not in an array
+    if is_device(xp, repeats) and repeats.shape == (n,) and n and repeats.dtype.kind in "iu":
+        # Positions from the running total, so that only one number has to be waited for.
+        ends = xp.cumsum(repeats.astype(intp))
+        low, total = fetch(xp.stack([repeats.astype(intp).min(), ends[-1]]), "how many elements there will be")
+        wrong(low < 0, "repeats may not contain negative values.")
+        return xp.take(a, xp.searchsorted(ends, xp.arange(int(total)), side="right"), axis=axis)
+    return gather(xp, [a], np.repeat(np.arange(n), fetch(repeats, "how often to repeat")), axis)
+
+
+def tile(xp: Any, /, A: Any, reps: Any) -> Any:
+    return xp.tile(array(xp, A), _host_numbers(fetch(reps, "how often to repeat")))
+
+
+def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
+    a = array(xp, a)
+    shape = tuple(new_shape) if np.iterable(new_shape) else (new_shape,)
+    wrong(any(n < 0 for n in shape), "all elements of `new_shape` must be non-negative")
+    if not a.size or not math.prod(shape):
+        return xp.zeros(shape, a.dtype)
+    return xp.take(a.ravel(), xp.arange(math.prod(shape)) % a.size).reshape(shape)
+
+
+def roll(xp: Any, /, a: Any, shift: Any, axis: Any = None) -> Any:
+    a = array(xp, a)
+    rolled = xp.roll(a, _host_numbers(fetch(shift, "how far to roll")), axis)
+    if axis is None:
+        return memory_order.laid_out(devices.current(), rolled, None)
+    return memory_order.after(devices.current(), "copied", rolled, (a,), {})
+
+
+def _host_numbers(obj: Any) -> Any:
+    return tuple(obj.tolist()) if isinstance(obj, np.ndarray) and obj.ndim else obj
+
+
+def meshgrid(xp: Any, /, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+    wrong(indexing not in ("xy", "ij"), "Valid values for `indexing` are 'xy' and 'ij'.")
+    ndim = len(xi)
+    grids = []
+    for i, x in enumerate(xi):
+        place = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
+        grids.append(array(xp, x).reshape((1,) * place + (-1,) + (1,) * (ndim - place - 1)))
+    if not sparse and grids:
+        shape = np.broadcast_shapes(*(g.shape for g in grids))
+        grids = [xp.broadcast_to(g, shape) for g in grids]
+    return tuple(g.copy() for g in grids) if copy else tuple(grids)
+
+
+# -- padding -------------------------------------------------------------------------------------
+
+def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    given, a = array, common.array(xp, array)
+    refuse(callable(mode) or isinstance(pad_width, dict), "a function that pads, or widths by axis")
+    widths = np.asarray(fetch(pad_width, "how far to pad"))
+    wrong(widths.dtype.kind != "i", "`pad_width` must be of integral type.")
+    pairs = [tuple(map(int, p)) for p in np.broadcast_to(widths, (a.ndim, 2))] if widths.size else []
+    wrong(any(n < 0 for p in pairs for n in p), "index can't contain negative values")
+    if mode in ("edge", "reflect", "symmetric", "wrap") and not (mode in ("reflect", "symmetric") and kwargs):
+        wrong(kwargs, f"unsupported keyword arguments for mode {mode!r}")
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                # Where each element comes from, asked of NumPy: CuPy follows an older rule for wide borders.
+                source = np.pad(np.arange(a.shape[axis]), (before, after), mode=mode)
+                a = gather(xp, [a], source, axis)
+        return a.copy() if a is given else a
+    if mode in ("linear_ramp", "mean") and a.dtype.kind in "iu" or mode in ("reflect", "symmetric", "median"):
+        raise NotOnDevice(f"{mode!r} borders of {a.dtype}")
+    kwargs = {k: fetch(v, k) for k, v in kwargs.items()}
+    if any(is_negative_zero(v) for given in kwargs.values() for v in np.ravel(given)):
+        raise NotOnDevice("the device's borders of negative zeros are positive")
+    return xp.pad(a, pairs if a.ndim else pad_width, mode, **kwargs)
+
+
+# -- bits ----------------------------------------------------------------------------------------
+
+def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
+    a = array(xp, a)
+    refuse(a.dtype.kind not in "biu" or a.ndim == 0 or bitorder not in ("big", "little"), "bits that only NumPy packs")
+    bits = a.ravel() if axis is None else xp.moveaxis(a, axis, -1)
+    n = bits.shape[-1]
+    whole = -(-n // 8) * 8
+    padded = xp.zeros((*bits.shape[:-1], whole), np.uint8)
+    padded[..., :n] = bits != 0
+    shifts = xp.arange(8, dtype=np.uint8)
+    weights = xp.left_shift(np.uint8(1), 7 - shifts if bitorder == "big" else shifts).astype(np.uint8)
+    packed = (padded.reshape(*bits.shape[:-1], whole // 8, 8) * weights).sum(axis=-1, dtype=np.uint8)
+    return packed if axis is None else xp.moveaxis(packed, -1, axis)
+
+
+def unpackbits(xp: Any, /, a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:
+    a = array(xp, a)
+    refuse(a.dtype != np.uint8 or a.ndim == 0 or bitorder not in ("big", "little"), "bits that only NumPy unpacks")
+    packed = a.ravel() if axis is None else xp.moveaxis(a, axis, -1)
+    shifts = xp.arange(8, dtype=np.uint8)
+    if bitorder == "big":
+        shifts = 7 - shifts
+    bits = (xp.right_shift(packed[..., None], shifts) & np.uint8(1)).astype(np.uint8)
+    bits = bits.reshape(*packed.shape[:-1], packed.shape[-1] * 8)
+    n = bits.shape[-1]
+    if count is not None:
+        wanted = count if count >= 0 else n + count
+        wrong(wanted < 0, "-count larger than number of elements")
+        if wanted > n:
+            grown = xp.zeros((*bits.shape[:-1], wanted), np.uint8)
+            grown[..., :n] = bits
+            bits = grown
+        bits = bits[..., :wanted]
+    return bits if axis is None else xp.moveaxis(bits, -1, axis)
+
+
+# -- differences ---------------------------------------------------------------------------------
+
+def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    f = array(xp, f)
+    spacing = [v if isinstance(v, (int, float, np.number)) else array(xp, v) for v in varargs]
+    result = xp.gradient(f, *spacing, axis=axis, edge_order=edge_order)
+    return tuple(result) if isinstance(result, list) else result
+
+
+def ediff1d(xp: Any, /, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ends = [None if v is None else array(xp, v) for v in (to_end, to_begin)]
+    return xp.ediff1d(array(xp, ary), *ends)
+
+
+def diff(xp: Any, /, a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+    a = array(xp, a)
+    wrong(a.ndim == 0, "diff requires input that is at least one dimensional")
+    if type(n) is int and n == 0:
+        return a
+    ends = {k: array(xp, v) for k, v in (("prepend", prepend), ("append", append)) if v is not np._NoValue}
+    return xp.diff(a, n, axis, **ends)
+
+
+def trapezoid(xp: Any, /, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    y = array(xp, y)
+    return xp.trapezoid(y, None if x is None else array(xp, x),
+                        dx if isinstance(dx, (int, float)) else array(xp, dx), axis)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.concatenate: concatenate, np.stack: stack, np.vstack: vstack, np.hstack: hstack, np.dstack: dstack,
+    np.column_stack: column_stack, np.append: append, np.block: block, np.repeat: repeat, np.tile: tile,
+    np.resize: resize, np.roll: roll, np.meshgrid: meshgrid, np.pad: pad, np.packbits: packbits,
+    np.unpackbits: unpackbits, np.gradient: gradient, np.ediff1d: ediff1d, np.diff: diff,
+    np.trapezoid: trapezoid, np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"),
+    np.diagflat: takes_arrays("diagflat", "v"),
+}

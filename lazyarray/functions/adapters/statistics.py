@@ -1,0 +1,343 @@
+"""Histograms, convolutions, polynomials and rows of evenly spaced numbers.
+
+A histogram's edges are computed by NumPy from the smallest and the largest value: counts must not hang on the last
+bit of an edge. CuPy counts NaN, and integers up to one beyond the last edge.
+"""
+from __future__ import annotations
+
+import math
+import operator
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...errors import NotOnDevice, refuse, wrong
+from .common import array, axis_index, fetch, integer, intp, is_device, resolve, truth
+from .linear import inv, lstsq
+from .order import searchsorted
+
+# -- histograms ----------------------------------------------------------------------------------
+
+def _extent(xp: Any, a: Any, range: Any) -> np.ndarray:
+    """Two host values with the dtype and the extremes of `a`: all that NumPy needs to place even edges."""
+    if range is not None or a.size == 0:
+        return np.zeros(min(a.size, 1), a.dtype)
+    return fetch(xp.stack([a.min(), a.max()]), "the extremes of the data")
+
+
+def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
+    """Edges on the host, or on the device if they were given there."""
+    refuse(isinstance(bins, str), "bins of this name")
+    if is_device(xp, bins) and bins.ndim:
+        wrong(bins.ndim != 1, "`bins` must be 1d, when an array")
+        if truth((bins[:-1] > bins[1:]).any(), "are the bins monotonic?"):
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return bins
+    range = None if range is None else tuple(fetch(r, "range") for r in range)
+    return np.histogram_bin_edges(_extent(xp, a, range), fetch(bins, "bins"), range)
+
+
+def _spread(xp: Any, edges: Any, uniform: bool) -> Any:
+    """Host edges on the device: made there if that gives the very same numbers, else uploaded."""
+    if is_device(xp, edges) or not uniform or edges.size < 2 or edges.dtype.kind != "f":
+        return array(xp, edges)
+    dtype = edges.dtype
+    first = dtype.type(edges[0])
+    step = (edges[-1] - first) / dtype.type(edges.size - 1)
+    made = np.arange(edges.size, dtype=dtype) * step + first
+    if not np.array_equal(made[:-1], edges[:-1]):
+        return array(xp, edges)
+    # One kernel for the product and one for the sum, so that nothing is fused and rounded otherwise.
+    result = xp.arange(edges.size, dtype=dtype) * step
+    result = result + first
+    result[-1] = edges[-1]
+    return result
+
+
+def _plain(xp: Any, a: Any) -> Any:
+    a = array(xp, a)
+    if a.dtype.kind not in "fiu" or a.dtype == np.uint64:
+        raise NotOnDevice(f"a histogram of {a.dtype}")
+    return a.ravel()
+
+
+def _counts(xp: Any, a: Any, edges: Any, weights: Any) -> Any:
+    n = edges.size - 1
+    places = searchsorted(xp, edges, a, "right") - 1
+    # The last bin has its upper edge too. What lies outside, NaN included, goes into a bin of its own.
+    places = xp.where(a == edges[-1], n - 1, places)
+    inside = (a >= edges[0]) & (a <= edges[-1])
+    places = xp.where(inside, places, n)
+    return xp.bincount(places, weights, n + 1)[:n]
+
+
+def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: Any = None,
+              weights: Any = None) -> tuple[Any, ...]:
+    shape = array(xp, a).shape
+    a = _plain(xp, a)
+    edges = _edges(xp, a, bins, range)
+    uniform = not is_device(xp, edges) and np.ndim(bins) == 0
+    edges = _spread(xp, edges, uniform)
+    refuse(edges.size < 2, "fewer than two edges")
+    if weights is None:
+        counts = _counts(xp, a, edges, None)
+    else:
+        weights = array(xp, weights)
+        wrong(weights.shape != shape, "weights should have the same shape as a.")
+        if weights.dtype.kind not in "fc" and not (weights.dtype.kind in "iu" and uniform):
+            raise NotOnDevice(f"weights of {weights.dtype}")
+        flat = weights.ravel()
+        if flat.dtype.kind == "c":
+            counts = _counts(xp, a, edges, flat.real.astype(float)) + 1j * _counts(
+                xp, a, edges, flat.imag.astype(float))
+        else:
+            counts = _counts(xp, a, edges, flat.astype(float))
+        counts = counts.astype(weights.dtype)
+    if density:
+        return counts / xp.diff(edges).astype(float) / counts.sum(), edges
+    return counts, edges
+
+
+def histogram_bin_edges(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    return _spread(xp, _edges(xp, _plain(xp, a), bins, range), np.ndim(bins) == 0)
+
+
+def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, ...]:
+    if is_device(xp, sample):
+        columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
+    else:
+        columns = [array(xp, s) for s in sample]
+    refuse(any(c.ndim != 1 for c in columns), "columns of other than one dimension")
+    columns = [_plain(xp, c) for c in columns]
+    refuse(any(c.shape != columns[0].shape for c in columns), "columns of different lengths")
+    sample_dtype = np.result_type(*(c.dtype for c in columns))
+    columns = [c.astype(sample_dtype, copy=False) for c in columns]
+    ndim = len(columns)
+    if not _has_length(bins):
+        bins = [bins] * ndim
+    elif len(bins) != ndim:
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    bins = [fetch(b, "the number of bins") if is_device(xp, b) and not b.ndim else b for b in _items(xp, bins)]
+    ranges = [None] * ndim if range is None else list(range)
+    refuse(len(ranges) != ndim or not columns[0].size, "ranges of another number, or no sample")
+    edges, places, inside = [], 0, True
+    for column, count, extent in zip(columns, bins, ranges):
+        if not is_device(xp, count) and np.ndim(count) == 0:
+            # Unlike np.histogram, these edges are of the sample's own floats.
+            low, high = _extent(xp, column, None) if extent is None else extent
+            if not (np.isfinite(low) and np.isfinite(high)) or low > high:
+                raise ValueError("range is not finite, or max must be larger than min")
+            if low == high:
+                low, high = low - 0.5, high + 0.5
+            edge = np.linspace(low, high, operator.index(count) + 1)
+        else:
+            edge = _edges(xp, column, count, extent)
+        edge = _spread(xp, edge, np.ndim(count) == 0)
+        n = edge.size - 1
+        refuse(n < 1, "fewer than two edges")
+        place = xp.where(column == edge[-1], n - 1, searchsorted(xp, edge, column, "right") - 1)
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
+        places = places * n + place
+        edges.append(edge)
+    shape = tuple(e.size - 1 for e in edges)
+    total = math.prod(shape)
+    refuse(math.prod(n + 2 for n in shape) > sys.maxsize, "there are too many bins")
+    if weights is not None:
+        weights = array(xp, weights).astype(float)
+    counts = xp.bincount(xp.where(inside, places, total).astype(intp), weights, total + 1)[:total]
+    counts = counts.reshape(shape).astype(float)
+    if density:
+        volume = counts.sum()
+        for i, edge in enumerate(edges):
+            counts = counts / xp.diff(edge).reshape([-1 if k == i else 1 for k in _range(ndim)])
+        counts = counts / volume
+    return counts, edges
+
+
+_range = range
+
+
+def _has_length(obj: Any) -> bool:
+    """Whether NumPy, which asks for ``len(obj)``, takes a parameter for a sequence; a 0-d array is none."""
+    try:
+        len(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _items(xp: Any, obj: Any) -> list[Any]:
+    """The items of a sequence. A device array of numbers is fetched at once."""
+    return list(fetch(obj, "the items of a parameter") if is_device(xp, obj) and obj.ndim == 1 else obj)
+
+
+def histogram2d(xp: Any, /, x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, ...]:
+    x, y = array(xp, x), array(xp, y)
+    refuse(x.ndim != 1 or x.shape != y.shape, "points of different numbers")
+    if _has_length(bins) and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    counts, edges = histogramdd(xp, [x, y], bins, range, density, weights)
+    return counts, *edges
+
+
+# -- convolution -----------------------------------------------------------------------------------
+
+_SHORT = 64
+"""Up to this many taps, one multiplication and addition each; beyond it, Fourier transforms."""
+
+
+def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = (x.reshape(1) if x.ndim == 0 else x for x in (array(xp, a), array(xp, v)))
+    wrong(a.ndim != 1 or v.ndim != 1 or not a.size or not v.size, "object too deep for desired array, or empty")
+    refuse(mode not in ("full", "same", "valid"), f"mode={mode!r}")
+    if v.size > a.size:
+        a, v = v, a
+    dtype = np.result_type(a.dtype, v.dtype)
+    n, m = a.size, v.size
+    if dtype.kind == "b":
+        return convolve(xp, a.astype(intp), v.astype(intp), mode) != 0
+    full = _long(xp, a, v, dtype) if m > _SHORT and dtype.kind in "fc" else _short(xp, a, v, dtype)
+    if mode == "full":
+        return full
+    start = m - 1 if mode == "valid" else (m - 1) // 2
+    return full[start:start + (n - m + 1 if mode == "valid" else n)]
+
+
+def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
+    refuse(v.size > 1024, "a long convolution of integers")
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    a, v = a.astype(work, copy=False), v.astype(work, copy=False)
+    full = xp.zeros(a.size + v.size - 1, work)
+    for k in range(v.size):
+        full[k:k + a.size] += a * v[k]
+    return full.astype(dtype, copy=False)
+
+
+def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
+    # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
+    refuse(not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite?"), "a long convolution of infinities or NaN")
+    n = a.size + v.size - 1
+    size = 1 << (n - 1).bit_length()
+    if dtype.kind == "c":
+        product = xp.fft.ifft(xp.fft.fft(a.astype(complex), size) * xp.fft.fft(v.astype(complex), size))
+    else:
+        product = xp.fft.irfft(xp.fft.rfft(a.astype(float), size) * xp.fft.rfft(v.astype(float), size), size)
+    return product[:n].astype(dtype)
+
+
+def correlate(xp: Any, /, a: Any, v: Any, mode: str = "valid") -> Any:
+    a, v = array(xp, a), array(xp, v)
+    wrong(a.ndim != 1 or v.ndim != 1 or not a.size or not v.size, "object too deep for desired array, or empty")
+    turned = v[::-1].conj() if v.dtype.kind == "c" else v[::-1]
+    if mode == "same" and v.size > a.size:
+        # NumPy centres on the longer one, counted from its other end.
+        full = convolve(xp, a, turned)
+        start = (a.size - 1) - (a.size - 1) // 2
+        return full[start:start + v.size]
+    return convolve(xp, a, turned, mode)
+
+
+# -- polynomials -------------------------------------------------------------------------------------
+
+def polyval(xp: Any, /, p: Any, x: Any) -> Any:
+    refuse(isinstance(x, np.poly1d) or isinstance(p, np.poly1d), "a polynomial object takes part")
+    x, p = array(xp, x), array(xp, p)
+    refuse(p.ndim != 1 or p.size > 256, "coefficients of other than one dimension, or very many")
+    refuse(not p.size, "a polynomial without coefficients")
+    dtype = np.result_type(x.dtype, p.dtype)
+    refuse(dtype.kind == "b", "polynomials of bool")
+    # From zeros as in NumPy: zero times an infinity is NaN, which shows in the result.
+    result = xp.zeros_like(x)
+    p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
+    for k in range(p.size):
+        result = result * x + p[k]
+    return result
+
+
+def _aligned(name: str) -> Any:
+    def adapter(xp, /, a1, a2):
+        parts = [array(xp, a) for a in (a1, a2)]
+        refuse(any(p.ndim > 1 for p in parts), "coefficients of more than one dimension")
+        parts = [p.reshape(1) if p.ndim == 0 else p for p in parts]
+        n = max(p.size for p in parts)
+        parts = [xp.concatenate([xp.zeros(n - p.size, p.dtype), p]) if p.size < n else p for p in parts]
+        return resolve(xp, name)(*parts)
+
+    return adapter
+
+
+def vander(xp: Any, /, x: Any, N: Any = None, increasing: bool = False) -> Any:
+    x = array(xp, x)
+    wrong(x.ndim != 1, "x must be a one-dimensional array or sequence.")
+    n = x.size if N is None else integer(N)
+    powers = xp.ones((x.size, n), np.promote_types(x.dtype, int))
+    if n > 1:       # not from the ones on: one times a complex infinity is NaN
+        powers[:, 1:] = xp.cumprod(xp.repeat(x.astype(powers.dtype, copy=False)[:, None], n - 1, 1), axis=1)
+    return powers if increasing else xp.ascontiguousarray(powers[:, ::-1])
+
+
+def polyfit(xp: Any, /, x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
+    x, y = array(xp, x) + 0.0, array(xp, y) + 0.0
+    order = operator.index(deg) + 1
+    wrong(order < 1, "expected deg >= 0")
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.size * np.finfo(x.dtype).eps
+    left, right = vander(xp, x, order), y
+    if w is not None:
+        w = array(xp, w) + 0.0
+        wrong(w.shape != x.shape, "expected w and y to have the same length")
+        # In place in NumPy, so the weights' dtype does not widen the others.
+        weighted = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
+        refuse(weighted[1].dtype.kind != right.dtype.kind, "weights of another kind")
+        left, right = weighted[0].astype(left.dtype, copy=False), weighted[1].astype(right.dtype, copy=False)
+    scale = xp.sqrt((left * left).sum(axis=0))
+    left = left / scale
+    found, residuals, rank, s = lstsq(xp, left, right, rcond)
+    found = found / (scale if found.ndim == 1 else scale[:, None])
+    if full:
+        return found, residuals, rank, s, rcond
+    if fetch(rank, "the rank of the fit") != order:
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=6)
+    if not cov:
+        return found
+    base = inv(xp, xp.dot(left.T, left)) / xp.outer(scale, scale)
+    if cov != "unscaled":
+        wrong(x.size <= order, "the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (x.size - order)
+        base = base * factor if y.ndim == 1 else base[:, :, None] * factor
+    return found, base
+
+
+# -- evenly spaced numbers ---------------------------------------------------------------------------
+
+def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    num = operator.index(num)
+    wrong(num < 0, f"Number of samples, {num}, must be non-negative.")
+    start, stop = (v if isinstance(v, (int, float)) else array(xp, v) for v in (start, stop))
+    refuse(device not in (None, "cpu") or not (is_device(xp, start) or is_device(xp, stop)), "numbers alone")
+    return xp.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+
+
+def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Any:
+    refuse(not isinstance(base, (int, float)), "bases in an array")
+    powers = linspace(xp, start, stop, num, endpoint)
+    axis = axis_index(axis, powers.ndim)
+    result = xp.moveaxis(xp.power(powers.dtype.type(base), powers), 0, axis)
+    return result if dtype is None else result.astype(dtype, copy=False)
+
+
+ADAPTED: dict[Any, Any] = {
+    np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
+    np.histogram2d: histogram2d, np.convolve: convolve, np.correlate: correlate, np.polyval: polyval,
+    np.polyadd: _aligned("add"), np.polysub: _aligned("subtract"), np.polyfit: polyfit, np.vander: vander,
+    np.linspace: linspace, np.logspace: logspace,
+}

@@ -1,0 +1,162 @@
+"""The memory order of results: NumPy's, where the device's functions have their own.
+
+NumPy lays a result out after its operands (``order="K"``), so that what is done to a Fortran array gives one. CuPy's
+functions give C order, or the order that they computed in. A program can see the difference: ``ravel("K")`` reads in
+memory order, ``view`` of another dtype and typed memoryviews of Cython want the last axis to be contiguous. So results
+that are laid out otherwise are copied, and ufuncs write into memory that is laid out as NumPy would.
+
+`RULES` says for each function after what its result is laid out:
+
+- "all": its array arguments together, as for a ufunc.
+- "copied": its first argument, as a copy of that.
+- "packed": in Fortran order if its first argument is in that and no other, else in C order.
+- "reduced": its first argument without the axes that are reduced.
+- "C": nothing; it is in C order.
+
+Other functions return what the device gives them, or see to it themselves (`joined` is for those that concatenate).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..storage import views
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+
+def _named(names: str, home: Any = np) -> list[Callable[..., Any]]:
+    return [getattr(home, name) for name in names.split() if hasattr(home, name)]
+
+
+RULES: dict[Callable[..., Any], str] = {
+    **dict.fromkeys(_named(
+        "where clip round around fix isclose angle cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod "
+        "diff i0 sinc isposinf isneginf isreal polyval"), "all"),
+    **dict.fromkeys(_named("sqrt log log2 log10 logn power arccos arcsin arctanh", np.emath), "all"),
+    **dict.fromkeys([np.sort, np.partition, np.sort_complex, *_named(
+        "fftshift ifftshift "
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft)], "copied"),
+    **dict.fromkeys(_named("pad packbits unpackbits"), "packed"),
+    **dict.fromkeys(_named(
+        "sum prod max min amax amin all any mean std var nansum nanprod nanmax nanmin nanmean nanstd nanvar median "
+        "average ptp count_nonzero"),
+        "reduced"),
+    **dict.fromkeys(_named("argsort argpartition lexsort vander"), "C"),
+}
+
+
+def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
+    """The axes of a result from the outermost to the innermost, as NumPy orders them after these arrays.
+
+    The arrays are anything with a shape and strides. None: C order.
+    """
+    if all(_in_order(a) for a in arrays):
+        return None
+    if all(a.shape == arrays[0].shape and a.flags.f_contiguous for a in arrays):
+        return tuple(range(arrays[0].ndim - 1, -1, -1))     # also where axes of length 1 would leave it open
+    # NumPy itself, on arrays of the same strides with no more than two elements along an axis, of which none is read.
+    small = [views.outline(tuple(min(n, 2) for n in a.shape), np.int8, tuple(map(abs, a.strides))) for a in arrays]
+    kinds = [["readonly"]] * len(small) + [["writeonly", "allocate", "no_subtype"]]
+    made = np.nditer([*small, None], ["zerosize_ok"], kinds, op_dtypes=[np.int8] * len(kinds)).operands[-1]
+    order = tuple(sorted(range(made.ndim), key=lambda i: (-made.strides[i], i)))
+    return None if order == tuple(range(made.ndim)) else order
+
+
+def _in_order(array: Any) -> bool:
+    return array.ndim < 2 or array.flags.c_contiguous
+
+
+def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype, order: tuple[int, ...] | None) -> Any:
+    """A new device array whose axes lie in memory in this order."""
+    if order is None:
+        return device.empty(shape, dtype)
+    return back(device.empty(tuple(shape[i] for i in order), dtype), order)
+
+
+def along(array: Any, order: tuple[int, ...]) -> Any:
+    """A view of an operand with the axes of the result in this order, the outermost first."""
+    missing = len(order) - array.ndim
+    if array.ndim == 0:
+        return array
+    return (array[(None,) * missing] if missing else array).transpose(*order)
+
+
+def back(array: Any, order: tuple[int, ...]) -> Any:
+    """A view of what was computed `along` this order, with its axes as they were."""
+    return array.transpose(*map(int, np.argsort(order)))
+
+
+def laid_out(device: Device, array: Any, order: tuple[int, ...] | None) -> Any:
+    """`array`, or a copy of it if its axes do not lie in memory in this order."""
+    if order is None:
+        if _in_order(array):
+            return array
+    elif array.transpose(*order).flags.c_contiguous:
+        return array
+    target = empty(device, array.shape, array.dtype, order)
+    device.assign(target, array)
+    return target
+
+
+def after(device: Device, rule: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a function, laid out by its rule after the arguments that the device's function was given."""
+    if not isinstance(result, device.array_type) or result.ndim < 2:
+        return result
+    if rule == "C":
+        return laid_out(device, result, None)
+    arrays = [a for a in (*args, *kwargs.values()) if isinstance(a, device.array_type)]
+    if any(result is a for a in arrays):
+        return result
+    if all(map(_in_order, arrays)):
+        return laid_out(device, result, None)
+    order: tuple[int, ...] | None
+    if rule == "packed":
+        order = tuple(range(result.ndim))[::-1] if arrays[0].flags.fnc else None
+    elif rule == "copied":
+        order = _by_strides(arrays[0])
+    elif rule == "all":
+        order = order_of(arrays)
+    else:
+        order = _remaining(arrays[0], result.ndim, args[1] if len(args) > 1 else kwargs.get("axis"))
+    return laid_out(device, result, order) if order is None or len(order) == result.ndim else result
+
+
+def joined(device: Device, result: Any, arrays: Sequence[Any]) -> Any:
+    """What arrays of as many dimensions were concatenated to, laid out after them.
+
+    NumPy sorts the axes by the strides of all arrays. C order wins where they disagree, and where axes of length 1
+    leave it open.
+    """
+    if result.ndim < 2 or all(map(_in_order, arrays)) and _in_order(result):
+        return result
+    order: list[int] = []
+    for axis in range(result.ndim):
+        place = len(order)
+        for i in range(len(order) - 1, -1, -1):
+            known = [(abs(a.strides[axis]), abs(a.strides[order[i]])) for a in arrays
+                     if a.shape[axis] != 1 and a.shape[order[i]] != 1]
+            if not known:
+                continue
+            if any(own <= other for own, other in known):
+                break
+            place = i
+        order.insert(place, axis)
+    return laid_out(device, result, None if order == sorted(order) else tuple(order))
+
+
+def _by_strides(array: Any) -> tuple[int, ...]:
+    return tuple(sorted(range(array.ndim), key=lambda i: (-abs(array.strides[i]), i)))
+
+
+def _remaining(array: Any, ndim: int, axis: Any) -> tuple[int, ...] | None:
+    """The order of the axes that a reduction leaves."""
+    order = order_of([array])
+    if order is None or array.ndim == ndim:
+        return order
+    gone = np.lib.array_utils.normalize_axis_tuple(axis, array.ndim) if axis is not None else ()
+    kept = [i for i in range(array.ndim) if i not in gone]
+    return tuple(kept.index(i) for i in order if i in kept)

@@ -1,0 +1,281 @@
+"""NumPy functions that are answered above the device: from metadata, from corners, or by other NumPy functions.
+
+Handlers are as in `views`.
+"""
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import devices
+from ..devices.base import is_negative_zero
+from ..errors import NotOnDevice, refuse
+from ..settings import options
+from ..storage import handles, views
+from ..storage.storage import Storage
+from ..storage.writeable import may_write
+from . import memory_order, text
+from .adapters import common, indexing
+from .creation import MAKING
+from .numerical_ranges import wrapped
+from .pytree import replace
+from .views import as_lazy, on_host_side, viewed
+
+# -- metadata ------------------------------------------------------------------------------------
+
+def _outlined(obj: Any) -> Any:
+    return replace(obj, lambda item: handles.outline_of(item) if handles.is_lazy(item) else item)
+
+
+def _from_outlines(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of a function that looks at shapes and dtypes only."""
+
+    @functools.wraps(func)
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        return func(*_outlined(args), **{k: _outlined(v) for k, v in kwargs.items()})
+
+    return handler
+
+
+def size(a: Any, axis: Any = None) -> Any:
+    return np.size(handles.outline_of(a) if handles.is_lazy(a) else a, on_host_side(axis))
+
+
+def einsum_path(*operands: Any, **kwargs: Any) -> Any:
+    given = [_outlined(o) for o in operands]
+    if not isinstance(operands[0], str):        # lists of subscripts come after the arrays, whose values do not matter
+        pairs = len(given) // 2 * 2
+        given = [_outlined(o) if i < pairs and i % 2 == 0 else on_host_side(o) for i, o in enumerate(operands)]
+    return np.einsum_path(*given, **kwargs)
+
+
+def min_scalar_type(a: Any) -> np.dtype[Any]:
+    # Of a number it is the smallest type that holds the value.
+    outline = handles.outline_of(a)
+    return np.min_scalar_type(outline if outline.ndim else handles.host_of(a, "numpy.min_scalar_type"))
+
+
+def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def handler(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+        a, b = (as_lazy(x) if handles.is_scalar(x) else x for x in (a, b))
+        if handles.is_lazy(a) and handles.is_lazy(b):
+            if a._self_storage is not b._self_storage and type(a._self_storage) is Storage:
+                return False
+            return func(handles.outline_of(a), handles.outline_of(b), *args, **kwargs)
+        x, other = (a, b) if handles.is_lazy(a) else (b, a)
+        refuse(not isinstance(other, np.ndarray), "not two arrays")
+        storage = x._self_storage
+        if type(storage) is not Storage:
+            return func(handles.outline_of(x), other, *args, **kwargs)
+        mirror = storage.mirror
+        if mirror is None:
+            return False
+        # An alias lies in the mirror as the outline lies in the storage.
+        start = other.__array_interface__["data"][0] - mirror.address
+        if not 0 <= start < mirror.nbytes:
+            return False
+        alias = views.outline(other.shape, other.dtype, other.strides, start)
+        return func(handles.outline_of(x), alias, *args, **kwargs)
+
+    return handler
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+    shown = text.printable(as_lazy(a), kwargs.get("threshold"), kwargs.get("edgeitems"))
+    return np.array2string(shown, *args, **kwargs)
+
+
+def _text(func: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        x, args = (args[0], args[1:]) if args else (kwargs.pop(name), ())
+        return func(text.printable(as_lazy(x)), *args, **kwargs)
+
+    return handler
+
+
+# -- indexes from shapes ---------------------------------------------------------------------------
+
+def _index_grid(name: str) -> Callable[..., Any]:
+    def handler(arr: Any, k: Any = 0) -> Any:
+        outline = handles.outline_of(arr)
+        if outline.ndim != 2:
+            raise ValueError("input array must be 2-d")
+        return tuple(map(wrapped, getattr(devices.current().xp, name)(outline.shape[0], k, outline.shape[1])))
+
+    return handler
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    shape = handles.outline_of(arr).shape
+    if len(shape) < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return (wrapped(devices.current().xp.arange(shape[0])),) * len(shape)
+
+
+# -- parts that depend on values -------------------------------------------------------------------
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    x = as_lazy(filt)
+    outline = handles.outline_of(x)
+    trim = trim.lower()
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = common.axes_of(axis, outline.ndim)
+    if not axes:
+        return x
+    refuse((axis is not None or outline.ndim != 1) and common.newest < "2.2.0", "zeros along several axes")
+    xp = devices.current().xp
+    places = xp.nonzero(handles.device_of(x))
+    cut = [slice(None)] * outline.ndim
+    if places[0].size:
+        ends = common.fetch(xp.stack([e for p in places for e in (p.min(), p.max())]), "where the zeros end")
+        for i in axes:
+            cut[i] = slice(int(ends[2 * i]) if "f" in trim else None, int(ends[2 * i + 1]) + 1 if "b" in trim else None)
+    else:
+        for i in axes:
+            cut[i] = slice(0, 0)
+    return handles.view_of(x, outline[tuple(cut)])
+
+
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    x = as_lazy(a)
+    outline = handles.outline_of(x)
+    if outline.dtype.kind != "c":
+        return x
+    if tol > 1:
+        tol = np.finfo(outline.dtype.type).eps * tol
+    if common.truth((devices.current().xp.abs(handles.device_of(x).imag) < tol).all(), "is the imaginary part small?"):
+        return viewed(x, outline.real)
+    return x
+
+
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    refuse(not copy and not handles.is_array(x), "copy=False of what is no array")
+    device, y = devices.current(), as_lazy(x)
+    d = handles.device_of(y)
+    if d.dtype.kind in "fc":
+        given = [v if v is None or isinstance(v, (int, float)) and not is_negative_zero(v) else (
+            common.array(device.xp, _device_or_host(v))) for v in (nan, posinf, neginf)]
+        refuse(any(getattr(v, "dtype", d.dtype).kind == "c" for v in given), "complex replacements")
+        d = memory_order.after(device, "copied", device.xp.nan_to_num(d, True, *given), (d,), {})
+    elif copy:
+        d = d.copy("K")
+    if copy:
+        return handles.wrap(device, d)
+    if handles.outline_of(y).dtype.kind in "fc":
+        y[...] = handles.wrap(device, d, scalar=False)
+    return y if d.ndim else y[()]
+
+
+# -- writing by position ----------------------------------------------------------------------------
+
+def _device_or_host(obj: Any) -> Any:
+    """What the adapters take for an array: a device array of a lazy one, the object itself otherwise."""
+    return handles.device_of(obj) if handles.is_lazy(obj) else obj
+
+
+def _target(x: Any) -> np.ndarray:
+    """The outline of what is written to. NumPy does what goes wrong: it may have written some of it by then."""
+    refuse(not handles.is_array(x), "it writes into a host array")
+    outline = handles.outline_of(x)
+    if type(x._self_storage) is not Storage or outline.ndim == 0 or not may_write(outline):
+        raise NotOnDevice("a target that is 0-d, read-only or on the host")
+    return outline
+
+
+def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
+    items = tuple(handles.wrap(devices.current(), i, scalar=False) for i in index)
+    # They have been checked, or brought into range.
+    options.options(check_indices=False).run(operator.setitem, x, items, values)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    outline, xp = _target(a), devices.current().xp
+    try:
+        places = indexing.by_mode(xp, _device_or_host(ind), outline.size, mode).ravel()
+        given = _device_or_host(v)
+        if not hasattr(given, "dtype"):     # numbers and lists come in the array's own dtype
+            given = np.array(given, outline.dtype)
+        values = common.array(xp, given).ravel()
+    except (IndexError, TypeError, ValueError, OverflowError):
+        raise NotOnDevice("positions out of range, or no integers") from None
+    if places.size == 0 or values.size == 0:
+        return
+    values = xp.take(values, xp.arange(places.size) % values.size)
+    _write(a, indexing.at(xp, places, outline.shape), handles.wrap(devices.current(), values, scalar=False))
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    outline = _target(arr)
+    positions = common.array(devices.current().xp, _device_or_host(indices))
+    if axis is None or positions.dtype.kind not in "iu" or positions.ndim != outline.ndim or outline.size == 0:
+        raise NotOnDevice("no axis, or indices of other dimensions")
+    axis = common.axis_index(axis, outline.ndim)
+    try:
+        positions = common.indices(devices.current().xp, positions, outline.shape[axis])
+    except IndexError:
+        raise NotOnDevice("positions out of range, or no integers") from None
+    _write(arr, indexing.along(devices.current().xp, outline.shape, positions, axis), values)
+
+
+# -- functions of functions ---------------------------------------------------------------------------
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    value = as_lazy(a)
+    ndim = value.ndim
+    for axis in (axes,) if np.ndim(axes) == 0 else axes:
+        axis = axis + ndim if axis < 0 else axis
+        result = func(value, axis)
+        if result.ndim != value.ndim:
+            result = np.expand_dims(result, axis)
+        if result.ndim != value.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        value = result
+    return value
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    x = as_lazy(x)
+    if np.isscalar(condlist) or not isinstance(condlist[0], (list, np.ndarray)) and x.ndim != 0:
+        condlist = [condlist]
+    conditions = [np.asarray(c, dtype=bool) if not handles.is_lazy(c) else c.astype(bool, copy=False) for c in condlist]
+    n = len(conditions)
+    if n == len(funclist) - 1:
+        other = ~functools.reduce(np.logical_or, conditions)
+        conditions.append(other)
+    elif n != len(funclist):
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    result = np.zeros_like(x)
+    for condition, func in zip(conditions, funclist):
+        if callable(func):
+            values = x[condition]
+            if values.size > 0:
+                result[condition] = func(values, *args, **kw)
+        else:
+            result[condition] = func
+    return result
+
+
+LAZY: dict[Any, Callable[..., Any]] = {
+    **MAKING,
+    **{func: _from_outlines(func) for func in (
+        np.shape, np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj)},
+    np.size: size, np.einsum_path: einsum_path,
+    **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},
+    np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
+    np.min_scalar_type: min_scalar_type, np.array2string: array2string,
+    np.tril_indices_from: _index_grid("tril_indices"), np.triu_indices_from: _index_grid("triu_indices"),
+    np.diag_indices_from: diag_indices_from, np.trim_zeros: trim_zeros, np.real_if_close: real_if_close,
+    np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
+    np.apply_over_axes: apply_over_axes, np.piecewise: piecewise,
+}

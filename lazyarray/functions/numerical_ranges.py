@@ -1,0 +1,273 @@
+"""Arrays that a few numbers describe: ``arange(n)``, ``linspace(0, 1)``, ``eye(3)``, ``indices(shape)``.
+
+They are computed on the device, so that nothing is copied. The steps are NumPy's, each rounded as it rounds them: the
+device's own versions may fuse a product and a sum into one rounding. What else than real numbers is given, and every
+dtype that the device can't hold, is left to NumPy.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice, refuse
+from ..storage import handles
+from ..storage.storage import Storage
+
+_REAL = (int, float, bool, np.float64, np.float32, np.float16, np.int64, np.int32)
+_float64 = np.dtype(float)
+_LARGEST = 2**62
+PLAIN = np.arange(2)
+"""What `range_of` gives for ``arange(n)``."""
+
+
+def check_device(device: Any) -> None:
+    np.empty(0, device=device)      # NumPy words the error
+
+
+def wrapped(array: Any) -> Any:
+    return handles.new_array(Storage(devices.current(), array), None, array)
+
+
+def device_for(dtype: np.dtype) -> Any:
+    """The device, if it can be used and can hold `dtype`."""
+    device = devices.current()
+    if device.usable() is not None:
+        raise NotOnDevice(device.usable())
+    if dtype.itemsize == 0 or not device.can_hold(dtype):
+        raise NotOnDevice(f"the device holds no {dtype}")
+    return device
+
+
+def _numbers(*values: Any) -> None:
+    refuse(any(type(v) not in _REAL for v in values), "something else than real numbers")
+
+
+# -- equal steps -----------------------------------------------------------------------------
+
+def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
+             device: Any = None) -> tuple[int, np.ndarray]:
+    """How many values ``arange`` gives, and the first two of them, from which all others follow."""
+    if (type(start) is int and stop is None and type(step) is int and step == 1 and dtype is None and device is None
+            and 1 < start < _LARGEST):
+        return start, PLAIN      # most calls
+    check_device(device)
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        step = 1
+    _numbers(start, stop, step)
+    if dtype is None:
+        # By the types; of Python's numbers only integers have a dtype that goes by the value.
+        if any(type(v) is int and not -_LARGEST < v < _LARGEST for v in (start, stop, step)):
+            raise NotOnDevice("integers that NumPy may hold as objects")
+        dtype = np.arange(start - start, stop - stop, step).dtype
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iuf":
+        raise NotOnDevice(f"a range of {dtype}")
+    quotient = (stop - start) / step
+    refuse(not abs(quotient) < _LARGEST, "arguments that NumPy refuses")
+    n = max(0, math.ceil(quotient))
+    # NumPy stores the first two values, and goes on by their difference.
+    head = np.empty(2, dtype)
+    for i in range(min(n, 2)):
+        head[i] = start + step if i else start
+    return n, head
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+    n, head = range_of(start, stop, step, dtype, device=device)
+    xp = device_for(head.dtype).xp
+    return wrapped(_integers(xp, n, head) if head.dtype.kind in "iu" else _floats(xp, n, head))
+
+
+def _integers(xp: Any, n: int, head: np.ndarray) -> Any:
+    wide = np.dtype(np.int64 if head.dtype.kind == "i" else np.uint64)
+    array = xp.arange(n, dtype=wide)
+    first, second = (int(v) for v in head) if n > 1 else (int(head[0]) if n else 0, 0)
+    delta = second - first
+    if n > 1 and delta != 1:
+        array *= np.array(delta % 2**64, np.uint64).astype(wide)[()]
+    if n and first:
+        array += wide.type(first)
+    return array if wide == head.dtype else array.astype(head.dtype)
+
+
+def _floats(xp: Any, n: int, head: np.ndarray) -> Any:
+    dtype = head.dtype
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    array = xp.arange(n, dtype=work)
+    if n > 1:
+        first, second = head.astype(work)
+        with np.errstate(all="ignore"):
+            delta = second - first
+            exact = first + delta == second
+        refuse(not np.isfinite(delta), "infinite steps")
+        if delta != 1:
+            array *= delta
+        if first:
+            array += first
+        if not exact:
+            array[1] = second
+    elif n:
+        array[0] = head.astype(work)[0]
+    return array.astype(dtype, copy=False)
+
+
+class Spacing(NamedTuple):
+    """What ``linspace`` makes: `num` values, computed as `kind` and given as `target`."""
+
+    kind: np.dtype
+    target: np.dtype
+    start: Any
+    stop: Any
+    num: int
+    endpoint: bool
+    step: Any
+    #: Where the step is too small to be told from nothing: the two that it is the quotient of.
+    parts: tuple[Any, Any] | None
+
+
+def _is_plain(number: Any) -> bool:
+    """Whether it is one of Python's numbers that are a float64 to ``linspace``."""
+    return type(number) is float or type(number) is int and -_LARGEST < number < _LARGEST
+
+
+def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+               dtype: Any = None, axis: int = 0, *, device: Any = None) -> Spacing:
+    if device is not None:
+        check_device(device)
+    _numbers(start, stop)
+    num = operator.index(num)
+    refuse(num < 0 or axis not in (0, -1), "arguments that NumPy refuses")
+    kind = _float64 if _is_plain(start) and _is_plain(stop) else np.linspace(start, stop, 0).dtype
+    target = kind if dtype is None else np.dtype(dtype)
+    if target.kind not in "iufc":
+        raise NotOnDevice(f"numbers as {target}")
+    device_for(target)
+    if kind is not target:
+        device_for(kind)
+    start, stop = kind.type(start), kind.type(stop)
+    delta, div = stop - start, num - 1 if endpoint else num
+    step = delta / div if div > 0 else math.nan
+    return Spacing(kind, target, start, stop, num, bool(endpoint), step, (kind.type(div), delta) if step == 0 else None)
+
+
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    plan = spacing_of(start, stop, num, endpoint, retstep, dtype, axis, device=device)
+    xp = device_for(plan.kind).xp
+    y = xp.arange(plan.num, dtype=plan.kind)
+    if plan.parts:
+        y /= plan.parts[0]
+        y *= plan.parts[1]
+    elif plan.num > plan.endpoint:
+        y *= plan.step
+    if plan.start:
+        y += plan.start
+    if plan.endpoint and plan.num > 1:
+        y[-1] = plan.stop
+    if plan.target.kind in "iu":
+        y = xp.floor(y)
+    x = wrapped(y.astype(plan.target, copy=False))
+    return (x, plan.step) if retstep else x
+
+
+def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Any:
+    refuse(type(base) not in (int, float), "a base that is no Python number")
+    y = handles.device_of(linspace(start, stop, num, endpoint, False, None, axis))
+    target = y.dtype if dtype is None else np.dtype(dtype)
+    refuse(target.kind not in "fc", "powers as integers")
+    xp = device_for(target).xp
+    return wrapped(xp.power(y.dtype.type(base), y).astype(target, copy=False))
+
+
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None,
+              axis: int = 0) -> Any:
+    _numbers(start, stop)
+    target = None if dtype is None else np.dtype(dtype)
+    kind = np.result_type(np.asarray(start), np.asarray(stop), float(num), np.zeros((), target))
+    target = target or kind
+    if not start * stop > 0 or kind.kind != "f" or target.kind not in "fc" or math.isinf(start * stop):
+        raise NotOnDevice("a row through zero, of integers or of complex numbers")
+    device_for(target)
+    sign, start, stop = np.sign(kind.type(start)), abs(kind.type(start)), abs(kind.type(stop))
+    y = handles.device_of(logspace(np.log10(start), np.log10(stop), num, endpoint, 10.0, kind, axis))
+    num = operator.index(num)
+    # What the logarithm lost, the ends get back.
+    if num > 0:
+        y[0] = start
+    if num > 1 and endpoint:
+        y[-1] = stop
+    if sign < 0:
+        y *= sign
+    return wrapped(y.astype(target, copy=False))
+
+
+# -- places ----------------------------------------------------------------------------------
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
+        device: Any = None) -> Any:
+    check_device(device)
+    dtype = np.dtype(dtype)
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    refuse(min(N, M) < 0 or order not in ("C", "F"), "arguments that NumPy refuses")
+    return wrapped(device_for(dtype).xp.eye(N, M, k, dtype, order))
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    dtype = np.dtype(dtype)
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    refuse(min(N, M) < 0, "a negative size")
+    return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
+
+
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    shape = tuple(operator.index(n) for n in dimensions)
+    dtype = np.dtype(dtype)
+    refuse(dtype.kind not in "iuf" or any(n < 0 for n in shape), "indices of such a shape or dtype")
+    xp = device_for(dtype).xp
+    lines = [xp.arange(n, dtype=dtype).reshape([n if i == axis else 1 for i in range(len(shape))])
+             for axis, n in enumerate(shape)]
+    if sparse:
+        return tuple(map(wrapped, lines))
+    array = xp.empty((len(shape), *shape), dtype)
+    for place, line in zip(array, lines):
+        place[...] = line
+    return wrapped(array)
+
+
+# -- frequencies -----------------------------------------------------------------------------
+
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    check_device(device)
+    _numbers(d)
+    refuse(not isinstance(n, (int, np.integer)) or n < 1, "arguments that NumPy refuses")
+    xp = device_for(np.dtype(float)).xp
+    array = xp.arange(n, dtype=np.dtype(float))
+    array[(n - 1) // 2 + 1:] -= float(n)
+    return wrapped(array * (1.0 / (n * d)))
+
+
+def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    check_device(device)
+    _numbers(d)
+    refuse(not isinstance(n, (int, np.integer)) or n < 1, "arguments that NumPy refuses")
+    xp = device_for(np.dtype(float)).xp
+    return wrapped(xp.arange(n // 2 + 1, dtype=np.dtype(float)) * (1.0 / (n * d)))
+
+
+SERIES: dict[Any, Any] = {
+    np.arange: arange, np.linspace: linspace, np.logspace: logspace, np.geomspace: geomspace, np.eye: eye,
+    np.identity: identity, np.tri: tri, np.indices: indices, np.fft.fftfreq: fftfreq, np.fft.rfftfreq: rfftfreq,
+}

@@ -1,0 +1,205 @@
+"""NumPy functions whose result is a view: NumPy itself does the arithmetic, on outlines.
+
+A handler has the function's own parameters, and gets lazy arrays as they were given. NotOnDevice: NumPy does it.
+No byte is copied and none is looked at: a function that reads elements must not see an outline.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices
+from ..errors import NotOnDevice, refuse
+from ..storage import handles, views
+from .adapters import common
+from .pytree import replace
+
+if TYPE_CHECKING:
+    from ..storage.handles import ArrayHandle
+
+
+def as_lazy(obj: Any) -> ArrayHandle:
+    """A lazy array of an argument, to which NumPy would apply ``np.asarray``."""
+    if handles.is_array(obj):
+        return obj
+    if handles.is_scalar(obj):
+        return obj[...]
+    if isinstance(obj, devices.current().array_type):
+        return handles.share(devices.current(), obj)
+    return handles.from_host(np.asarray(obj), "host operand")
+
+
+def viewed(x: Any, result: Any) -> Any:
+    """Views of `x` for what NumPy made of its outline: an array, or a list or tuple of arrays."""
+    outline = handles.outline_of(x)
+    kind = type(outline)    # of which functions with `subok` make plain arrays
+
+    def leaf(part: np.ndarray) -> Any:
+        return x if part is outline else handles.view_of(x, part if type(part) is kind else part.view(kind))
+
+    return replace(result, leaf)
+
+
+def on_host_side(obj: Any) -> Any:
+    """A parameter that is lazy (a shape, an axis, places to split at), as NumPy reads it."""
+    def leaf(item: Any) -> Any:
+        if not handles.is_lazy(item):
+            return item
+        if handles.is_scalar(item) or handles.outline_of(item) is None or item._self_storage.state != "device":
+            return handles.host_of(item, "a parameter of a view")
+        return common.fetch(handles.device_of(item), "a parameter of a view")
+
+    return replace(obj, leaf)
+
+
+def _first_name(func: Callable[..., Any]) -> str:
+    return next(iter(inspect.signature(func).parameters))
+
+
+def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of a function whose first parameter is the array that its result is a view of."""
+    name = _first_name(func)
+    numpys = views.undispatched(func)
+
+    @functools.wraps(func)
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if args:
+            x, args = args[0], args[1:]
+        elif name in kwargs:
+            x = kwargs.pop(name)
+        else:
+            return func(**kwargs)       # NumPy words the error
+        refuse(not handles.is_lazy(x), "only a parameter is lazy, not the array")
+        args = on_host_side(args)
+        kwargs = {k: on_host_side(v) for k, v in kwargs.items()}
+        if handles.is_scalar(x) and isinstance(func(handles.outline_of(x).dtype.type(0), *args, **kwargs), np.generic):
+            return x        # NumPy asks a scalar's own method, which gives the scalar
+        x = as_lazy(x)
+        return viewed(x, numpys(handles.outline_of(x), *args, **kwargs))
+
+    return handler
+
+
+def _each(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of `atleast_1d` and its like: each argument for itself."""
+
+    @functools.wraps(func)
+    def handler(*arys: Any) -> Any:
+        results = []
+        for x in arys:
+            if handles.is_lazy(x):
+                x = as_lazy(x)
+                results.append(viewed(x, func(handles.outline_of(x))))
+            else:
+                # An ndarray stays what it is, or is looked at; a list or number is nobody else's.
+                made = func(x)
+                results.append(made if isinstance(x, np.ndarray) else handles.host_result(made))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return handler
+
+
+_broadcast_arrays = views.undispatched(np.broadcast_arrays)
+
+
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    # An ndarray among them gives a view of itself, as in NumPy; lists and numbers are nobody else's.
+    args = [as_lazy(a) if handles.is_lazy(a) else a if isinstance(a, np.ndarray) else handles.host_result(np.array(a))
+            for a in args]
+    given = [handles.outline_of(a) if handles.is_lazy(a) else a if subok else np.asarray(a) for a in args]
+    results = _broadcast_arrays(*given, subok=True)
+    return type(results)(viewed(a, r) if handles.is_lazy(a) else r for a, r in zip(args, results))
+
+
+_flip = views.undispatched(np.flip)
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    x, axis = as_lazy(m), on_host_side(axis)
+    if handles.outline_of(x).ndim == 0:
+        np.flip(np.zeros(()), axis)     # NumPy's error for an axis that there is not
+        return x[()]
+    return viewed(x, _flip(handles.outline_of(x), axis))
+
+
+_FEW = 64
+"""Up to this many elements, each becomes a scalar on the device; more are fetched in one piece."""
+
+
+def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+    x = as_lazy(x)
+    outline = handles.outline_of(x)
+    if outline.ndim == 0:
+        raise ValueError("Input array must be at least 1-d.")
+    moved = np.moveaxis(outline, axis, 0)
+    if moved.ndim == 1:
+        return tuple(x[i] for i in range(moved.size)) if moved.size <= _FEW else tuple(x)
+    return tuple(handles.view_of(x, moved[i]) for i in range(moved.shape[0]))
+
+
+def reshape(a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
+    result = as_lazy(a).reshape(shape, order=order, copy=copy)
+    return a if handles.is_scalar(a) and not result.ndim else result
+
+
+def ravel(a: Any, order: Any = "C") -> Any:
+    x = as_lazy(a)
+    outline = handles.outline_of(x)
+    np.ravel(np.empty(0), order)        # NumPy judges the order
+    order = "C" if order is None else order.upper()
+    if order == "A":
+        order = "F" if outline.flags.fnc else "C"
+    if order == "K":
+        # The order of the strides: a view if the axes so arranged are contiguous.
+        axes = sorted(range(outline.ndim), key=lambda i: (-abs(outline.strides[i]), i))
+        turned = outline.transpose(axes)
+        if turned.flags.c_contiguous:
+            return handles.view_of(x, views.reshaped(turned, -1))
+        if any(n > 1 and not stride for n, stride in zip(outline.shape, outline.strides)):
+            # Axes along which nothing moves have no place in the order of strides: NumPy leaves them where they are.
+            raise NotOnDevice("the memory order of a broadcast array")
+        return ravel(x.copy("K"), "K")
+    if order == "F":
+        outline = outline.T
+    if outline.flags.c_contiguous:
+        return handles.view_of(x, views.reshaped(outline, -1))
+    return x.flatten(order)
+
+
+def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The handler of `real` and `imag`."""
+
+    @functools.wraps(func)
+    def handler(val: Any) -> Any:
+        x = as_lazy(val)
+        refuse(handles.outline_of(x).dtype == object, "objects live on the host")
+        part = getattr(x, name)
+        return part[()] if handles.is_scalar(val) else part
+
+    return handler
+
+
+def diag(v: Any, k: Any = 0) -> Any:
+    x = as_lazy(v)
+    if handles.outline_of(x).ndim == 1:
+        return handles.wrap(devices.current(), devices.current().xp.diag(handles.device_of(x), k))
+    if handles.outline_of(x).ndim != 2:
+        raise ValueError("Input must be 1- or 2-d.")
+    return viewed(x, np.diagonal(handles.outline_of(x), k))
+
+
+VIEWS: dict[Any, Callable[..., Any]] = {
+    **{func: viewing(func) for func in (
+        np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.linalg.matrix_transpose,
+        np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.fliplr, np.flipud, np.rot90,
+        np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
+    **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
+    np.broadcast_arrays: broadcast_arrays, np.flip: flip, np.reshape: reshape, np.ravel: ravel,
+    np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag,
+}
+if hasattr(np, "unstack"):      # NumPy 2.1
+    VIEWS[np.unstack] = unstack

@@ -1,0 +1,154 @@
+"""On which side recorded work runs that needs nothing of either side: arrays that a few numbers describe, and what is
+computed of them.
+
+Such work can be done wherever its value is wanted: a kernel computes an element from its place, and so does NumPy.
+Where the host asks, small work is done there, for a kernel and a copy take longer than NumPy does. Where the device
+asks, it is done on the device, so that nothing is copied. What has bytes on the device is computed on the device,
+whatever its size: a value is never fetched to be computed on.
+
+The model has six constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy 2.5);
+``python -m lazyarray measure`` measures them where it runs, and says how to put them in force.
+"""
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Costs", "costs", "measured", "most_on_host"]
+
+VARIABLE = "LAZYARRAY_COSTS"
+"""The environment variable with other constants, as `Costs.text` writes them."""
+
+
+_CACHED = 256 << 10     # bytes that any processor's cache holds
+
+
+class Costs(NamedTuple):    # not a dataclass: a third of its time at import
+    """What the model is made of.
+
+    Attributes
+    ----------
+    host_call : float
+        Seconds of a NumPy call, however little it computes.
+    host_rate : float
+        Bytes a second that an element-wise NumPy call writes, as long as all stays in the processor's cache: what does
+        not is far beyond the sizes where the host is quicker.
+    launch : float
+        Seconds until a kernel that does next to nothing has run, from the call on.
+    device_rate : float
+        Bytes a second that a kernel writes.
+    copy_call : float
+        Seconds of a copy of a few bytes to the host.
+    copy_rate : float
+        Bytes a second of a large one.
+    """
+
+    host_call: float = 0.6e-6
+    host_rate: float = 25e9
+    launch: float = 12e-6
+    device_rate: float = 2e12
+    copy_call: float = 12e-6
+    copy_rate: float = 50e9
+
+    def text(self) -> str:
+        """The constants on a line, for the environment variable ``LAZYARRAY_COSTS``."""
+        return ",".join(f"{name}={value:.3g}" for name, value in self._asdict().items())
+
+    @classmethod
+    def of_text(cls, text: str) -> Costs:
+        """The constants that `text` gives, the others as they are by default.
+
+        Raises
+        ------
+        ValueError
+            If there is no such constant, or it is not a positive number.
+        """
+        found: dict[str, float] = {}
+        names = cls._fields
+        for part in filter(None, text.split(",")):
+            name, _, value = part.partition("=")
+            if name.strip() not in names:
+                raise ValueError(f"{VARIABLE} has no {name.strip()!r}; it may set {', '.join(names)}")
+            try:
+                found[name.strip()] = float(value)
+            except ValueError:
+                raise ValueError(f"{VARIABLE}: {part.strip()!r} is not name=seconds or name=bytes a second") from None
+        if any(not value > 0 for value in found.values()):
+            raise ValueError(f"{VARIABLE}: the constants are greater than 0")
+        return cls(**found)
+
+    def host_seconds(self, nbytes: int, steps: int) -> float:
+        """Seconds of `steps` NumPy calls that give `nbytes` each."""
+        return steps * (self.host_call + nbytes / self.host_rate)
+
+    def device_seconds(self, nbytes: int) -> float:
+        """Seconds of one kernel that gives `nbytes`, and of their copy to the host."""
+        return self.launch + nbytes / self.device_rate + self.copy_call + nbytes / self.copy_rate
+
+    @functools.lru_cache    # noqa: B019  of tuples of numbers, few of which there ever are
+    def largest_on_host(self, steps: int = 1) -> int:
+        """The most bytes that so many steps compute on the host when the host asks for them."""
+        fixed = self.launch + self.copy_call - steps * self.host_call
+        each = steps / self.host_rate - 1 / self.device_rate - 1 / self.copy_rate
+        if each <= 0:
+            return 0 if fixed <= 0 else np.iinfo(np.int64).max
+        return max(int(fixed / each), 0)
+
+
+_costs: Costs | None = None
+
+
+def costs() -> Costs:
+    """The constants in force: those of the environment variable ``LAZYARRAY_COSTS``, else those that we came with."""
+    global _costs
+    if _costs is None:
+        _costs = Costs.of_text(os.environ.get(VARIABLE, ""))
+    return _costs
+
+
+def most_on_host(steps: int) -> int:
+    """The most bytes that NumPy computes in so many steps sooner than the device brings the result."""
+    return (_costs or costs()).largest_on_host(steps)
+
+
+def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
+    """The constants on this machine.
+
+    Parameters
+    ----------
+    device : Device
+    large : int
+        Bytes of the arrays that the device's rates are measured with.
+    rounds : int
+        Medians are of so many.
+    """
+    def seconds(call: Callable[[], Any], number: int = 1) -> float:
+        call()
+        device.synchronize()
+        found = []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            for _ in range(number):
+                call()
+            device.synchronize()
+            found.append((time.perf_counter() - start) / number)
+        return sorted(found)[len(found) // 2]
+
+    def rate(call: Callable[[], Any], fixed: float, nbytes: int = large, number: int = 1) -> float:
+        return nbytes / max(seconds(call, number) - fixed, 1e-9)
+
+    xp = device.xp
+    few, some = np.arange(16.0), np.arange(_CACHED / 8)
+    few_there, many_there = xp.arange(16.0), xp.arange(large / 8)
+    to_few, to_many = np.empty(16), np.empty(large // 8)
+    host_call = seconds(lambda: few * 2.0, 1000)
+    launch = seconds(lambda: (few_there * 2.0, device.synchronize()), 100)
+    copy_call = seconds(lambda: device.download(few_there, to_few), 100)
+    return Costs(host_call=host_call, host_rate=rate(lambda: some * 2.0, host_call, _CACHED, 100), launch=launch,
+                 device_rate=rate(lambda: many_there * 2.0, launch), copy_call=copy_call,
+                 copy_rate=rate(lambda: device.download(many_there, to_many), copy_call))

@@ -1,0 +1,95 @@
+"""What recorded work keeps alive: its large inputs, whose bytes are bounded.
+
+The oldest work is done as soon as there are more. What nobody holds does not count: it goes with those that read it.
+
+A bound on bytes is all there is. A thread that computed what had waited for a second gave nothing (measured on the
+simulated device, the least CPU seconds of three processes, with and without it: kalman 0.148 and 0.153, lattice
+Boltzmann 0.43 and 0.38, life 0.13 and 0.13, n-body 0.82 and 0.90, neural 0.28 and 0.28; 500 results held of inputs of
+1 MiB that are gone 0.40 and 0.37, with a peak of 558 and 533 MiB; 200,000 tiny results held 3.41 and 3.42).
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .node import Node, lock
+
+__all__ = ["LARGE", "MOST_BYTES", "Kept", "kept", "note"]
+
+#: Inputs of a node from this size on are counted.
+LARGE = 1 << 20
+#: Bytes of counted inputs that recorded work may keep alive.
+MOST_BYTES = 2 << 30
+#: How many nodes there may be until those are left out that are gone.
+_FEW = 64
+
+
+class Kept:
+    """What is known of it.
+
+    Attributes
+    ----------
+    nodes : list of weakref
+        Nodes with large inputs, the oldest first.
+    sizes : dict
+        The large inputs of these, with their bytes, and of some that are gone.
+    total : int
+        The sum of `sizes`: no fewer bytes are kept alive.
+    look_at : int
+        How many nodes there are when they are looked through; 0 while they are.
+    """
+
+    __slots__ = ("nodes", "sizes", "total", "look_at")
+
+    def __init__(self) -> None:
+        self.nodes: list[weakref.ref[Node]] = []
+        self.sizes: dict[int, int] = {}
+        self.total, self.look_at = 0, _FEW
+
+
+kept = Kept()
+
+
+def note(node: Node, ref: Any = None) -> None:
+    """Keep within the bound of bytes; `ref` is a reference to the node.
+
+    All nodes are looked through only if the bytes could be too many: what was counted at the last look, and what came
+    since.
+    """
+    with lock:
+        kept.nodes.append(ref or weakref.ref(node))
+        for name, nbytes in node.large:
+            more = nbytes - kept.sizes.get(name, 0)
+            if more > 0:
+                kept.sizes[name] = nbytes
+                kept.total += more
+        # While they are looked through, this is a finaliser's: it is seen at the end.
+        if kept.look_at and (kept.total > MOST_BYTES or len(kept.nodes) >= kept.look_at):
+            _look()
+
+
+def _look() -> None:
+    kept.look_at = 0
+    try:
+        waiting = [(ref, node) for ref in kept.nodes if (node := _waits(ref)) is not None]
+        names = {name: nbytes for _, node in waiting for name, nbytes in node.large}
+        excess = sum(names.values()) - MOST_BYTES
+        while excess > 0 and waiting:
+            _, node = waiting.pop(0)
+            if node.array is None:
+                node.compute()
+            left = {name for _, n in waiting if n.array is None for name, _ in n.large}
+            excess -= sum(names.pop(name) for name in list(names) if name not in left)
+    finally:
+        kept.nodes[:] = [ref for ref in kept.nodes if _waits(ref) is not None]
+        kept.sizes.clear()
+        kept.sizes.update((name, nbytes) for ref in kept.nodes if (n := ref()) is not None for name, nbytes in n.large)
+        kept.total, kept.look_at = sum(kept.sizes.values()), 2 * len(kept.nodes) + _FEW
+
+
+def _waits(ref: weakref.ref[Node]) -> Node | None:
+    """A node that is to be computed some day, for somebody who holds it."""
+    node = ref()
+    if node is None or node.array is not None or node.storage is None or node.storage() is None:
+        return None
+    return node

@@ -1,0 +1,139 @@
+"""Recorded element-wise work: nodes, who waits for what, and the computing of it.
+
+A node is the result of one operator. Its operands are other nodes, device arrays (`Leaf`) or numbers. A storage whose
+bytes are not computed yet holds its node (``storage.pending``); the node knows the storage weakly, so that a result
+that nobody holds any more is not kept, only passed through.
+
+Nothing but time may tell recorded work from work done at once:
+
+- A leaf's storage is current on the device, with no alias or pointer outside, when it is recorded, and knows the nodes
+  that read it (``storage.readers``): whoever is about to change its bytes has them computed first.
+- A node that is asked for takes all that it needs along in one kernel, and intermediates that somebody holds come
+  from the same kernel.
+- What is recorded is bounded: in steps of one kernel, and in bytes of inputs that are kept for it (`memory_bound`).
+
+One lock for all graphs. Computing never waits for a storage's lock, so a thread that holds one may compute.
+How nodes are made by plain calls, and computed, is in C: `_native/recording.c`.
+"""
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from ..devices.program import Step
+from ..errors.inspection import Unique
+from ..settings.options import current as current_options
+from . import host_execution
+
+if TYPE_CHECKING:
+    from ..devices import Device
+    from ..storage.storage import Storage
+
+__all__ = ["MOST_STEPS", "Leaf", "Node", "least_bytes", "lock", "native"]
+
+#: Steps in one kernel at most.
+MOST_STEPS = 40
+
+#: One for all graphs: held by whoever computes.
+lock = threading.RLock()
+native: Any = _native.recording
+#: Without the part in C nothing is recorded; nor in a forked child, which has lost the device if its parent used it.
+_possible = native is not None
+
+
+def least_bytes() -> int | None:
+    """The bytes from which on work is recorded here, None if none is."""
+    return current_options().defer_from if _possible else None
+
+
+class Leaf:
+    """A device array that recorded work reads, and its storage, which knows the stream of its last write.
+
+    `mode` is "flat" if its elements lie in memory in the order of the result's, else "strided": it is broadcast to the
+    shape of the node that reads it. One of a whole dense array may also know what a node knows of itself.
+    """
+
+    __slots__ = ("array", "storage", "mode", "shape", "fortran", "size", "dtype", "steps", "large", "template")
+
+    def __init__(self, array: Any, storage: Storage, mode: str) -> None:
+        self.array, self.storage, self.mode = array, storage, mode
+
+
+class Node(Unique):
+    """The result of one operator: `step` on `operands`, which are nodes, leaves and NumPy scalars.
+
+    It is dense, C-contiguous or (`fortran`) Fortran-contiguous. An operand that is a node is read in the order of its
+    elements in memory, whatever its shape; one of fewer elements is C-contiguous, and broadcast.
+    """
+
+    __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
+                 "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "described",
+                 "__weakref__")
+    lock = lock
+
+    def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
+                 steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:
+        self.device, self.step, self.operands, self.shape, self.fortran = device, step, operands, shape, fortran
+        self.steps = steps      # with those of its operands, at most
+        self.large = large      # (identity, bytes) of the storages of large inputs that it keeps alive
+        self.strided = strided      # an operand is read along the axes of `shape`
+        self.size = math.prod(shape) if size is None else size
+        self.dtype = step.output
+        self.storage: weakref.ref[Storage] | None = None
+        self.readers: Any = None
+        self.array: Any = None      # once it is computed,
+        self.stream: Any = None     # on this stream
+        self.place: int | None = None       # the number of its device, where there are several
+        self.passed = 0             # how often a reduction was computed through it
+        self.template: Any = None   # an outline of its form, which nobody else has
+        # By a few numbers: it needs nothing of the device.
+        self.described = all(o.described if type(o) is Node else type(o) is not Leaf for o in operands)
+        self.rule: Any = None       # that of the call, if no operand waits: it counts what is needed alone
+
+    def compute(self) -> Any:
+        """The device array, computed now if it wasn't."""
+        if self.array is None:
+            with lock:
+                if self.array is None and self.place is None:
+                    native.compute(self)
+                elif self.array is None:
+                    with self.device.on(self.place):
+                        native.compute(self)
+        return self.array
+
+    def on_host(self) -> Any:
+        """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
+        if not self.described:
+            return None
+        with lock:
+            return host_execution.value(self) if self.array is None else None
+
+    def leave(self) -> bool:
+        """Its storage has the bytes from elsewhere, and waits no more; False if it has them from here already."""
+        with lock:
+            if self.array is None:
+                self.storage = None
+            return self.array is None
+
+    def read_late(self, ref: weakref.ref[Node]) -> None:
+        """Another thread had it computed while a node that reads it was made: its storage is told of that, too."""
+        with lock:
+            home = None if self.storage is None else self.storage()
+            if home is not None and home.pending is None and home.readers is not self.readers:
+                native.note_reader(home, ref)
+
+
+def _after_fork() -> None:
+    global _possible
+    lock.release()
+    _possible = False
+    if native is not None:
+        native.stop()
+
+
+if hasattr(os, "register_at_fork"):     # the child must not wait for what its parent's threads compute
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=_after_fork)

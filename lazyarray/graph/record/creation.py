@@ -1,0 +1,219 @@
+"""Recording of arrays that a few numbers describe: ``arange``, ``linspace``, ``full`` and their kin.
+
+A kernel needs no memory for them: it computes each element from its place. The steps are those of `making_series`, so
+that the values are the same to the bit. Each function gives None where it can't be recorded.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import devices
+from ...devices.base import HOLDABLE
+from ...devices.program import Step
+from ...functions.numerical_ranges import PLAIN, check_device, range_of, spacing_of
+from ...storage import handles
+from ..node import Node, least_bytes, native
+from .loops import cast, named, rule_of
+from .memory_order import Form, template_of
+from .operands import fits
+from .ufunc import counts, recorded
+
+__all__ = ["QUICK", "SOURCES"]
+
+_int64 = np.dtype(np.int64)
+_numbers = (int, float, complex, bool, np.generic)
+#: Elements from which on the device is asked each time whether it could hold them.
+_LARGEST_COUNT = 1 << 26
+
+
+class _Chain:
+    """Steps one after the other, from an element's place or from a number on."""
+
+    __slots__ = ("device", "result", "size", "nodes", "node", "possible")
+
+    def __init__(self, shape: tuple[int, ...], fortran: bool = False, size: int | None = None) -> None:
+        self.device = devices.current()
+        self.result = Form(shape, fortran, None)
+        self.size = math.prod(shape) if size is None else size
+        self.nodes: list[Node] = []
+        self.node: Node | None = None
+        self.possible = True
+
+    def step(self, step: Step | None, *operands: Any) -> None:
+        """One step more, on the last result and NumPy scalars; the chain is not possible without it."""
+        if step is None or not self.possible:
+            self.possible = False
+            return
+        shape, fortran, _ = self.result
+        node = self.node
+        self.node = node = Node(self.device, step, operands if node is None else (node, *operands), shape, fortran,
+                                len(self.nodes) + 1, (), False, self.size)
+        self.nodes.append(node)
+
+    def ufunc(self, ufunc: np.ufunc, *numbers: Any) -> None:
+        """A ufunc's step."""
+        dtype = self.node.step.output if self.node is not None else None
+        rule = rule_of((ufunc, *(dtype,) * (1 + len(numbers))))
+        self.step(None if rule is None or rule.casts else rule.step, *numbers)
+
+    def replaced(self, place: int, value: Any) -> None:
+        """One element is another."""
+        dtype = value.dtype
+        self.step(named(self.device, "at_place", _replaced, (dtype, dtype, _int64), dtype, True), value,
+                  np.int64(place))
+
+    def cast(self, dtype: np.dtype) -> None:
+        if self.node is not None and self.node.step.output != dtype:
+            self.step(cast(self.node.step.output, dtype))
+
+    def array(self) -> Any:
+        """The lazy array, or None."""
+        return recorded(self) if self.possible and self.node is not None else None
+
+
+def _replaced(array: Any, value: Any, place: Any, at: Any) -> Any:
+    return devices.current().xp.where(at == place, value, array)
+
+
+def _worth(n: int, dtype: np.dtype) -> bool:
+    """Whether an array is to be recorded, however small, on a device that is the only one there can be."""
+    device = devices.current()
+    return (n > 1 and dtype in HOLDABLE and device.count == 1 and device.usable() is None
+            and fits(device, n * dtype.itemsize))
+
+
+def _places(chain: _Chain, dtype: np.dtype) -> None:
+    chain.step(_index(chain.device, dtype))
+
+
+def _index(device: Any, dtype: np.dtype) -> Step | None:
+    return named(device, "index", lambda at: at.astype(dtype), (), dtype, True)
+
+
+# -- equal steps -----------------------------------------------------------------------------
+
+_MOST_COUNTS = 4096
+
+
+def _keep_count(n: int, step: Step) -> None:
+    """Let the next ``arange(n)`` be a `counted` one."""
+    if len(counts) >= _MOST_COUNTS:
+        counts.clear()
+    if n < _LARGEST_COUNT:
+        counts[n] = step, template_of((n,), False, step.output)
+
+
+def arange(*args: Any, **kwargs: Any) -> Any:
+    if least_bytes() is None:
+        return None
+    n, head = range_of(*args, **kwargs)
+    dtype = head.dtype
+    if not _worth(n, dtype):
+        return None
+    chain = _Chain((n,), False, n)
+    if dtype.kind in "iu":
+        wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
+        _places(chain, wide)
+        first, delta = int(head[0]), int(head[1]) - int(head[0])
+        if delta != 1:
+            chain.ufunc(np.multiply, np.array(delta % 2**64, np.uint64).astype(wide)[()])
+        if first:
+            chain.ufunc(np.add, wide.type(first))
+    else:
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        start, second = head.astype(work)
+        with np.errstate(all="ignore"):
+            step = second - start
+            exact = start + step == second
+        if not np.isfinite(step):
+            return None
+        _places(chain, work)
+        if step != 1:
+            chain.ufunc(np.multiply, step)
+        if start:
+            chain.ufunc(np.add, start)
+        if not exact:
+            chain.replaced(1, second)
+    chain.cast(dtype)
+    if head is PLAIN and chain.possible:
+        _keep_count(n, chain.node.step)      # type: ignore[union-attr]
+    return chain.array()
+
+
+def linspace(*args: Any, **kwargs: Any) -> Any:
+    if least_bytes() is None:
+        return None
+    plan = spacing_of(*args, **kwargs)
+    if not _worth(plan.num, plan.target) or plan.kind.kind != "f":
+        return None
+    chain = _Chain((plan.num,))
+    _places(chain, plan.kind)
+    if plan.parts:
+        chain.ufunc(np.true_divide, plan.parts[0])
+        chain.ufunc(np.multiply, plan.parts[1])
+    elif plan.num > plan.endpoint:
+        chain.ufunc(np.multiply, plan.step)
+    if plan.start:
+        chain.ufunc(np.add, plan.start)
+    if plan.endpoint:
+        chain.replaced(plan.num - 1, plan.stop)
+    if plan.target.kind in "iu":
+        chain.ufunc(np.floor)
+    chain.cast(plan.target)
+    array = chain.array()
+    retstep = kwargs.get("retstep", args[4] if len(args) > 4 else False)
+    return (array, plan.step) if array is not None and retstep else array
+
+
+# -- one value -------------------------------------------------------------------------------
+
+def _value(value: Any) -> Any:
+    return devices.current().without_dimensions(value)
+
+
+def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any) -> Any:
+    if least_bytes() is None:
+        return None
+    if device is not None:
+        check_device(device)
+    shape = tuple(shape) if type(shape) in (tuple, list) else (shape,)
+    size = 1
+    for n in shape:
+        if type(n) is not int or n < 0:
+            return None
+        size *= n
+    if order not in ("C", "F") or not isinstance(value, _numbers):
+        return None
+    dtype = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
+    if not shape or not _worth(size, dtype):
+        return None
+    one = np.empty((), dtype)
+    np.copyto(one, value, casting="unsafe")
+    chain = _Chain(shape, order == "F" and len(shape) > 1, size)
+    chain.step(named(chain.device, "value", _value, (dtype,), dtype), one[()])
+    return chain.array()
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
+    return None if handles.is_lazy(fill_value) else _full(shape, fill_value, dtype, order, device)
+
+
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None) -> Any:
+    return _full(shape, 0, float if dtype is None else dtype, order, device)
+
+
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
+    return _full(shape, 1, float if dtype is None else dtype, order, device)
+
+
+#: NumPy's function -> what records a call of it.
+SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones,
+}
+
+#: NumPy's function -> what records its plainest calls, of positional arguments, and gives None for others.
+QUICK: dict[Callable[..., Any], Callable[..., Any]] = {} if native is None else {np.arange: native.counted}

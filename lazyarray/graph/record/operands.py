@@ -1,0 +1,334 @@
+"""What recorded work reads: the operands of a call as nodes, leaves and numbers, and the order of its result.
+
+A lazy array that is computed already is a leaf if nobody but us can change its bytes: a whole array or any view. One
+that isn't is its node, if it is the whole of that in any shape or order; other views have it computed.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...devices.base import HOLDABLE
+from ...devices.program import Step, step_of
+from ...functions import memory_order
+from ...storage import handles, transfer, views
+from ...storage.state import all_ended
+from ...storage.storage import Storage
+from ..memory_bound import LARGE
+from ..node import MOST_STEPS, Leaf, Node
+from .memory_order import Form, broadcast, form_of, is_flat, order_of, template_of
+
+__all__ = ["LARGE_RESULT", "Operands", "fits", "leaf_of", "is_strided", "ready_array", "seen_in", "whole"]
+
+#: Results from this size on are asked whether the device could hold them.
+LARGE_RESULT = 1 << 30
+
+
+class Operands:
+    """The operands of one call, gathered one after the other.
+
+    Attributes
+    ----------
+    kinds : list
+        The dtype of each, or the type of a Python number.
+    items : list
+        Of nodes, leaves and numbers.
+    outlines : list
+        Of the arrays among them, for their shapes and strides; None for numbers.
+    as_given : bool
+        None of them had to be computed, to be read in the result's form.
+    """
+
+    __slots__ = ("function", "device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes",
+                 "size", "result", "as_given")
+
+    def __init__(self, function: Any = None) -> None:
+        self.function = function    # NumPy's, whose operands these are
+        self.device: Any = None
+        self.place: int | None = None       # which of several devices
+        self.kinds: list[Any] = []
+        self.items: list[Any] = []
+        self.outlines: list[Any] = []
+        self.sources: list[Any] = []
+        self.steps = 0
+        self.large: tuple[Any, ...] = ()
+        self.nodes: list[Node] = []     # new ones
+        self.size = 0
+        self.result: Any = None
+        self.as_given = True
+
+    def add(self, x: Any) -> bool:
+        """Take one more operand; False if it is none for recorded work."""
+        kind = type(x)
+        if kind is handles.array_type:
+            return self._add_array(x)
+        if kind is handles.scalar_type:
+            if x._self_value is not None:
+                return self._add_number(x._self_value, x._self_value.dtype)
+            storage, array = x._self_storage, x._self_array
+            if array is None or not storage.quiet:
+                return False
+            self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
+            return self._is_on(storage.device, array)
+        if isinstance(x, np.generic):
+            return self._add_number(x, x.dtype)
+        if kind is np.ndarray:
+            return self._add_host(x)
+        return kind in _python_numbers and self._add_number(x, kind)
+
+    def _add_number(self, x: Any, kind: Any) -> bool:
+        self._append(kind, x, None, None)
+        return True
+
+    def _add_host(self, x: np.ndarray) -> bool:
+        """A host array, which is copied to the device once it is sure that it is needed there."""
+        if x.dtype not in HOLDABLE:
+            return False
+        if not x.ndim:
+            return self._add_number(x[()], x.dtype)
+        self._append(x.dtype, None, x, x)
+        return True
+
+    def _uploaded(self) -> bool:
+        for position, item in enumerate(self.items):
+            if item is None:
+                if self.device.count > 1:
+                    return False
+                why = f"host operand of {self.function.__name__}"
+                array = transfer.to_device(self.device, self.sources[position], why)
+                self.items[position] = leaf = Leaf(array, Storage(self.device, array), "flat")
+                self.outlines[position] = array
+                self._count(leaf)
+        return True
+
+    def _append(self, kind: Any, item: Any, outline: Any, source: Any) -> None:
+        self.kinds.append(kind)
+        self.items.append(item)
+        self.outlines.append(outline)
+        self.sources.append(source)
+
+    def _add_array(self, x: Any) -> bool:
+        storage = x._self_storage
+        node = storage.pending
+        if node is not None:
+            outline = x._self_outline
+            found = (node, outline) if outline is storage.root_view else seen_in(node, outline)
+            if found is not None:
+                if found[0] is not node:
+                    self.nodes.append(found[0])
+                return self._add_node(*found, x)
+            node.compute()
+        found = leaf_of(x)
+        if found is None:
+            return False
+        self._append(found.array.dtype, found, found.array, x)
+        self._count(found)
+        return self._is_on(storage.device, found.array)
+
+    def _is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
+        """Whether an operand is on the device where the others are."""
+        self.device = device
+        if device.count > 1:
+            place = device.device_of(array) if array is not None else place
+            if self.place is not None and place != self.place:
+                return False
+            self.place = place
+        return True
+
+    def _count(self, leaf: Leaf) -> None:
+        storage = leaf.storage
+        nbytes = leaf.array.nbytes if leaf.array is storage.root else storage.nbytes
+        if nbytes >= LARGE:
+            self.large = (*self.large, (id(storage), nbytes))
+
+    def _add_node(self, node: Node, outline: Any, x: Any) -> bool:
+        self._append(node.step.output, node, outline, x)
+        self.steps += node.steps
+        if node.large:
+            self.large = (*self.large, *node.large)
+        return self._is_on(node.device, None, node.place)
+
+    def computed(self, position: int) -> bool:
+        """Have the operand at this place computed, and take it as a leaf; False if it is none."""
+        self.as_given = False
+        x, item = self.sources[position], self.items[position]
+        node = x._self_storage.pending
+        if node is not None:
+            node.compute()
+        leaf = leaf_of(x)
+        if leaf is None:
+            return False
+        self.items[position], self.outlines[position] = leaf, leaf.array
+        self.steps -= item.steps
+        self._count(leaf)
+        return True
+
+    def keep(self, count: int) -> None:
+        """Leave out operands behind the first ones."""
+        del self.kinds[count:], self.items[count:], self.outlines[count:], self.sources[count:]
+
+    # -- the result ----------------------------------------------------------------------------
+
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape of the result, None if there is none."""
+        found: tuple[int, ...] | None = None
+        for outline in self.outlines:
+            if outline is not None:
+                if found is None:
+                    found = outline.shape
+                elif found != outline.shape:
+                    found = broadcast(found, outline.shape)
+                    if found is None:
+                        return None
+        return found
+
+    def form(self, shape: tuple[int, ...], order: tuple[int, ...] | str | None = "K") -> Form | None:
+        """The memory order of a result of this shape, NumPy's "K"; None if an operand can't be read.
+
+        Settles how each array is read. In an order that is neither C's nor Fortran's, the node has its axes in that
+        order, and so has each leaf.
+        """
+        if order == "K":
+            order = order_of([o for o in self.outlines if o is not None])
+        form = form_of(shape, order)    # type: ignore[arg-type]
+        for position, outline in enumerate(self.outlines):
+            if outline is not None and not self._settled(position, outline, shape, order):  # type: ignore[arg-type]
+                return None
+            item = self.items[position]
+            if form.order is not None and type(item) is Leaf:
+                item.array = memory_order.along(item.array, form.order)
+        return form
+
+    def _settled(self, position: int, outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
+        item = self.items[position]
+        flat = is_flat(outline, shape, order)
+        if type(item) is Node:
+            if flat or order is None and not item.fortran and item.shape == outline.shape != shape and (
+                    outline.flags.c_contiguous):
+                return True
+            if not self.computed(position):
+                return False
+            item = self.items[position]
+            flat = is_flat(self.outlines[position], shape, order)
+        item.mode = "flat" if flat else "strided"
+        return True
+
+    def settle(self, casts: tuple[Step | None, ...] | None, scalars: tuple[Any, ...], itemsize: int, least: int,
+               order: tuple[int, ...] | str | None = "K", more: int = 1) -> bool:
+        """Make everything ready for `made`: the numbers, the order of the result, and the casts.
+
+        False if the result is smaller than `least` bytes, or must be left to the general way.
+        """
+        shape = self.shape()
+        if not shape:
+            return False
+        self.size = size = math.prod(shape)
+        if not size or not fits(self.device, size * itemsize):
+            return False
+        if size * itemsize < least and any(type(item) is Leaf for item in self.items):
+            return False        # small, and not of what waits already
+        items = self.items
+        for position, outline in enumerate(self.outlines):
+            if outline is None:
+                try:
+                    items[position] = scalars[position](items[position])
+                except OverflowError:       # beyond the dtype: compared by value, or refused
+                    return False
+        self.steps += more + (len(casts) if casts else 0)
+        while self.steps > MOST_STEPS:
+            longest = max((i for i, o in enumerate(items) if type(o) is Node), key=lambda i: items[i].steps)
+            if not self.computed(longest):
+                return False
+        form = self.form(shape, order) if self._uploaded() else None
+        if form is None:
+            return False
+        self.result = form
+        for position, cast in enumerate(casts or ()):
+            if cast is not None and self.outlines[position] is not None:
+                items[position] = self.made(cast, (items[position],))
+        return True
+
+    def made(self, step: Step, items: tuple[Any, ...]) -> Node:
+        """A node of the result's form."""
+        form, size = self.result, self.size
+        node = Node(self.device, step, items, form.shape, form.fortran, self.steps,
+                    frozenset(self.large) if self.large else (), any(is_strided(item, size) for item in items), size)
+        node.place = self.place
+        self.nodes.append(node)
+        return node
+
+
+def fits(device: Any, nbytes: int) -> bool:
+    """Whether the device could hold so many bytes at all: that memory has run out is told at the call, as in NumPy."""
+    return nbytes < LARGE_RESULT or nbytes <= device.total_memory()
+
+
+def is_strided(item: Any, size: int) -> bool:
+    return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
+
+
+_python_numbers = frozenset({int, float, complex, bool})
+
+
+def leaf_of(x: Any) -> Leaf | None:
+    """The leaf of a lazy array whose bytes are there, or None if somebody else may change them."""
+    array = ready_array(x)
+    return None if array is None else Leaf(array, x._self_storage, "flat")
+
+
+def ready_array(x: Any) -> Any:
+    """The device array of a lazy array whose bytes are there, or None if somebody else may change them."""
+    storage = x._self_storage
+    if not storage.quiet or storage.foreign or storage.loans and not all_ended(storage):
+        return None
+    array = x._self_array
+    if array is None:
+        outline = handles.outline_of(x)
+        array = storage.root if outline is storage.root_view and storage.root is not None else (
+            storage.device_view(outline))
+        handles.keep(x, outline, array)
+    return array
+
+
+def whole(x: Any) -> Leaf | None:
+    """The leaf of a lazy array that is dense, complete and ready, kept with it; None if it is not that."""
+    storage, outline = x._self_storage, x._self_outline
+    if type(storage) is not Storage or outline is not None and outline is not storage.root_view:
+        return None
+    leaf = leaf_of(x)
+    if leaf is None:
+        return None
+    device, array = storage.device, leaf.array
+    c, f = device.contiguity(array)
+    if not (c or f) or not array.ndim or not array.size or device.count > 1:
+        return None
+    leaf.shape, leaf.fortran, leaf.size, leaf.dtype, leaf.steps = array.shape, not c, array.size, array.dtype, 0
+    leaf.large = frozenset(((id(storage), array.nbytes),)) if array.nbytes >= LARGE else ()
+    leaf.template = template_of(leaf.shape, leaf.fortran, leaf.dtype)
+    x._self_leaf = leaf
+    return leaf
+
+
+def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
+    """(node, outline) of a view of recorded work: of the whole of it in some order, or of a part of its numbers."""
+    dtype = node.step.output
+    if outline.size != node.size:
+        return None
+    if outline.dtype == dtype:
+        return (node, outline) if views.is_dense_array(outline) else None
+    if dtype.kind != "c" or outline.dtype != np.dtype(dtype.char.lower()):
+        return None
+    offset = views.offset_of(outline)
+    whole = views.outline(outline.shape, dtype, outline.strides)
+    if not views.is_dense_array(whole):
+        return None
+    step = _part(dtype, "imag" if offset else "real")
+    part = Node(node.device, step, (node,), node.shape, node.fortran, node.steps + 1, node.large, False, node.size)
+    part.place = node.place
+    return part, whole
+
+
+def _part(dtype: np.dtype, name: str) -> Step:
+    return step_of(name, lambda array: getattr(array, name).copy(), (dtype,), np.dtype(dtype.char.lower()))

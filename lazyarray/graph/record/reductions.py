@@ -1,0 +1,374 @@
+"""Reductions of recorded work, and of large arrays where one kernel is better than the device library's.
+
+A call is taken if its operand is pending, or large, and all its keywords are of the plain kind; None leaves it to the
+general way, errors included. Dtypes are those of the adapters: NumPy's for the result, and for what is added up.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...devices.program import Extent, Reduction, extent_of
+from ...storage import handles
+from ...storage.handles import new_array, new_scalar
+from ...storage.storage import Storage
+from ..node import Leaf, Node, least_bytes
+from ..reduction import reduced
+from .memory_order import is_flat
+from .operands import leaf_of, seen_in
+
+__all__ = ["LARGE", "TAKEN", "of_ufunc", "taken"]
+
+_none = np._NoValue
+_float64, _float32, _intp, _bool = (np.dtype(t) for t in (np.float64, np.float32, np.intp, np.bool_))
+_longs = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+#: The dtypes that kernels reduce.
+_KNOWN = frozenset("?bBhHiIlLefdFD")
+
+_AXIS = ("axis", "out", "keepdims", "initial", "where")
+_SUM = ("axis", "dtype", "out", "keepdims", "initial", "where")
+_SPREAD = ("axis", "dtype", "out", "ddof", "keepdims")
+#: NumPy's function -> (name of the reduction, its parameters after the array, those that are given by name only).
+TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    np.sum: ("sum", _SUM, ()), np.prod: ("prod", _SUM, ()),
+    np.max: ("max", _AXIS, ()), np.min: ("min", _AXIS, ()), np.amax: ("max", _AXIS, ()), np.amin: ("min", _AXIS, ()),
+    np.all: ("all", _AXIS[:3], ("where",)), np.any: ("any", _AXIS[:3], ("where",)),
+    np.mean: ("mean", _SUM[:4], ("where",)), np.var: ("var", _SPREAD, ("where", "correction")),
+    np.std: ("std", _SPREAD, ("where", "correction")),
+    np.argmax: ("argmax", _AXIS[:2], ("keepdims",)), np.argmin: ("argmin", _AXIS[:2], ("keepdims",)),
+    np.count_nonzero: ("count", ("axis",), ("keepdims",)), np.linalg.norm: ("norm", ("ord", "axis", "keepdims"), ()),
+}
+#: Order of a norm of vectors -> what makes it of the magnitudes.
+_VECTORS: dict[Any, Callable[..., Any]] = {1: np.sum, np.inf: np.max, -np.inf: np.min}
+_UFUNCS: dict[np.ufunc, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
+    np.logical_or: "any",
+}
+_METHOD = frozenset(_SUM)
+#: Keywords that say nothing, with these values.
+_SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
+
+#: From so many bytes on, arrays that are computed already are reduced here if the device library is slow (`_is_slow`).
+LARGE = 1 << 18
+#: From so many bytes on they are looked at for this at all.
+LOOKED_AT = LARGE
+_SEVERAL_PASSES = frozenset({"var", "std", "norm", "count"})
+_TRUTHS = frozenset({"any", "all"})
+_SUMS = frozenset({"sum", "prod", "mean"})
+_POSITIONS = frozenset({"argmin", "argmax"})
+
+
+def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a function in `TAKEN`, or None."""
+    x = args[0] if args else None
+    if not _may_be(x):
+        return None     # most calls, most often
+    name, names, named = TAKEN[func]
+    if not kwargs or kwargs.keys() <= _USUAL:
+        if len(args) == 1:
+            return _reduced(name, x, kwargs)
+        if len(args) == 2 and names[0] == "axis" and "axis" not in kwargs:
+            return _reduced(name, x, {"axis": args[1], **kwargs})
+    given = dict(zip(names, args[1:]))
+    if len(args) > len(names) + 1 or not kwargs.keys() <= {*names[len(args) - 1:], *named}:
+        return None
+    given.update(kwargs)
+    if name == "norm" and (along := _VECTORS.get(_of_vector(x, given))) is not None:
+        del given["ord"]
+        return along(np.absolute(x), **given)
+    return _reduced(name, x, given)
+
+
+def _of_vector(x: Any, given: dict[str, Any]) -> Any:
+    """The order of a norm of vectors of floating point numbers, or None."""
+    order, axis = given.get("ord"), given.get("axis")
+    plain = (type(axis) is int or axis is None and x.ndim == 1) and type(order) in (int, float)
+    return order if plain and x.dtype.kind in "fc" and x.size and type(x._self_storage) is Storage else None
+
+
+def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of ``ufunc.reduce``, or None."""
+    name = _UFUNCS.get(ufunc)
+    if name is None or not _may_be(inputs[0]):
+        return None
+    given = {"axis": 0, **kwargs}
+    if not given.keys() <= _METHOD:
+        return None
+    out = given.get("out")
+    if type(out) is tuple and len(out) == 1 and out[0] is None:
+        del given["out"]
+    if name not in ("sum", "prod") and given.pop("dtype", None) is not None:
+        return None
+    return _reduced(name, inputs[0], given)
+
+
+def _may_be(x: Any) -> bool:
+    """Whether `x` is recorded work, or large."""
+    if handles.array_type is not type(x):
+        return False
+    if x._self_storage.pending is not None:
+        return True
+    least, array = least_bytes(), x._self_outline if x._self_array is None else x._self_array
+    return least is not None and array.nbytes >= LOOKED_AT
+
+
+class _Request(NamedTuple):
+    """What is asked for.
+
+    `order`: the axes of the operand from the outermost in memory to the innermost, None if they are in order, and then
+    `flat`: whether it is C-contiguous. `slow`: see `_is_slow`. `lengths` of the result in memory order, and the axes
+    that then make NumPy's of it (`turned`).
+    """
+
+    reduction: Reduction
+    extent: Extent
+    freedom: float
+    lengths: tuple[int, ...]
+    turned: list[int] | None
+    order: tuple[int, ...] | None
+    flat: bool
+    slow: bool
+
+
+_USUAL = frozenset({"axis", "keepdims"})
+#: Types whose values mean the same where they are equal; and classes that stand for a dtype.
+_CLEAR = frozenset({type(None), bool, int, float, str, type(_none)})
+_CLASSES = frozenset({bool, int, float, complex, *(np.dtype(char).type for char in _KNOWN)})
+#: Requests that were met, by name, dtype, shape and strides, and the keywords.
+_requests: dict[Any, _Request | None] = {}
+
+
+def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
+    found = _source(x)
+    if found is None:
+        return None
+    source, dtype, outline = found
+    key: list[Any] = [name, dtype, outline.shape, outline.strides]
+    for item in given.items():
+        kind = type(item[1])
+        if kind not in _CLEAR and not _is_clear(item[1]):
+            request = _requested(name, dtype, outline, given)
+            break
+        key.append(item)
+        key.append(kind)        # since True == 1
+    else:
+        request = _remembered(tuple(key), outline, given)
+    device = x._self_storage.device
+    if request is None or device.usable() is not None:
+        return None
+    if type(source) is Leaf:
+        if not request.slow:
+            return None
+        if request.order is not None:
+            source.array = source.array.transpose(request.order)
+        source.mode = "flat" if request.flat else "strided"
+    made = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
+    if made is None:
+        return None
+    result, stream = made
+    if not request.lengths:
+        return new_scalar(Storage(device, result, stream), None, result)
+    if request.turned is not None:
+        result = result.transpose(request.turned)
+        if name in _POSITIONS:
+            with device.on(device.device_of(result)):
+                result = device.contiguous(result)      # NumPy's are in C order
+    return new_array(Storage(device, result, stream), None, result)
+
+
+def _is_clear(value: Any) -> bool:
+    """Whether a keyword's value is one of those that mean the same where they are equal, and stay what they are."""
+    kind = type(value)
+    if kind is tuple:
+        return all(type(item) is int for item in value)
+    return kind is type and value in _CLASSES or isinstance(value, np.dtype)
+
+
+def _remembered(key: tuple[Any, ...], outline: Any, given: dict[str, Any]) -> _Request | None:
+    request = _requests.get(key, key)
+    if request is key:
+        if len(_requests) >= 4096:
+            _requests.clear()
+        request = _requests[key] = _requested(key[0], key[1], outline, given)
+    return request
+
+
+def _requested(name: str, dtype: np.dtype, outline: Any, given: dict[str, Any]) -> _Request | None:
+    shape, order = outline.shape, _order_of(outline)
+    for key, values in _SILENT.items():
+        if key in given and not any(given[key] is value for value in values):
+            return None
+    axis, keepdims = given.get("axis"), given.get("keepdims", False)
+    axes = _axes(axis, len(shape))
+    if axes is None or not shape or 0 in shape or not (keepdims is True or keepdims is False or keepdims is _none):
+        return None
+    if name == "norm" and not _is_euclidean(given.get("ord"), axis, len(shape)):
+        return None
+    gone = tuple(axis in axes for axis in order)
+    extent = extent_of(tuple(shape[axis] for axis in order), gone)
+    if extent is None or name in _POSITIONS and not _is_in_order(axis, order, shape):
+        return None
+    reduction = _reduction(name, dtype, given.get("dtype"))
+    freedom = _freedom(extent, given.get("ddof", 0), given.get("correction", _none))
+    if reduction is None or freedom is None:
+        return None
+    if keepdims is True:
+        left, lengths = order, tuple(1 if out else shape[axis] for axis, out in zip(order, gone))
+    else:
+        left = tuple(axis for axis in order if axis not in axes)
+        lengths = tuple(shape[axis] for axis in left)
+    turned = [left.index(axis) for axis in sorted(left)] if any(a > b for a, b in zip(left, left[1:])) else None
+    turn = None if order == tuple(range(len(shape))) else order
+    return _Request(reduction, extent, freedom, lengths, turned, turn, is_flat(outline, shape, turn),
+                    _is_slow(name, dtype, extent, outline.nbytes))
+
+
+def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
+    """Whether the device library is slow at a reduction of an array that is computed already (measured on an H200).
+
+    It takes several passes for a variance, one thread or block for a result where results are few, and for positions
+    along short rows, and has quick kernels for sums and extremes of numbers of four bytes and more.
+    """
+    if name in _SEVERAL_PASSES or extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6):
+        return True
+    if nbytes < LARGE << 6:
+        return False
+    if extent.outer > 1:
+        return name in _POSITIONS or extent.outer < 256
+    return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu" or (
+        name == "mean" and dtype.char == "e")
+
+
+def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
+    """What gives the elements of `x`, their dtype, and what has the shape and the strides of `x`."""
+    storage = x._self_storage
+    if least_bytes() is None or type(storage) is not Storage:
+        return None
+    node = storage.pending
+    if node is not None:
+        outline = x._self_outline
+        found = (node, outline) if outline is storage.root_view else seen_in(node, outline)
+        if found is None or found[0].step.output.char not in _KNOWN:
+            return None
+        return found[0], found[0].step.output, found[1]
+    leaf = leaf_of(x)
+    if leaf is None or leaf.array.dtype.char not in _KNOWN:
+        return None
+    return leaf, leaf.array.dtype, leaf.array
+
+
+def _order_of(outline: Any) -> tuple[int, ...]:
+    """The axes from the outermost in memory to the innermost."""
+    ndim = outline.ndim
+    if ndim < 2 or outline.flags.c_contiguous:
+        return tuple(range(ndim))
+    return tuple(sorted(range(ndim), key=lambda i: (-abs(outline.strides[i]), i)))
+
+
+def _is_in_order(axis: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether places along one axis, or in the whole array, are counted as they lie in memory."""
+    if axis is not None:
+        return type(axis) is int
+    long = [axis for axis in order if shape[axis] != 1]
+    return long == sorted(long)
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
+    """The axes as numbers from 0, or None: NumPy says what is wrong."""
+    if axis is None:
+        return tuple(range(ndim))
+    if type(axis) is not tuple:
+        axis = (axis,)
+    if any(type(a) is not int or not -ndim <= a < ndim for a in axis):
+        return None
+    found = tuple(a % ndim for a in axis)
+    return found if len(set(found)) == len(found) else None
+
+
+def _freedom(extent: Extent, ddof: Any, correction: Any) -> float | None:
+    if correction is not _none:
+        if type(ddof) is not int or ddof != 0:
+            return None     # NumPy says that both can't be
+        ddof = correction
+    if type(ddof) is not int and type(ddof) is not float or extent.length - ddof <= 0:
+        return None
+    return float(extent.length - ddof)
+
+
+def _is_euclidean(order: Any, axis: Any, ndim: int) -> bool:
+    """Whether a norm is the root of the sum of squares."""
+    count = ndim if axis is None else len(axis) if type(axis) is tuple else 1
+    if order is None:
+        return axis is None or 1 <= count <= 2
+    if count == 1:
+        return type(order) in (int, float) and order == 2
+    return count == 2 and type(order) is str and order in ("fro", "f")
+
+
+def _reduction(name: str, dtype: np.dtype, wanted: Any) -> Reduction | None:
+    if wanted is not None:
+        try:
+            wanted = np.dtype(wanted)
+        except TypeError:
+            return None
+        if wanted.char not in _KNOWN or wanted.kind == "b" or wanted.byteorder == ">":
+            return None
+    found = _DTYPES[name](dtype, wanted)
+    return None if found is None else Reduction(name, dtype, *found)
+
+
+def _of_sum(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    if wanted is None:
+        wanted = _longs.get(dtype.kind, dtype)
+    elif not np.can_cast(dtype, wanted, "same_kind") or wanted.char == "e" and dtype.char != "e":
+        return None
+    return wanted, wanted
+
+
+def _of_product(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    found = _of_sum(dtype, wanted)
+    return None if found is None or found[0].kind == "c" else found
+
+
+def _of_mean(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    if wanted is not None:
+        if wanted.kind not in "fc" or wanted.char == "e" or dtype.kind == "c" and wanted.kind != "c":
+            return None
+        return wanted, wanted
+    if dtype.kind in "biu":
+        return _float64, _float64
+    return (_float32 if dtype.char == "e" else dtype), dtype
+
+
+def _of_spread(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    found = _of_mean(dtype, wanted)
+    if found is None or found[0].kind == "c" and (dtype.kind != "c" or wanted is not None):
+        return None
+    return found[0], np.dtype(found[1].char.lower())
+
+
+def _of_deviation(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    found = _of_spread(dtype, wanted)
+    return None if found is not None and found[1].char == "e" else found    # the root of what may have overflowed
+
+
+def _of_norm(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype]:
+    work = _float64 if dtype.kind in "biu" else dtype
+    return work, np.dtype(work.char.lower())
+
+
+def _of_extreme(dtype: np.dtype, wanted: np.dtype | None) -> tuple[np.dtype, np.dtype] | None:
+    return None if dtype.kind == "c" else (dtype, dtype)
+
+
+#: Name of a reduction -> what gives (work dtype, result dtype) for the elements' dtype and a ``dtype=``.
+_DTYPES: dict[str, Callable[..., Any]] = {
+    "sum": _of_sum, "prod": _of_product, "mean": _of_mean, "var": _of_spread, "std": _of_deviation, "norm": _of_norm,
+    "min": _of_extreme, "max": _of_extreme,
+    "any": lambda dtype, wanted: (dtype, _bool), "all": lambda dtype, wanted: (dtype, _bool),
+    "count": lambda dtype, wanted: (dtype, _intp),
+    "argmin": lambda dtype, wanted: None if dtype.kind == "c" else (dtype, _intp),
+    "argmax": lambda dtype, wanted: None if dtype.kind == "c" else (dtype, _intp),
+}

@@ -1,0 +1,142 @@
+"""Recording of the calls of ufuncs that need not be computed now: what is not like a call that was met before.
+
+What is, `_native/recording_calls.h` records. Everything that could tell recorded work from work done at once, errors
+included, is left to the general way of `dispatch`.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy._core import umath
+
+from ... import devices
+from ...devices.program import Operand, Program, Step, reformed
+from ...functions import memory_order
+from ...settings import options
+from ...storage import handles
+from ...storage.foreign_streams import partners
+from ...storage.state import cut
+from ...storage.storage import Storage
+from .. import memory_bound, programs
+from ..node import MOST_STEPS, Leaf, Node, native
+from .call_cache import Known, keep, known
+from .loops import Rule, cast, rule_of, rules
+from .memory_order import axes_of, template_of, templates
+from .operands import LARGE_RESULT, Operands, ready_array, whole
+
+__all__ = ["bind", "counts", "recorded"]
+
+#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
+counts: dict[int, tuple[Step, np.ndarray]] = {}
+
+#: Readers from which on those that are done are looked for.
+_MOST_READERS = 16
+#: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
+#: until one is recorded to see whether that still is so.
+_ALONE, _AT_ONCE = 3, 32
+#: Results of at least so many elements have to be needed by themselves so many times: a mistake costs more there. Yet
+#: larger ones are recorded: their kernels count in more bits.
+_LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
+
+#: What NumPy is told to do about errors of floating-point numbers, and what it does where it was told nothing.
+_errors = umath._extobj_contextvar
+_usual_errors = _errors.get()
+
+
+def tells_of_errors() -> bool:
+    """Whether NumPy does more than warn at such errors (``np.errstate``): such calls are not put off."""
+    return not {"raise", "call", "print", "log"}.isdisjoint(np.geterr().values())
+
+
+def _compiled(rule: Rule, operands: tuple[Any, ...], size: int, device: Any) -> Any:
+    """What does a rule's step alone, on dense arrays and numbers; None as long as it is not compiled."""
+    if rule.program is None:
+        inputs = tuple(Operand(dtype, "flat" if type(operand) is Leaf else "value")
+                       for dtype, operand in zip(rule.step.inputs, operands))
+        places = tuple(range(len(inputs)))
+        rule.program = Program(inputs, ((rule.step, places),), (len(inputs),), 0)
+    kernel = rule.kernel = device.kernel(rule.program, size)
+    rule.launch = getattr(kernel, "launch", None)
+    return kernel
+
+
+def _ready(x: Any) -> Leaf | None:
+    """The leaf of a lazy array if it is a whole dense array that is ready, and the only device's; else None."""
+    x._self_leaf = None
+    return None if x._self_storage.pending is not None else whole(x)
+
+
+def _is_small(inputs: tuple[Any, ...], least: int) -> bool:
+    return not any(type(x) is handles.array_type and ((array := x._self_array) is None or array.nbytes >= least)
+                   for x in inputs)
+
+
+def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.ndarray | None, key: Any,
+             kinds: Any) -> Any:
+    """The lazy array of a call with operands of any form and kind, recorded; None if it is not to be.
+
+    `written`: the outline of what it will be written to, if that is done in place. `key`: under which the next such
+    call will be known, and `kinds`: which of its operands are leaves and nodes; both are None if it can't be known.
+    """
+    if written is None and _is_small(inputs, least):
+        return None
+    given = Operands(ufunc)
+    for x in inputs:
+        if not given.add(x):
+            return None
+    if given.device is None:        # host arrays and numbers alone: nothing that waits is read
+        return None
+    call = (ufunc, *given.kinds)
+    lasts = key is not None and (written is not None or call in rules)      # else the rule may do, now that it is there
+    rule = rule_of(call)
+    if rule is not None and rule.choose is not None:
+        lasts = False
+        rule = rule.choose(given.items[1] if given.outlines[1] is None else None)
+    if rule is None:
+        return None
+    given.keep(len(rule.scalars))
+    last: Step | None = None
+    output = rule.step.output
+    if written is not None and output != written.dtype:
+        last = cast(output, written.dtype) if np.can_cast(output, written.dtype, "same_kind") else None
+        if last is None:
+            return None
+    if written is None:
+        settled = given.settle(rule.casts, rule.scalars, rule.itemsize, least)
+    else:
+        settled = given.shape() == written.shape and given.settle(
+            rule.casts, rule.scalars, written.itemsize, least, axes_of(written), 1 if last is None else 2)
+    if not settled:
+        return None
+    node = given.made(rule.step, tuple(given.items))
+    if last is not None:
+        given.made(last, (node,))
+    if lasts and given.as_given:
+        keep(key, kinds, rule, given, node, last)
+    return recorded(given)
+
+
+def recorded(given: Any) -> Any:
+    """The lazy array of new nodes: the last of those that `given` has, of its form."""
+    order = given.result.order
+    return native.array_of(given.nodes, None if order is None else np.argsort(order))
+
+
+def bind(array_type: type, planned: Any) -> None:
+    """Tell the part in C what it calls and looks at (called once, by `array/array.py`)."""
+    if native is not None:
+        native.bind({
+            "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,
+            "Node": Node, "Rule": Rule, "Step": Step, "Known": Known, "generic": np.generic,
+            "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
+            "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
+            "rules": rules, "known": known, "counts": counts, "templates": templates, "programs": programs.programs,
+            "planned": planned, "general": _general, "ready": _ready, "ready_array": ready_array,
+            "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
+            "note_large": memory_bound.note, "cut": cut, "new_program": programs.new_program,
+            "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
+            "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
+            "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
+            "LARGE_RESULT": LARGE_RESULT,
+        })

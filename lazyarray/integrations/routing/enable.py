@@ -1,0 +1,370 @@
+"""Run calls of SciPy and scikit-image on the device, while the library is enabled.
+
+While a library is enabled, a *router* replaces each function in its table of twins, in the namespace of every module
+that has it: the library's public modules, its private ones, and those that imported the name before. A router checks
+whether the library is enabled here (in this thread and task), and whether an argument is lazy; if not, it calls the
+original function. When the library is no longer enabled anywhere, the original functions are restored.
+
+Functions that are stored elsewhere are not replaced: in a container, a default, a closure or a class.
+"""
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+
+from ...functions import tables
+from ...settings.enabled import NOTHING, Choice, current, default, scopes, set_default
+from ...settings.options import Scope
+from ..on_import import on_import
+from .router import ON_THE_HOST, DeviceUfunc, Router, is_router, unrouted
+from .twin import TABLES, WHOLE, table
+
+__all__ = ["disable", "enable", "enabled"]
+
+_OWN_CODE = frozenset({"lazyarray", "cupy", "cupyx", "cupy_backends", "cucim"})
+"""Packages whose own references stay as they are: what computes on the device must not be sent back to it."""
+
+UFUNCS = " ufuncs"
+"""What the name of a module ends with that stands for its ufuncs: they are replaced only where host arrays go too."""
+
+_KNOWN = (*TABLES, *WHOLE)
+_WHOLE = dict(WHOLE.values())
+
+_lock = threading.RLock()
+_users: Counter[str] = Counter()
+_awaited: set[str] = set()
+_owners: set[type] = set()      # classes whose instances are called as functions are
+
+
+def modules_of(names: Iterable[str]) -> frozenset[str]:
+    """The modules of the host libraries that these names stand for: a library, or one module of it.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown; says which ones are known.
+    """
+    wanted = list(names)
+    if not wanted or any(not isinstance(name, str) for name in wanted):
+        raise ValueError(f"Name at least one library. Supported: {', '.join(map(repr, _KNOWN))}")
+    found: set[str] = set()
+    for name in wanted:
+        if name in WHOLE:
+            found.add(WHOLE[name][0])
+            continue
+        library = name.partition(".")[0]
+        known = {twin.module for twin in table(library).values()} if library in TABLES else set()
+        matching = {module for module in known if name == library or module == name or module.startswith(name + ".")}
+        if not matching:
+            supported = sorted(known) or sorted(_KNOWN)
+            nearest = "".join(f" Did you mean {match!r}?" for match in get_close_matches(name, supported, 1))
+            raise ValueError(f"Unknown library {name!r}. Supported: {', '.join(supported)}.{nearest}")
+        found |= matching
+    return frozenset(found)
+
+
+def enable(*libraries: str, numpy: bool = False) -> None:
+    """Run calls of these libraries on the device, in the whole process.
+
+    If an argument is a lazy array, the call runs the function's twin on the device, and the result is lazy. A call that
+    the twin does not support runs the original function on the host, with an event and a `HostFallbackWarning`.
+
+    Parameters
+    ----------
+    *libraries : str
+        "scipy", "skimage", one of their modules such as "scipy.ndimage", or "monai".
+    numpy : bool
+        Also run calls with host arrays on the device, if they have at least ``options(min_bytes=...)`` bytes (1 MiB if
+        that is not set). The results are lazy.
+
+    Raises
+    ------
+    ValueError
+        If a library is unknown.
+
+    See Also
+    --------
+    enabled : the same for a block or a function.
+    disable : the opposite.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.enable("scipy.ndimage")
+    >>> lazyarray.disable("scipy.ndimage")
+    """
+    modules = modules_of(libraries)
+    _choose(lambda before: before.with_(modules, numpy))
+
+
+def disable(*libraries: str) -> None:
+    """Undo `enable` for these libraries, or for all if none is given.
+
+    ``with enabled(...)`` blocks are not affected.
+
+    Parameters
+    ----------
+    *libraries : str
+        As in `enable`. They need not be enabled.
+
+    Raises
+    ------
+    ValueError
+        If a library is unknown.
+
+    Examples
+    --------
+    >>> import lazyarray
+    >>> lazyarray.enable("scipy.fft", "scipy.ndimage")
+    >>> lazyarray.disable()
+    """
+    modules = modules_of(libraries) if libraries else None
+    _choose(lambda before: before.without(modules))
+
+
+class enabled(Scope):
+    """Enable libraries for a ``with`` block, or as a decorator for the calls of a function or coroutine.
+
+    It does not affect other threads and asyncio tasks. Libraries that are enabled outside the block stay enabled.
+
+    Parameters
+    ----------
+    *libraries : str
+    numpy : bool
+        As in `enable`.
+
+    Raises
+    ------
+    ValueError
+        If a library is unknown.
+
+    Notes
+    -----
+    Entering and leaving the outermost block searches the namespaces of all modules, which takes some milliseconds.
+    Blocks within it take some microseconds.
+
+    A task that was started in a block and continues after it runs on the host from then on.
+
+    Examples
+    --------
+    >>> import numpy as np, lazyarray
+    >>> import scipy.ndimage
+    >>> x = lazyarray.asarray(np.eye(4))
+    >>> with lazyarray.enabled("scipy"), lazyarray.no_transfers():
+    ...     y = scipy.ndimage.gaussian_filter(x, 1.0)
+    >>> lazyarray.is_lazy(y)
+    True
+    """
+
+    _stack = scopes
+
+    def __init__(self, *libraries: str, numpy: bool = False) -> None:
+        self._libraries, self._numpy = libraries, numpy
+        self._modules = modules_of(libraries)   # a mistake is told here
+
+    def _value(self) -> Choice:
+        return current().with_(self._modules, self._numpy)
+
+    def __enter__(self) -> Self:
+        _hold(self._keys())
+        return super().__enter__()
+
+    def __exit__(self, *exc_info: object) -> None:
+        super().__exit__(*exc_info)
+        _release(self._keys())
+
+    def _keys(self) -> list[str]:
+        return _keys(NOTHING.with_(self._modules, self._numpy))
+
+    def __repr__(self) -> str:
+        return f"enabled({', '.join(map(repr, self._libraries))}{', numpy=True' if self._numpy else ''})"
+
+
+def from_environment() -> None:
+    """Enable what ``LAZYARRAY_ENABLE`` names, with commas between; "numpy" among them is ``numpy=True``."""
+    names = [name.strip() for name in os.environ.get("LAZYARRAY_ENABLE", "").split(",") if name.strip()]
+    libraries = [name for name in names if name != "numpy"]
+    if not libraries:
+        return
+    try:
+        enable(*libraries, numpy="numpy" in names)
+    except ValueError as error:
+        raise ValueError(f"LAZYARRAY_ENABLE: {error}") from None
+
+
+# -- routers in their places ------------------------------------------------------------------------
+
+def _choose(change: Callable[[Choice], Choice]) -> None:
+    with _lock:
+        before = default()
+        after = change(before)
+        set_default(after)
+    _hold(_keys(after))
+    _release(_keys(before))
+
+
+def _keys(choice: Choice) -> list[str]:
+    modules = choice.modules
+    return [*modules, *(module + UFUNCS for module, numpy in modules.items() if numpy)]
+
+
+def _hold(keys: list[str]) -> None:
+    with _lock:
+        if all(_users[key] > 0 for key in keys):    # somebody else has it enabled already
+            _users.update(keys)
+            return
+    ready = _found_now(keys)
+    with _lock:
+        new = {key for key in keys if not _users[key]}
+        _users.update(keys)
+        if new:
+            _install({key: routers for key, routers in ready.items() if key in new})
+    for key in new - ready.keys():
+        if module := _there(key.removesuffix(UFUNCS)):
+            _imported(module)   # by another thread, after we had looked
+
+
+def _release(keys: list[str]) -> None:
+    with _lock:
+        _users.subtract(keys)
+        if any(not _users[key] for key in keys):
+            _remove()
+
+
+def _found_now(keys: list[str]) -> dict[str, dict[int, Router]]:
+    """The routers of the modules that are imported, by key; the others are awaited.
+
+    Looking at a module may import parts of it. So no lock of ours is held: another thread may wait for it while it
+    imports, and keeps us from importing meanwhile.
+    """
+    ready: dict[str, dict[int, Router]] = {}
+    for key in keys:
+        name = key.removesuffix(UFUNCS)
+        if module := _there(name):
+            ready[key] = _routers(module, key)
+        elif name not in _awaited:
+            _awaited.add(name)
+            on_import(name, _imported)
+    return ready
+
+
+def _there(name: str) -> types.ModuleType | None:
+    """A module, if it has been imported wholly."""
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
+def _imported(module: types.ModuleType) -> None:
+    """A module that was awaited is there."""
+    name = module.__name__
+    ready = {key: _routers(module, key) for key in (name, name + UFUNCS)}
+    with _lock:
+        _awaited.discard(name)
+        _install({key: routers for key, routers in ready.items() if _users[key]})
+
+
+def _install(ready: dict[str, dict[int, Router]]) -> None:
+    """Put routers wherever a module has one of the functions in its namespace, and ufuncs into the core's table."""
+    found: dict[int, Router] = {}
+    for key, routers in ready.items():
+        if key in _WHOLE:
+            _whole(key).install()
+        elif key.removesuffix(UFUNCS) not in _WHOLE and not key.endswith(UFUNCS):
+            tables.FOREIGN_UFUNCS.update(_ufuncs(sys.modules[key]))
+        found |= routers
+    if found:
+        for namespace in _namespaces():
+            for name, value in list(namespace.items()):
+                router = found.get(id(value))
+                if router is not None:
+                    namespace[name] = router
+    for owner in _owners:
+        router = found.get(id(vars(owner)["__call__"]))
+        if router is not None:
+            owner.__call__ = router  # type: ignore[method-assign]
+
+
+def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
+    """The routers of a module's functions, by the identity of the function."""
+    found: dict[int, Router] = {}
+    if module.__name__ in _WHOLE:
+        _whole(module.__name__)     # imported now, while no lock is held
+        return found
+    for twin in table(module.__name__.partition(".")[0]).values():
+        if twin.module != module.__name__:
+            continue
+        function = unrouted(getattr(module, twin.name, None))
+        if function is None or isinstance(function, np.ufunc) != key.endswith(UFUNCS):
+            continue
+        if isinstance(function, type):
+            owner = next(kind for kind in function.__mro__ if "__call__" in vars(kind))
+            _owners.add(owner)
+            function = unrouted(vars(owner)["__call__"])
+        # Under SCIPY_ARRAY_API=1 the public function is a wrapper of the one that private modules call.
+        for layer in _layers(function):
+            found[id(layer)] = Router(layer, twin)
+    return found
+
+
+def _whole(name: str) -> types.ModuleType:
+    """Ours for a library that is enabled otherwise than function by function, by the name that it is waited for."""
+    return import_module(f"lazyarray.integrations.{_WHOLE[name]}")
+
+
+def _ufuncs(module: types.ModuleType) -> dict[np.ufunc, DeviceUfunc]:
+    """What gives the device's functions for the ufuncs of a module, also for those inside a function of SciPy's."""
+    return {
+        ufunc: DeviceUfunc(twin)
+        for twin in table(module.__name__.partition(".")[0]).values()
+        if twin.module == module.__name__ and twin.kind == "ufunc"
+        and isinstance(ufunc := inspect.unwrap(getattr(module, twin.name, len)), np.ufunc)  # len: not in this SciPy
+    }
+
+
+def _layers(function: Any) -> list[Any]:
+    layers = [function]
+    while isinstance(inner := getattr(layers[-1], "__wrapped__", None), types.FunctionType):
+        layers.append(inner)
+    return layers
+
+
+def _remove() -> None:
+    """Put back the functions whose routers nobody needs any more."""
+    for ufunc, gives in list(tables.FOREIGN_UFUNCS.items()):
+        if isinstance(gives, DeviceUfunc) and not _users[gives.twin.module]:
+            del tables.FOREIGN_UFUNCS[ufunc]
+    for name, ours in _WHOLE.items():
+        if not _users[name] and f"lazyarray.integrations.{ours}" in sys.modules:
+            _whole(name).remove()
+    # What computes on the device was not given routers, but has them if it was imported meanwhile.
+    for namespace in _namespaces(frozenset({"lazyarray"})):
+        for name, value in list(namespace.items()):
+            if is_router(value) and not _users[value._self_key]:
+                namespace[name] = value.__wrapped__
+    for owner in _owners:
+        value = vars(owner)["__call__"]
+        if is_router(value) and not _users[value._self_key]:
+            owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
+
+
+def _namespaces(less: frozenset[str] = _OWN_CODE) -> Iterable[dict[str, Any]]:
+    """Those of all modules, less the packages of these names."""
+    seen = set()
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in less or name in ON_THE_HOST:
+            continue
+        if isinstance(module, types.ModuleType):
+            namespace = module.__dict__
+            if id(namespace) not in seen:
+                seen.add(id(namespace))
+                yield namespace

@@ -1,0 +1,365 @@
+"""The heart: what of a storage is current where, who wrote what, and what is brought up to date.
+
+A storage has up to two homes. Two sets of bytes say what is where:
+
+``mirror.valid``
+    bytes of the mirror that are current.
+``ahead``
+    bytes that are current on the host alone; always a part of ``mirror.valid``.
+
+What is in neither is current on the device alone. Aliases that foreign code holds must show what is current, too: a
+device write brings them up to date at once.
+
+At any point an interrupt may end what is under way, and leaves each of these functions done or not done. So they keep
+an order: bytes are invalid before they are written, what was found to be written is noted before it is forgotten where
+it was found, and what is noted twice does no harm. The caller holds the storage's lock.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..events.trace import begin, end
+from ..settings.options import current as current_options
+from . import dirty_upload, foreign_streams, gathered, transfer, views
+from .mirror.byte_ranges import Ranges, copy_ranges, runs_of
+from .mirror.mirror import Mirror
+from .state import StorageState, all_ended, changing, is_watched, loans_lock
+
+_u8 = np.dtype(np.uint8)
+
+#: So many runs of bytes, of so many bytes in all, are copied with the gaps between them, if they are at most so many
+#: times as many then: to gather them on the device and to scatter them on the host takes longer than the copy.
+MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
+#: More pieces than this that aliases hold are fetched as one.
+_MOST_STALE = 16
+#: Ranges of a view up to which account is kept of each.
+FEW_RANGES = 1024
+
+
+# -- what aliases wrote ----------------------------------------------------------------------------------
+
+def collect(storage: StorageState, exact: bool = False) -> Ranges:
+    """Learn what aliases wrote; `exact`: to the byte."""
+    storage._let_go()
+    mirror = storage.mirror
+    if not mirror.lent:
+        return Ranges.EMPTY
+    return mirror.collect(exact, storage.note_written)
+
+
+def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges:
+    """Elements of `view`, which is about to be written, that aliases wrote since the statement began.
+
+    What it writes may be made of what was there before: so these are taken to be written after it.
+    """
+    mirror = storage.mirror
+    if mirror is None or not storage.lock.held or not mirror.lent or not mirror.compares:
+        return Ranges.EMPTY
+    found = collect(storage, True)
+    if not found:
+        return found
+    offset = storage._offset(view)
+    exact = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
+    found = (found & exact).rounded(view.itemsize, offset % view.itemsize) & exact
+    storage.ahead = storage.ahead | found
+    return found
+
+
+# -- the device is brought up to date --------------------------------------------------------------------
+
+def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY,
+                  trusting: bool = False) -> None:
+    """Make the device current within `span`, but for what is about to be `overwritten`.
+
+    `trusting`: what GPU code with a pointer may have written is not fetched.
+    """
+    if storage.pending is not None:
+        storage.fill()
+    mirror = storage.mirror
+    if mirror is not None:
+        if dirty_upload.applies(storage):
+            storage._let_go()
+            dirty_upload.as_found(storage, span, overwritten)
+        else:
+            collect(storage)
+        if storage.compacts and storage.ahead:
+            # What an alias wrote may lie in any of the compact arrays that somebody holds.
+            upload(storage, storage.ahead, view, why)
+            storage.compacts.refresh(storage, whole_of(storage))
+        needed = (storage.ahead & span) - overwritten if storage.ahead else storage.ahead
+        if needed:
+            upload(storage, needed, view, why)
+        if mirror.lent and (storage.loans or storage.foreign) and not trusting:
+            distrust(storage, view)
+    storage.update_quiet()
+
+
+def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) -> None:
+    """Send bytes that only the host has. Until all have arrived they count as not sent."""
+    storage._check_usable()
+    block = storage.block
+    storage.before_change()
+    with storage.place():
+        storage.join_all()
+        transfer.upload(storage.device, block, storage.mirror, ranges, view, why)
+        storage.sent(storage.device.stream())
+    storage.ahead = storage.ahead - ranges
+
+
+def whole_of(storage: StorageState) -> np.ndarray:
+    """The outline of all bytes of a storage."""
+    return views.outline((storage.nbytes,), _u8)
+
+
+# -- the device writes -----------------------------------------------------------------------------------
+
+def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ranges:
+    """Have `view` current on the device, and nobody else reading or trusting it. What aliases wrote after it begins.
+
+    With `overwrite` all of it will be written, so that bytes which only the host has are not uploaded first.
+    """
+    if storage.pending is not None:
+        storage.fill()
+    quiet, storage.quiet = storage.quiet, False
+    if storage.readers:     # what is recorded from here on waits for this one to have written
+        changing(storage)
+    later = Ranges.EMPTY
+    if not quiet:
+        overwritten = later = written_meanwhile(storage, view)
+        if overwrite:
+            exact = _exact(storage, view)
+            # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
+            if not storage.ahead & exact or storage.ahead.covers(exact):
+                overwritten = exact
+        settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
+    storage.join_all()
+    if storage.mirror is not None:
+        exact = _exact(storage, view)
+        if len(exact) <= FEW_RANGES:
+            storage.mirror.invalidate(exact - storage.ahead)
+    return later
+
+
+def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, later: Ranges = Ranges.EMPTY) -> None:
+    """The device has written `view`, no other byte; `failed`: it was about to, and may have.
+
+    `later`: what aliases wrote after it.
+    """
+    storage.stream = storage.device.stream()
+    storage.joined = ()
+    if foreign_streams.partners and is_watched(storage):
+        foreign_streams.let_partners_wait(storage.device)
+    storage.reads = 0
+    storage.writes += 1
+    mirror = storage.mirror
+    if mirror is not None:
+        exact = _exact(storage, view)
+        if storage.ahead and not failed:        # what aliases wrote there before is still there, if nothing else is
+            storage.ahead = (storage.ahead - exact) | later
+        if storage.incoming is not None:
+            storage.incoming.ranges -= Ranges.span(*views.extent(view))
+        refresh(storage, view, exact)
+    if storage.compacts:
+        storage.compacts.refresh(storage, view)
+    storage.update_quiet()
+
+
+def _exact(storage: StorageState, view: np.ndarray) -> Ranges:
+    return Ranges.of_view(view.shape, view.strides, view.itemsize, storage._offset(view))
+
+
+# -- the host is brought up to date ----------------------------------------------------------------------
+
+def mirror_of(storage: StorageState) -> Mirror:
+    """The mirror of a storage, made if there is none."""
+    if storage.mirror is None:
+        made = Mirror.reserve(max(storage.block.nbytes, 1), current_options().write_tracking)
+        if storage.mirror is None:      # else a finaliser has made one meanwhile
+            storage.mirror = made
+    return storage.mirror
+
+
+def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = False) -> None:
+    """Make the mirror current where `view` is. `lend`: an alias of it will be lent."""
+    if storage.incoming is not None:
+        storage.incoming.land(storage)
+    mirror = storage.mirror
+    if mirror is None:
+        if storage.loans:
+            all_ended(storage)    # of one whose holder is gone nothing is left to be looked at, byte by byte
+        mirror = mirror_of(storage)
+    elif mirror.full and not (storage.loans or storage.foreign or storage.compacts):
+        return      # whatever aliases wrote, they wrote it here
+    if storage.loans or storage.foreign:
+        exactly(storage)
+        distrust(storage, view)
+    elif storage.compacts:
+        settle_device(storage, Ranges.EMPTY, view, why)
+    else:
+        collect(storage)
+    if mirror.full:
+        return
+    offset = storage._offset(view)
+    while lacking := missing(mirror, view, offset):
+        if storage.ahead and len(lacking) > 1:
+            settle_device(storage, Ranges.span(*views.extent(view)), view, "before a gather")
+        storage._check_usable()
+        writes = storage.writes
+        with storage.place():
+            storage.join()
+            transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
+        if storage.writes == writes:
+            return
+        mirror.invalidate(lacking - storage.ahead)      # a signal handler or a finaliser wrote on the device meanwhile
+
+
+def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
+    """The bytes of a view that the mirror lacks, with the gaps between them where they are fine and free."""
+    if view.size >= MANY and view.nbytes >= LARGE and not view.flags.forc:
+        span = Ranges.span(*views.extent(view))
+        if span.nbytes <= FEW_GAPS * view.nbytes and not mirror.valid & span:
+            _, _, levels = runs_of(view.shape, view.strides, view.itemsize, offset)
+            if math.prod(n for _, n in levels) >= MANY:
+                return span
+    return Ranges.of_view(view.shape, view.strides, view.itemsize, offset) - mirror.valid
+
+
+def compacted(storage: StorageState, view: np.ndarray, why: str) -> np.ndarray:
+    """The compact array of a sparse view: read-only, and refreshed when the view is written."""
+    settle_device(storage, Ranges.span(*views.extent(view)), view, why)
+    storage.join()
+    source = storage.device_view(view)
+    if storage.loans or storage.foreign:
+        distrust(storage, view)
+    if storage.compacts is None:
+        storage.compacts = gathered.Compacts()
+    storage.quiet = False      # until nobody holds a compact array
+    return storage.compacts.get(storage, view, source, why)
+
+
+# -- aliases are brought up to date ----------------------------------------------------------------------
+
+def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
+    """Bring what aliases hold up to date, in place, after the device may have written `view`, whose bytes are `exact`.
+
+    What aliases wrote meanwhile stays: beside `exact` in any case, within it where writes are found to the byte. (Where
+    they are not, which of two writes came last can't be known; of large arrays it can't with NumPy either.)
+    """
+    mirror = storage.mirror
+    few = len(exact) <= FEW_RANGES
+    # To keep account of very many ranges takes longer than the copy: then of all that lies between them too.
+    changed = exact if few else Ranges.span(*views.extent(view))
+    if not mirror.lent:
+        mirror.invalidate(changed - storage.ahead)
+        return
+    if not mirror.compares:         # there `fill_unwritten` finds what was written
+        mirror.collect(note=lambda written: storage.note_written(written - exact))
+    if few:
+        mirror.invalidate(exact - storage.ahead)
+    stale = mirror.to_refresh() & exact
+    if storage.ahead:
+        stale = stale - storage.ahead
+    if not stale:
+        if not few:
+            mirror.invalidate(changed - storage.ahead)
+        return
+    if len(stale) > _MOST_STALE and not storage.ahead & exact:      # what lies between them is the device's, too
+        stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
+    try:
+        if mirror.compares:
+            _refresh_compared(storage, view, exact, stale)
+        elif len(stale) <= _MOST_STALE or stale is exact:
+            transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
+                              "an alias is held")
+        else:
+            _refresh_some(storage, view, stale)
+    except BaseException:       # a fault of the device, or an interrupt: the mirror has what was there before
+        if not few:
+            mirror.invalidate(changed - storage.ahead)
+        raise
+
+
+def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[int, np.ndarray]:
+    """Bytes of a view from the device: where the first of `stale` lies, and an array from there to the last."""
+    device, (start, stop) = storage.device, stale.bounds
+    whole = np.empty(stop - start, _u8)
+    if len(stale) <= _MOST_STALE:
+        token = begin("materialise", stale.nbytes, view.shape, view.dtype, "an alias is held")
+        for low, high in stale:
+            device.download(device.view(storage.block, (high - low,), _u8, (1,), low), whole[low - start:high - start])
+        if token is not None:
+            end(token)
+        return start, whole
+    low, high = views.extent(view)
+    extent = np.empty(high - low, _u8)
+    np.ndarray(view.shape, view.dtype, extent, storage._offset(view) - low, view.strides)[...] = transfer.to_host(
+        device, storage.device_view(view), "an alias is held", pooled=True)
+    whole[...] = extent[start - low:stop - low]
+    return start, whole
+
+
+def _refresh_compared(storage: StorageState, view: np.ndarray, exact: Ranges, stale: Ranges) -> None:
+    """The same where writes are found by comparison: once the bytes are here, no other thread writes unseen."""
+    start, fetched = _fetched(storage, view, stale)
+    found = storage.mirror.fill_unwritten(start, fetched, stale, view.itemsize, storage._offset(view))
+    if found:
+        storage.ahead = storage.ahead | found
+
+
+def _refresh_some(storage: StorageState, view: np.ndarray, stale: Ranges) -> None:
+    """The same of many pieces of a view."""
+    start, fetched = _fetched(storage, view, stale)
+    with storage.mirror.filling(stale) as target:
+        copy_ranges(target, 0, fetched, start, stale)
+
+
+# -- GPU code that holds a pointer -----------------------------------------------------------------------
+
+def exactly(storage: StorageState) -> None:
+    """Find what aliases write to the byte from now on, since GPU code may write beside it, unknown to us.
+
+    What they may have written until now is uploaded before GPU code can write: where nobody knows what that is, all of
+    it counts as written, and to upload it later would undo what GPU code wrote.
+    """
+    mirror = storage.mirror
+    if mirror is not None and not mirror.is_exact:
+        mirror.track_exactly()
+        whole = whole_of(storage)
+        settle_device(storage, Ranges.span(0, storage.nbytes), whole, "GPU code gets a pointer", trusting=True)
+
+
+def hand_on(storage: StorageState, view: np.ndarray) -> None:
+    """Let GPU code that holds a pointer see what aliases wrote in `view`: it looks without asking.
+
+    What it wrote is fetched when somebody asks next, as ever.
+    """
+    if storage.loans or storage.foreign:
+        with storage.lock:
+            settle_device(storage, Ranges.span(*views.extent(view)), view, "an alias was written", trusting=True)
+            if foreign_streams.partners:
+                foreign_streams.let_partners_wait(storage.device)
+
+
+def distrust(storage: StorageState, view: np.ndarray) -> None:
+    """GPU code that holds a pointer may have written: the device decides, after what aliases wrote.
+
+    Which of two writes to one byte came last can't be known where both were made behind our back.
+    A loan whose holder is gone ends here, since it is only now that nothing can follow.
+    """
+    ended = [ref for ref in storage.loans if ref() is None]
+    mirror = storage.mirror
+    if mirror is not None:
+        collect(storage)
+        if storage.ahead:
+            upload(storage, storage.ahead, view, "an alias was written")
+        mirror.invalidate(mirror.valid)
+        whole = whole_of(storage)
+        refresh(storage, whole, Ranges.span(0, storage.nbytes))
+        if storage.compacts:
+            storage.compacts.refresh(storage, whole)
+    if ended:
+        with loans_lock:
+            storage.loans = tuple(ref for ref in storage.loans if ref not in ended)     # it may have been lent again
+        storage.writes += 1

@@ -1,0 +1,401 @@
+"""Making and unmaking lazy arrays: what is inside one, and where a result belongs.
+
+A lazy array is (storage, outline); a scalar is the same with no dimensions. The classes
+themselves are made in `array/array.py`, which binds them here, so that everything between the
+storage and the face can make them without knowing them.
+
+`wrap` is the one place that decides aliasing: a device array that lies inside the memory
+of an argument, or inside memory that others were handed, is a view of that storage.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native, devices
+from ..errors import NotOnDevice
+from . import exports, foreign_streams, transfer, views
+from .storage import Storage
+from .writeable import writeable
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+if TYPE_CHECKING:
+    _Proxy = np.ndarray     # so that it may go where a program says ndarray, as `isinstance` allows
+else:
+    class _Proxy:
+        """The base of the class, which may get further ones (Python refuses that to a class whose base is `object`)."""
+
+        __slots__ = ("__weakref__",)
+
+
+class ArrayHandle(_Proxy):
+    """What a lazy array is made of: one view of one storage. `LazyNdarray` gives it its members."""
+
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_leaf")
+
+
+class ScalarHandle:
+    """What a lazy scalar is made of: a storage of one element, or its value. `LazyScalar` gives it its members."""
+
+    # No proxy: libraries ask `hasattr(s, "__len__")` or for `Iterable`, and a proxy has every special method.
+    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_value", "__weakref__")
+
+
+array_type = None
+scalar_type = None
+_new = object.__new__
+
+
+def bind(array: type, scalar: type) -> None:
+    """Tell which classes wrap arrays and scalars (called once, by `array/array.py`)."""
+    global array_type, scalar_type, _new
+    array_type, scalar_type, _new = array, scalar, array.__new__
+
+
+class HostStorage:
+    """Bytes of a dtype that the device can't hold: a plain ndarray with the storage's verbs.
+
+    The outline of such an array is the array itself.
+    """
+
+    __slots__ = ("device", "reads", "__weakref__")
+
+    state = "host"
+    pending = readers = None
+    place = contextlib.nullcontext
+    quiet = False
+    stream = None
+    loans = ()
+    mirror = None
+    nbytes = 0
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.reads = 0
+
+    def before_change(self) -> None:
+        """Nothing is recorded that reads host arrays."""
+
+    def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Any:
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def lend_device(self, view: np.ndarray, why: str) -> Any:
+        raise NotOnDevice(f"the device holds no {view.dtype}")
+
+    def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        return view.view()
+
+    def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        return view.view()
+
+    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
+        return memoryview(view)
+
+    def prefetch(self, view: np.ndarray) -> None:
+        """It is on the host."""
+
+    def pin_host(self, view: np.ndarray, why: str) -> int:
+        return view.ctypes.data
+
+
+# -- making ----------------------------------------------------------------------------------
+
+def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array: Any = None,
+              base: Any = None, /) -> ArrayHandle:
+    """A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of."""
+    x = _new(array_type)
+    x._self_storage = storage
+    x._self_outline = outline
+    x._self_array = array
+    x._self_base = base
+    x._self_leaf = None
+    return x
+
+
+if _native.recording is not None:
+    new_array = _native.recording.new_array
+
+
+def new_scalar(storage: Storage | None, outline: np.ndarray | None, array: Any = None,
+               source: Any = None, value: np.generic | None = None) -> ScalarHandle:
+    """A LazyScalar of the one element of a storage that nobody else can reach; `value`: it, if it is on the host."""
+    s = object.__new__(scalar_type)
+    s._self_storage = storage
+    s._self_outline = outline
+    s._self_array = array
+    s._self_base = source
+    s._self_value = value
+    return s
+
+
+def scalar_of_value(value: np.generic) -> ScalarHandle | np.generic:
+    """A LazyScalar whose value is on the host; it goes to the device as a kernel argument.
+
+    A value that the device can't hold is NumPy's own scalar: a string that only looks like a str is none to
+    ``str.join``, and a date none to NumPy's own parser.
+    """
+    if not devices.current().can_hold(value.dtype):
+        return value
+    return new_scalar(None, None, value=value)
+
+
+def view_of(x: ArrayHandle, outline: np.ndarray) -> ArrayHandle:
+    """A view of the storage of `x`."""
+    base = x._self_base
+    return new_array(x._self_storage, outline, None, x if base is None else base)
+
+
+def turned(x: ArrayHandle) -> ArrayHandle:
+    """A view of a lazy array with its axes reversed."""
+    return view_of(x, outline_of(x).T)
+
+
+def reshaped(x: ArrayHandle, shape: tuple[Any, ...]) -> ArrayHandle | None:
+    """A view of a lazy array in C order in another shape, a tuple of integers, or of one such tuple; else None."""
+    if len(shape) == 1 and type(shape[0]) is tuple:
+        shape = shape[0]
+    elif not shape:
+        return None
+    for n in shape:
+        if type(n) is not int:
+            return None
+    outline = outline_of(x)
+    return view_of(x, outline.reshape(shape)) if outline.flags.c_contiguous else None      # NumPy needs no copy
+
+
+def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool = True,
+         fresh: bool = False) -> ArrayHandle | ScalarHandle:
+    """The lazy array of a device array, a view of the storage it lies in if that is known.
+
+    Parameters
+    ----------
+    sources : sequence of lazy arrays
+        The arguments of the call whose result this is.
+    scalar : bool
+        A result without dimensions is a LazyScalar (a snapshot), as where NumPy returns a scalar.
+    fresh : bool
+        NumPy's result is a new array: where the device gives an argument back, or a view of one, it is copied.
+    """
+    if fresh:
+        known = (device.root(array) is not array or any(array is x._self_array for x in sources)) and (
+            _home(device, array, sources) is not None)
+    elif array.ndim or not scalar:
+        found = inside(device, array, sources)
+        return _of_new_memory(device, array) if found is None else found
+    else:
+        known = _home(device, array, sources) is not None or exports.owner(device, array) is not None
+    if known:
+        array = array.copy("K")
+    return new_scalar(Storage(device, array), None, array) if not array.ndim and scalar else _of_new_memory(
+        device, array)
+
+
+def fresh(device: Device, array: Any) -> ArrayHandle | ScalarHandle:
+    """The lazy array of a device array that nobody else holds, in memory that is new."""
+    if array.ndim:
+        return new_array(Storage(device, array), None, array)
+    return new_scalar(Storage(device, array), None, array)
+
+
+def _of_new_memory(device: Device, array: Any) -> ArrayHandle:
+    """The lazy array of a device array in memory that no argument lies in.
+
+    Results of one call may be views of one new array, as those of ``nonzero`` are, element by element in turn. They
+    share a storage: one over each would copy the bytes of the others with its own.
+    """
+    root = device.root(array)
+    if root is array or not array.size:
+        return new_array(Storage(device, array), None, array)
+    storage = exports.owner(device, array)
+    if storage is None:
+        whole = array.nbytes == root.nbytes     # as a transposed result: it may be fetched as it lies there
+        storage = Storage(device, array if whole else root)
+        exports.own(storage)
+        if whole:
+            return new_array(storage, None, array)
+    outline = views.outline(array.shape, array.dtype, array.strides,
+                            device.first(array) - device.extent(storage.block)[0])
+    return new_array(storage, outline, array)
+
+
+def inside(device: Device, array: Any, sources: Sequence[Any]) -> ArrayHandle | None:
+    """The view that a device array is, of an argument or of memory that others hold; None if its memory is new."""
+    for x in sources:
+        if array is x._self_array and is_array(x):
+            return x        # the function gave back its argument
+    home = _home(device, array, sources)
+    if home is None:
+        return None
+    storage, offset, source = home
+    outline = views.outline(array.shape, array.dtype, array.strides, offset)
+    if source is None:
+        return new_array(storage, outline, array)
+    if not writeable(outline_of(source)):
+        outline.flags.writeable = False
+    base = source._self_base
+    return new_array(storage, outline, array, source if base is None else base)
+
+
+def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, int, Any] | None:
+    """(storage, offset, source or None) of memory that is known, None if it is new."""
+    if array.size == 0:
+        return None
+    start, stop = device.extent(array)
+    for x in sources:
+        storage = x._self_storage
+        if type(storage) is Storage:
+            low, high = device.extent(storage.block)
+            if low <= start and stop <= high:
+                return storage, device.first(array) - low, x
+    found = exports.find(device, array)
+    return None if found is None else (*found, None)
+
+
+def share(device: Device, array: Any) -> ArrayHandle:
+    """A lazy array of device memory that somebody else holds too; nothing is copied."""
+    found = exports.find(device, array) if array.size else None
+    if found is not None:
+        storage, offset = found
+        return new_array(storage, views.outline(array.shape, array.dtype, array.strides, offset), array)
+    if not array.size:
+        return new_array(Storage(device, array), None, array)
+    # A loan of it to ourselves, as it were: all views of the storage hold the loan, so that whatever else holds the
+    # memory is somebody else's. When nothing does, nobody writes it behind our back any more.
+    # It is a loan of the whole array that this one is a view of, of which other views may come.
+    root = device.root(array)
+    own, token = device.lend(root)
+    storage = Storage(device, own)
+    storage.loans = (exports.Held(device, token),)
+    storage.quiet = not foreign_streams.partners
+    exports.register(storage)
+    if root is array:
+        return new_array(storage, storage.root_outline(), own)
+    return new_array(storage, views.outline(array.shape, array.dtype, array.strides,
+                                            device.first(array) - device.extent(storage.block)[0]))
+
+
+def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
+    """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
+
+    A result of a host function is not uploaded before the device needs it (`eager` false).
+    """
+    device = devices.current()
+    if not device.can_hold(array.dtype):
+        return new_array(HostStorage(device), np.array(array, subok=False))
+    if eager and device.usable() is None:
+        on_device = transfer.to_device(device, array, why)
+        return new_array(Storage(device, on_device), None, on_device)
+    return new_array(*Storage.from_host(device, array))
+
+
+def host_result(array: np.ndarray) -> ArrayHandle:
+    """A lazy array of a host function's result, which nobody else holds."""
+    device = devices.current()
+    if not device.can_hold(array.dtype):
+        return new_array(HostStorage(device), array)
+    return new_array(*Storage.from_host(device, array))
+
+
+def zeros(shape: Any, dtype: Any) -> ArrayHandle:
+    """A lazy array of zeros, on the device if it can be."""
+    device = devices.current()
+    if not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
+        return host_result(np.zeros(shape, dtype))
+    array = device.xp.zeros(shape, dtype)
+    return new_array(Storage(device, array), None, array)
+
+
+# -- unmaking --------------------------------------------------------------------------------
+
+def is_lazy(obj: Any) -> bool:
+    """Whether `obj` is a LazyNdarray or a LazyScalar."""
+    kind = type(obj)
+    return kind is array_type or kind is scalar_type or isinstance(kind, type) and issubclass(
+        kind, (array_type, scalar_type))
+
+
+def is_array(obj: Any) -> bool:
+    kind = type(obj)
+    return kind is array_type or issubclass(kind, array_type)
+
+
+def is_scalar(obj: Any) -> bool:
+    kind = type(obj)
+    return kind is scalar_type or issubclass(kind, scalar_type)
+
+
+def outline_of(x: ArrayHandle | ScalarHandle) -> np.ndarray:
+    """The outline of a lazy array, made on first need where the device array came first."""
+    outline = x._self_outline
+    if outline is None:
+        if x._self_storage is None:     # a scalar whose value is on the host
+            return views.outline((), x._self_value.dtype)
+        outline = x._self_outline = x._self_storage.root_outline()
+    return outline
+
+
+def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
+    """The device array of a lazy array, current; a NumPy scalar for a LazyScalar known on the host."""
+    storage = x._self_storage
+    if storage is None:
+        return x._self_value
+    array = x._self_array
+    if array is not None and storage.quiet and storage.stream == storage.device.stream():
+        return array
+    outline = outline_of(x)
+    array = storage.read_device(outline, array, why)
+    keep(x, outline, array)
+    return array
+
+
+def keep(x: ArrayHandle | ScalarHandle, outline: np.ndarray, array: Any) -> None:
+    """Let a lazy array know its device array, unless another thread has changed the way in which it looks at it."""
+    if x._self_outline is outline:
+        x._self_array = array
+        if x._self_outline is not outline:
+            x._self_array = None
+
+
+def host_of(x: ArrayHandle | ScalarHandle, why: str) -> np.ndarray:
+    """A private, read-only host array of a lazy array (a NumPy scalar of a LazyScalar)."""
+    if is_scalar(x):
+        return value_of(x, why)
+    return x._self_storage.read_host(outline_of(x), why)
+
+
+def alias_of(x: ArrayHandle, why: str) -> np.ndarray:
+    """A host array of `x` for foreign code: live, and writable if `x` is."""
+    return x._self_storage.expose_host(outline_of(x), why)
+
+
+def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
+    """The NumPy scalar of a LazyScalar; fetched once."""
+    value = s._self_value
+    if value is None:
+        storage = s._self_storage
+        with storage.lock:
+            value = s._self_value
+            if value is None:
+                source = s._self_base
+                if source is not None:
+                    source.reads += 1
+                    s._self_base = None
+                array = storage.read_device(outline_of(s), s._self_array, why)
+                value = s._self_value = transfer.to_host(storage.device, array, why)[()]
+    return value
+
+
+def as_array(s: ScalarHandle) -> ArrayHandle:
+    """A 0-d LazyNdarray with the value of a LazyScalar."""
+    if s._self_storage is None:
+        return host_result(np.asarray(s._self_value))
+    array = device_of(s).copy()
+    return new_array(Storage(s._self_storage.device, array), None, array)

@@ -1,0 +1,287 @@
+"""Memory that foreign code may hold parts of: who holds which bytes, and which were written.
+
+The memory is lent as **aliases** (NumPy arrays over it), which say later which bytes were written through them. The
+caller, a storage, holds its own lock around each call; aliases die whenever the garbage collector pleases.
+
+An alias's ``base`` is its **owner**, a ``pickle.PickleBuffer``: the smallest thing that
+lends its memory and can be weakly referenced. NumPy, which shortens chains of bases, stops
+at an object that is no array, so every view, memoryview or buffer made of an alias
+keeps the owner alive, and the owner keeps the memory. (A memoryview in its place would be
+skipped by NumPy, and an ndarray over an ndarray too.)
+"""
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable
+from pickle import PickleBuffer
+from typing import Any
+
+import numpy as np
+
+from ...errors.inspection import Unique
+from .byte_ranges import EMPTY, Ranges
+from .dirty_tracking import Nothing, Pages, Snapshot, kernel
+from .pages import Mapping
+
+__all__ = ["NOTHING", "LentMemory"]
+
+#: An alias in more ranges than this is taken to cover the smallest gaps between them.
+_MOST_RANGES = 1 << 14
+#: Aliases that died are counted by the next `collect`, or as soon as there are this many.
+_MOST_DEAD = 64
+#: With fewer live aliases than this, what they cover is worked out as soon as one is lent.
+_FEW = 8
+
+_ndarray = np.ndarray
+NOTHING = Nothing()
+
+
+class _Alias(weakref.ref):
+    """The owner of an alias, and which bytes the alias covers."""
+
+    __slots__ = ("ranges", "writeable")
+
+    ranges: Ranges
+    writeable: bool
+
+
+class LentMemory(Unique):
+    """Host memory and its aliases.
+
+    Attributes
+    ----------
+    bytes : ndarray
+        All of the memory as uint8. Not an alias: whoever writes it does so inside `Mirror.filling`.
+    mapping : Mapping or None
+        What the memory lies in, if it can be watched by pages.
+    lent : bool
+        False when no alias is alive, and none has died since the last `collect`.
+    """
+
+    __slots__ = ("bytes", "mapping", "lent", "_tracker", "_aliases", "_dead", "_exact", "_live", "_late", "_found",
+                 "_pinned")
+
+    def __init__(self, memory: np.ndarray, mapping: Mapping | None, tracker: Nothing | None) -> None:
+        self.bytes, self.mapping, self.lent = memory, mapping, False
+        self._tracker: Nothing | Snapshot | Pages | None = tracker      # made when something is lent
+        # By identity: weak references hash as what they refer to, whose address is soon used again.
+        self._aliases: dict[int, _Alias] = {}
+        self._dead: list[_Alias] = []
+        self._exact = False
+        self._live: Ranges | None = EMPTY   # what live aliases may write; None when it has to be worked out again
+        self._late = EMPTY                  # the same of those that died since the last collect
+        self._found = EMPTY                 # written, found before it was asked for
+        self._pinned = EMPTY
+
+    @property
+    def address(self) -> int:
+        """Where the memory begins."""
+        return self.bytes.__array_interface__["data"][0]
+
+    def lend(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: int,
+             writeable: bool = True) -> np.ndarray:
+        """An array over the memory for foreign code; an alias until all that was made of it is gone.
+
+        Its bytes must be valid when foreign code gets it. Writes through it are named by `collect`. One that is not
+        writable can't be made so.
+        """
+        memory = self.bytes
+        if not writeable:
+            memory = memory.view()
+            memory.setflags(write=False)
+        owner = PickleBuffer(memory)
+        array = _ndarray(shape, dtype, owner, offset, strides)
+        if array.flags.forc:
+            size = array.nbytes
+            ranges = Ranges(offset, offset + size) if size else EMPTY
+        else:
+            ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
+        if len(self._dead) > _MOST_DEAD:
+            self._count_dead()
+        if self._live is None and len(self._aliases) < _FEW:
+            self._writable()
+        # What live aliases may write is watched already.
+        live = self._live
+        if live is None or not live.covers(ranges):
+            self._watch(ranges)
+            if self._live is not None and (writeable or self._tracker.sees_all):    # type: ignore[union-attr]
+                self._live = self._live | ranges
+        # Called by the garbage collector, in any thread, with or without the lock: it may do no more than this.
+        alias = _Alias(owner, self._dead.append)
+        alias.ranges = ranges
+        alias.writeable = writeable
+        self._aliases[id(alias)] = alias
+        self.lent = True
+        return array
+
+    def pin(self, ranges: Ranges | None = None) -> None:
+        """A raw host pointer to `ranges` (all of it by default) was handed out.
+
+        They count as a writable alias for as long as the mirror lives, and the memory lives
+        as long as the mirror.
+        """
+        ranges = Ranges.span(0, self.bytes.nbytes) if ranges is None else ranges
+        self._watch(ranges)
+        self._pinned = self._pinned | ranges if ranges else self._pinned
+        self.lent = True
+
+    def aliased(self) -> Ranges:
+        """Bytes that live aliases cover, writable or not: what a device write has to refresh."""
+        if not self.lent:
+            return EMPTY
+        if self._dead:
+            self._count_dead()
+        if self._tracker is not NOTHING:
+            return self._writable()     # every alias counts there
+        return Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
+
+    def to_refresh(self) -> Ranges:
+        """`aliased`, and where `compares` also what aliases covered that died since: what they wrote is found then."""
+        return self.candidates() if self.lent and self.compares else self.aliased()
+
+    def collect(self, exact: bool = False, note: Callable[[Ranges], None] | None = None,
+                known: Callable[[Ranges], None] | None = None) -> Ranges:
+        """Bytes that were written through aliases since the last call. `note` gets them before they are forgotten here.
+
+        `known` gets those before that were found by comparison.
+
+        Bytes that were not written may be among them, if an alias covers them: up to a page
+        around each write where the kernel tracks, all of the alias where nothing does, and
+        small gaps elsewhere, unless `track_exactly` was called or it is to be `exact`.
+        """
+        if not self.lent:
+            return EMPTY
+        candidates = self.candidates()
+        if candidates:
+            self.look(candidates, exact or self._exact, known)
+        found = self._found
+        if note is not None and found:
+            note(found)
+        self._found = self._late = EMPTY
+        self._rest()
+        return found
+
+    def look(self, candidates: Ranges, exact: bool, known: Callable[[Ranges], None] | None = None) -> None:
+        """Enter what was written among `candidates` into what is found.
+
+        At any point in it, what could be lost by an interrupt counts as found.
+        """
+        before, tracker = self._found, self._tracker
+        try:
+            if isinstance(tracker, Snapshot):
+                now, differs = tracker.compared(candidates, exact)
+                if known is not None:
+                    known(differs)
+                self._found = before | differs
+                tracker.accept(now)
+            else:       # the kernel forgets what it tells
+                self._found = before | candidates
+                self._found = before | tracker.written(candidates, exact)   # type: ignore[union-attr]
+        except OSError:
+            self.give_up()
+            self._found = before | candidates
+
+    @property
+    def compares(self) -> bool:
+        """Whether writes are found by comparison, to the byte."""
+        return type(self._tracker) is Snapshot
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `track_exactly` was called, and has a tracker to show for it, or nothing is lent yet."""
+        return self._exact and self._tracker is not NOTHING and type(self._tracker) is not Pages
+
+    def track_exactly(self) -> None:
+        """From now on find writes to the byte, at the price of a copy of what is lent.
+
+        For when the device may write other bytes of a page that an alias writes, unknown to us.
+        Where there is no tracking, what may have been written until now counts as written.
+        """
+        self._exact = True
+        tracker = self._tracker
+        if tracker is NOTHING:
+            candidates = self.candidates()
+            self._found = self._found | candidates
+            self._live = None       # aliases that can't be written count from now on
+            compared = Snapshot(self.bytes)
+            watched = Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
+            if watched:
+                compared.watch(watched)
+            self._tracker = compared
+            return
+        if not isinstance(tracker, Pages):
+            return
+        candidates = self.candidates()
+        exact = Snapshot(self.bytes)
+        if candidates:
+            # Watched before looked: what is written in between is found by one or the other.
+            exact.watch(candidates)
+            before = self._found
+            self._found = before | candidates       # until it is known
+            with contextlib.suppress(OSError):
+                self._found = before | tracker.written(candidates, False)
+        self._tracker = exact
+
+    # -- how -----------------------------------------------------------------------------
+
+    def tracker(self) -> Nothing | Snapshot | Pages:
+        """What finds writes to the memory."""
+        if self._tracker is None:
+            found = kernel() if self.mapping is not None else None
+            try:
+                if self.mapping is not None and found is not None and not self._exact:
+                    self._tracker = Pages(self.bytes, self.mapping, found)
+                else:
+                    self._tracker = Snapshot(self.bytes)
+            except OSError:
+                self._tracker = NOTHING
+        return self._tracker
+
+    def give_up(self) -> None:
+        """The kernel refuses, or this is a forked child: from now on nobody knows what is written."""
+        self._tracker = NOTHING
+        self._live = None
+
+    def _watch(self, ranges: Ranges) -> None:
+        if ranges:
+            try:
+                (self._tracker or self.tracker()).watch(ranges)
+            except OSError:
+                self.give_up()
+
+    def _rest(self) -> None:
+        """Nobody holds an alias any more, if it is so, and all that they wrote is known."""
+        if not (self._aliases or self._dead or self._late) and self._pinned is EMPTY:
+            if self._tracker is not None:
+                self._tracker.rest()
+            self.lent = False
+
+    def _count_dead(self) -> None:
+        sees_all = self._tracker is not NOTHING
+        while self._dead:
+            alias = self._dead[0]
+            if alias.writeable or sees_all:
+                self._late = self._late | alias.ranges
+            self._aliases.pop(id(alias), None)
+            self._live = None if self._aliases else EMPTY
+            if self._dead and self._dead[0] is alias:       # else a finaliser within has counted it
+                del self._dead[0]
+
+    def _held(self) -> list[_Alias]:
+        # A copy, made at once: the collector may run finalisers that lend again, in this thread.
+        return list(self._aliases.values())
+
+    def _writable(self) -> Ranges:
+        """What may be written by those that hold an alias or a pointer now."""
+        if self._live is None:
+            sees_all = self._tracker is not NOTHING
+            self._live = Ranges.union([alias.ranges for alias in self._held() if alias.writeable or sees_all])
+        return self._live if self._pinned is EMPTY else self._live | self._pinned
+
+    def candidates(self) -> Ranges:
+        """What may have been written since the last collect."""
+        if self._dead:
+            self._count_dead()
+        writable = self._writable()
+        return writable if self._late is EMPTY else writable | self._late

@@ -1,0 +1,330 @@
+"""What a storage is made of: its fields, its two homes, its stream, and the recorded work that reads its bytes.
+
+Threads: whoever writes on the device, or looks at the host side, holds the storage's lock. A thread takes its locks in
+this order, and never one further up while it holds one further down:
+
+1. the locks of storages: of several, in the order of `statements.held`, before any of them is used;
+2. the lock of all recorded work (`graph.node.lock`): computing it waits for no storage's lock;
+3. what guards one table each (`exports`, `upload_cache`, `pinned_pool` and so on), within which no other is taken.
+
+`quiet` is the short way: true while the device is current, nobody outside holds an alias or a device pointer, and
+nobody is writing, so that who reads on the device has nothing to find out.
+"""
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import weakref
+from _thread import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DeviceUnavailableError
+from ..errors.inspection import Unique
+from . import foreign_streams, views
+from .mirror.byte_ranges import Ranges
+from .mirror.mirror import Mirror
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+_u8 = np.dtype(np.uint8)
+making_lock = threading.Lock()
+_joining_lock = threading.RLock()       # several threads may read on streams of their own; a finaliser within, too
+#: Held while the loans of a storage change. Whoever holds it waits for nothing.
+loans_lock = threading.RLock()
+_here = contextlib.nullcontext()
+
+
+class StorageLock(RLock):
+    """A lock that knows how many statements of the thread that has it are under way; see `statements.held`."""
+
+    held = 0
+
+
+class _Slots(Unique):
+    """What every storage has, where `_native/recording.c` finds it without a name."""
+
+    __slots__ = ("device", "root", "stream", "loans", "foreign", "quiet", "pending", "readers", "root_view",
+                 "__weakref__")
+
+
+class StorageState(_Slots):
+    """The fields of a storage, and what needs no look at who holds its bytes; `storage.Storage` has the verbs."""
+
+    # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
+    mirror: Mirror | None = None
+    ahead = Ranges.EMPTY
+    joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
+    ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
+    reads = 0                   # elements fetched one by one since the last write
+    writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
+    writing = 0                 # how many device writes are under way, all of the thread that has the lock
+    compacts: Any = None        # the gathered.Compacts, if there are some
+    incoming: Any = None        # the prefetch.Incoming that is under way
+    _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
+    _block = None
+    _root_offset = 0
+    _lock = None
+    _nbytes: int | None = None
+
+    def __init__(self, device: Device, root: Any, stream: Any = None) -> None:
+        if root is not None:
+            device.claim(root, self)
+        self.device = device
+        self.root = root
+        self.stream = device.stream() if stream is None else stream     # that of the last write
+        self.loans: tuple = ()      # weak references to tokens of device pointers that were handed out
+        self.foreign = False        # somebody holds the device memory for as long as it lives
+        self.quiet = True
+        self.pending: Any = None    # the graph.node.Node that will give the bytes, while they are not computed
+        self.readers: Any = None    # nodes that read the bytes, when they are computed
+        self.root_view: np.ndarray | None = None
+
+    @property
+    def lock(self) -> Any:
+        """Held by everything but the quick ways; made on first use."""
+        if (lock := self._lock) is None:
+            made = StorageLock()        # not within: to allocate may have the garbage collector run, and finalisers
+            with making_lock:
+                lock = self._lock = self._lock or made
+        return lock
+
+    @property
+    def nbytes(self) -> int:
+        if self._nbytes is None:
+            self._nbytes = self.block.nbytes if self.pending is None else self.root_view.nbytes
+        return self._nbytes
+
+    def _offset(self, view: np.ndarray) -> int:
+        return self._root_offset if view is self.root_view else views.offset_of(view)
+
+    @property
+    def block(self) -> Any:
+        """The device home as a flat array of bytes; allocated on first use if born on the host."""
+        if self._block is None:
+            if self.pending is not None:
+                self.fill()
+            if self.root is None:
+                self._block = self.device.empty((self.nbytes,), _u8)
+                self.stream = self.device.stream()
+            else:
+                block, self._root_offset = self.device.block(self.root)
+                self._block = block
+        return self._block
+
+    def root_outline(self) -> np.ndarray:
+        """The outline of the device array that the storage was made of."""
+        if self.root_view is not None:
+            return self.root_view
+        root = self.root
+        if not self.device.contiguity(root)[0]:
+            self.block  # noqa: B018  settles the root's offset
+        self.root_view = views.outline(root.shape, root.dtype, root.strides, self._root_offset)
+        return self.root_view
+
+    def device_view(self, view: np.ndarray) -> Any:
+        return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
+
+    @property
+    def state(self) -> str:
+        """"device", "host", "both" or "pending": where the bytes are current, as far as is known without looking."""
+        if self.pending is not None:
+            return "pending"
+        if self._block is None and self.root is None:
+            return "host"
+        if self.mirror is None or not self.mirror.full:
+            return "device"
+        return "host" if self.ahead else "both"
+
+    @property
+    def homes(self) -> int:
+        """On how many sides memory is held for the bytes."""
+        return (self._block is not None or self.root is not None) + (self.mirror is not None)
+
+    def place(self) -> contextlib.AbstractContextManager[Any]:
+        """Context in which the device that holds the bytes is the current one, on machines with several."""
+        device = self.device
+        if device.count > 1 and self.pending is not None:
+            self.fill()
+        if device.count == 1 or self._block is None and self.root is None:
+            return _here
+        return device.on(device.device_of(self.block if self.root is None else self.root))
+
+    def before_change(self) -> None:
+        """The bytes are about to change: they are computed, and so is what was recorded to read them.
+
+        The caller holds the lock: else a second thread that is about to change them would not wait for the first.
+        """
+        if self.pending is not None:
+            self.fill()
+        if self.readers:
+            changing(self)
+
+    def fill(self) -> None:
+        """Have the pending bytes computed.
+
+        A node refers to its storage weakly, and Python's collector clears such references before it calls the
+        finalizers of a cycle: one that asks for the value of an array in it has what the node computed brought here.
+        """
+        node = self.pending
+        if node is None:
+            return
+        array = node.compute()
+        if self.pending is node:
+            with node.lock:      # else another thread is about to do it
+                if self.pending is node:
+                    self.computed(array, node.stream, node.readers)
+
+    def computed(self, array: Any, stream: Any, read_by: Any) -> None:
+        """The pending bytes are there: `array`, written on `stream`. `read_by`: recorded work that still reads them.
+
+        The part in C does the same, and leaves out the check.
+        """
+        self.device.claim(array, self)
+        self.root, self.stream, self.readers = array, stream, read_by
+        self.quiet = True
+        self.pending = None     # last: until then other threads wait for this one, and then none may find it half done
+
+    def note_written(self, ranges: Ranges) -> None:
+        """Foreign code has written `ranges`, which are valid in the mirror: they are current there alone."""
+        self.ahead = self.ahead | ranges
+
+    def _let_go(self) -> None:
+        if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
+            self._resident = None       # nobody but us holds it
+
+    def update_quiet(self) -> None:
+        busy = (self.pending is not None or self.writing or self.compacts
+                or self.mirror is not None and (self.ahead or self.mirror.lent))
+        self.quiet = not busy and not is_watched(self)
+
+    def _check_usable(self) -> None:
+        reason = self.device.usable()
+        if reason is not None:
+            raise DeviceUnavailableError(reason)
+
+    def sent(self, stream: Any) -> None:
+        """Bytes were sent to the device on `stream`: a write, which a reader on another stream waits for."""
+        self.stream = stream
+        self.joined = ()
+        self.writes += 1        # last, as `join` says
+
+    def join(self) -> None:
+        """Make the current stream wait for the last write, once for each write.
+
+        Other threads may do the same, or write on the device meanwhile: then the stream has joined an earlier write,
+        which the number of writes says that is entered with it.
+        """
+        device = self.device
+        current = device.stream()
+        if foreign_streams.partners and is_watched(self):
+            foreign_streams.wait_for_partners(device)
+        writes, stream = self.writes, self.stream       # in this order: who writes sets them the other way round
+        if current != stream and (current, writes) not in self.joined:
+            reason = device.usable()
+            if reason is not None:
+                raise DeviceUnavailableError(reason)
+            device.wait(stream)
+            with _joining_lock:
+                self.joined += ((current, writes),)
+                first = (current, stream) not in self.ordered
+                if first:
+                    self.ordered += ((current, stream),)
+            if first:
+                # The memory goes back to the stream that made it; not while this one still reads.
+                weakref.finalize(self, device.order, current, stream).atexit = False
+
+    def join_all(self) -> None:
+        """Make the current stream wait for the last write, and for the streams that read what it wrote."""
+        self.join()
+        for stream, _ in self.joined:
+            self.device.wait(stream)
+
+
+# -- who else may use the device memory -------------------------------------------------------------
+
+def is_watched(storage: StorageState) -> bool:
+    """Whether somebody on another stream may use the device memory of a storage."""
+    if not foreign_streams.partners or storage.foreign:
+        return bool(foreign_streams.partners)
+    if storage.mirror is None and storage.loans:
+        keep_alive(storage)
+    return bool(storage.loans)
+
+
+def keep_alive(storage: StorageState) -> None:
+    """Forget the loans whose holders are gone, and count what they may have written as a write.
+
+    Whoever computes calls this, and waits for no storage's lock.
+    """
+    with loans_lock:
+        loans = storage.loans
+        alive = tuple(ref for ref in loans if ref() is not None)
+        if len(alive) < len(loans) and storage.loans is loans:      # else a finaliser has lent it meanwhile
+            storage.loans = alive
+            storage.writes += 1
+
+
+def all_ended(storage: StorageState) -> bool:
+    """Whether nobody holds a pointer any more, and nothing has to be looked at for that: there is no mirror."""
+    with storage.lock:
+        if storage.mirror is None:
+            keep_alive(storage)
+        return not storage.loans
+
+
+# -- recorded work that reads the bytes ----------------------------------------------------------------
+#
+# Whoever records appends to a list of readers at any time, with no lock, in C. So a list that is there
+# stays there, and only its first items are ever left out. What is in it may be done already.
+
+#: Whether somebody leaves readers out of a list; nobody waits for him, since a finaliser within may come back to it.
+_cutting = False
+
+
+def changing(storage: StorageState) -> None:
+    """The bytes of a storage are about to change: what was recorded to read them is computed.
+
+    The caller holds the storage's lock. The list stays where it is until then: who is interrupted has lost nothing.
+    """
+    readers = storage.readers
+    for node in lasting(readers, set()):
+        node.compute()
+    cut(readers)
+
+
+def cut(readers: list[Any]) -> None:
+    """Leave out who is gone or done. Others may append meanwhile; if another thread is about it, nothing happens."""
+    global _cutting
+    if _cutting:        # nothing comes between this look and the change: neither calls anything
+        return
+    _cutting = True
+    try:
+        known = len(readers)
+        readers[:known] = [ref for ref in readers[:known] if (node := ref()) is not None and node.array is None]
+    finally:
+        _cutting = False
+
+
+def lasting(refs: Any, seen: set[int]) -> list[Any]:
+    """The last nodes that depend on these, of those that wait: which no other reads, or which somebody holds."""
+    found: list[Any] = []
+    _follow(refs, seen, found)
+    return found
+
+
+def _follow(refs: Any, seen: set[int], found: list[Any]) -> None:
+    for ref in tuple(refs or ()):
+        node = ref()
+        if node is None or node.array is not None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        waiting = node.readers and [r for r in tuple(node.readers)
+                                    if (reader := r()) is not None and reader.array is None]
+        if waiting:
+            _follow(waiting, seen, found)
+        if not waiting or node.storage is not None and node.storage() is not None:
+            found.append(node)

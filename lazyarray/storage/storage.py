@@ -1,0 +1,223 @@
+"""Storage: one allocation with up to two homes, and the four verbs that reach its bytes.
+
+A storage is current on the DEVICE, on the HOST or on BOTH, or it is PENDING: not computed yet. `coherence` says what is
+current where. No other code reads or writes a block or a mirror:
+
+========================  ==========================================================
+``read_device(view)``     bring the view up to date on the device
+``write_device(view)``    the same, and afterwards only the device is right, except
+                          that aliases which foreign code holds are refreshed
+``read_host(view)``       a private, read-only host array; BOTH stays BOTH
+``expose_host(view)``     an alias for foreign code: writable and live
+========================  ==========================================================
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..settings.options import current as current_options
+from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
+from .mirror.byte_ranges import Ranges
+from .mirror.mirror import Mirror
+from .state import StorageState
+from .writeable import writeable
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+__all__ = ["Storage", "adopted", "write_all"]
+
+
+class Storage(StorageState):
+    """Bytes with a device home, a host home, or both.
+
+    Parameters
+    ----------
+    device : Device
+    root : device array or None
+        The array that was wrapped; its extent is the storage. None if the bytes are born
+        on the host (see `from_host`).
+    """
+
+    @classmethod
+    def from_host(cls, device: Device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
+        """A storage, current on the host, with a copy of a dense array; and the array's outline in it."""
+        if not views.is_dense_array(array):
+            array = np.array(array, order="K")
+        self = cls(device, None)
+        self._nbytes = array.nbytes
+        self.quiet = False
+        self.mirror = Mirror.reserve(max(array.nbytes, 1), current_options().write_tracking)
+        whole = Ranges.span(0, array.nbytes)
+        with self.mirror.filling(whole) as target:
+            np.ndarray(array.shape, array.dtype, target, 0, array.strides)[...] = array
+        self.ahead = whole
+        return self, views.outline(array.shape, array.dtype, array.strides)
+
+    # -- the four verbs --------------------------------------------------------------------
+
+    def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
+        """The device array of `view`, current. `array`: it, if the caller has it already."""
+        if not self.quiet and self.pending is not None:
+            self.fill()
+        if self.quiet:
+            self.join()
+        else:
+            with self.lock:
+                if view is not self.root_view or not dirty_upload.at_once(self):
+                    coherence.settle_device(self, Ranges.span(*views.extent(view)), view, why)
+                    self.join()
+        if array is not None:
+            return array
+        return self.root if view is self.root_view and self.root is not None else self.device_view(view)
+
+    def write_device(self, view: np.ndarray, array: Any, work: Callable[[Any], Any], overwrite: bool = False) -> Any:
+        """Return ``work(target)``, which may write `target`, the device array of `view`, and no other byte.
+
+        `array`: it, if the caller has it already. With `overwrite` all of it will be written, so that bytes which only
+        the host has are not uploaded first.
+
+        The lock is held, and the storage is not quiet, from the first look at it until aliases see what was written.
+        So other threads, which take no lock to read what is quiet, see the bytes as they were or as they are then.
+        """
+        with self._lock or self.lock, self.place():
+            within, self.writing = self.writing, self.writing + 1
+            begun = done = False
+            later = Ranges.EMPTY
+            try:
+                later = coherence.begin_write(self, view, overwrite)
+                target = self.device_view(view) if array is None else array
+                begun = True
+                result = work(target)
+                done = True
+                self.writing = within
+                coherence.end_write(self, view, False, later)
+            except BaseException:       # an interrupt too: where the device may have written, others are to see it
+                self.writing = within
+                if begun:
+                    coherence.end_write(self, view, not done, later)
+                else:
+                    self.update_quiet()
+                raise
+            return result
+
+    def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        """A private read-only host array of `view`, current now."""
+        if view.size == 0:
+            return views.without_elements(view)
+        with self.lock:
+            if self.pending is not None and (found := pending_on_host.private(self, view)) is not None:
+                return found
+            if gathered.is_sparse(self, view):
+                return coherence.compacted(self, view, why)
+            coherence.settle_host(self, view, why)
+            return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
+
+    def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
+        """An alias of `view` for foreign code, writable if the view is, and live."""
+        if view.size == 0:
+            return views.without_elements(view)
+        if self.mirror is None and (view is self.root_view or view.nbytes >= first_download.VIEW_FROM):
+            alias = first_download.first_alias(self, view, why)
+            if alias is not None:
+                return alias
+        with self._lock or self.lock:
+            if self.pending is not None and (alias := pending_on_host.alias(self, view)) is not None:
+                return alias
+            if gathered.is_sparse(self, view):
+                return coherence.compacted(self, view, why).view()
+            coherence.settle_host(self, view, why, lend=True)
+            self.quiet = False
+            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
+
+    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
+        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
+        if view.size == 0:
+            return memoryview(views.without_elements(view))
+        key = None if view is self.root_view else view
+        with self._lock or self.lock:
+            resident = self._resident
+            if (resident is not None and resident[0] is key and self.mirror.full and not (self.loans or self.foreign)
+                    and writeable(resident[1]) is writeable(view)):     # a program may have changed either flag since
+                return memoryview(resident[1])
+        alias = self.expose_host(view, why)
+        if self.compacts is None or not gathered.is_sparse(self, view):
+            self._resident = key, alias
+        return memoryview(alias)
+
+    def prefetch(self, view: np.ndarray) -> None:
+        """Begin to copy `view` to the host; who asks for it waits."""
+        if view.size:
+            from . import prefetch as prefetching  # few programs do
+            with self.lock:
+                prefetching.start(self, view, "prefetch")
+
+    def pin_host(self, view: np.ndarray, why: str) -> int:
+        """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
+        with self.lock:
+            coherence.settle_host(self, view, why)
+            self.quiet = False
+            self.mirror.pin()
+            return self.mirror.bytes.ctypes.data + self._offset(view)
+
+    def lend_device(self, view: np.ndarray, why: str) -> Any:
+        """A device array of `view` for GPU code that may write through it, now or later."""
+        with self.lock:
+            coherence.exactly(self)
+            lent, token = self.device.lend(self.read_device(view, why=why))
+            exports.note(self, weakref.ref(token))
+            return lent
+
+    def note_loan(self, token: weakref.ref[Any]) -> None:
+        """GPU code may write to the device memory for as long as a loan's token lives."""
+        with self.lock:
+            exports.note(self, token)
+
+    def begin_statement(self) -> None:
+        """A statement begins that will write: what aliases wrote until now came before it. The lock is held."""
+        if self.mirror is not None and self.mirror.lent and self.mirror.compares:
+            coherence.collect(self)
+
+
+def _share_names() -> None:
+    # Instances share the names of attributes that the first few of them set; any other costs its instance 150 bytes.
+    first = Storage.__new__(Storage)
+    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming"):
+        setattr(first, name, None)
+
+
+_share_names()
+
+
+def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
+    """A storage whose mirror is the memory of a host array, gaps included; its owner may write there at any time.
+
+    `array` is its copy on the device, in the same layout, if there is one.
+    """
+    storage = Storage(device, array)
+    memory = transfer.extent_bytes(host)
+    storage._nbytes = memory.nbytes
+    storage.quiet = False
+    storage.mirror = Mirror.over(memory)
+    if array is None:
+        storage.ahead = Ranges.span(0, memory.nbytes)
+    return storage
+
+
+def write_all(entries: Iterable[tuple[Storage, np.ndarray, Any]], work: Callable[[], Any]) -> Any:
+    """Return ``work()``, which may write the device arrays of several views: each is (storage, view, device array).
+
+    In one order for all threads, so that none waits for what another holds.
+    """
+    return _write_rest(sorted(entries, key=lambda entry: id(entry[0]), reverse=True), work)
+
+
+def _write_rest(entries: list[tuple[Storage, np.ndarray, Any]], work: Callable[[], Any]) -> Any:
+    if not entries:
+        return work()
+    storage, view, array = entries.pop()
+    return storage.write_device(view, array, lambda target: _write_rest(entries, work))

@@ -1,0 +1,141 @@
+"""The only code that copies between the two sides.
+
+Every function here records one event (`trace.begin`/`trace.end`), however many pieces
+the bytes come in, and asks the guards of `no_transfers` first. Where there are no bytes
+nothing is copied, and nothing told: libraries find out what a function returns by calling
+it with empty arrays.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.lib.stride_tricks import as_strided
+
+from ..events.trace import begin, end
+from . import views
+from .mirror.byte_ranges import Ranges, runs_of
+from .mirror.pages import HUGE_FROM, mapped
+
+if TYPE_CHECKING:
+    from ..devices import Device
+    from .mirror.mirror import Mirror
+
+_u8 = np.dtype(np.uint8)
+
+
+def flat_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of a dense array, in whatever axis order, as one run of bytes."""
+    if array.ndim > 1 and not array.flags.c_contiguous:
+        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return array.reshape(-1).view(_u8)
+
+
+#: The extent of an array, against its bytes, up to which it is quicker copied with its gaps than gathered first.
+_FEW_GAPS = 4
+
+
+def extent_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory from the lowest byte of an array to its highest, gaps included, as one run of bytes."""
+    if views.is_dense_array(array):
+        return flat_bytes(array)
+    low, high = byte_bounds(array)
+    lowest = array[tuple(slice(n - 1, n) if stride < 0 else slice(0, 1)
+                         for n, stride in zip(array.shape, array.strides))]
+    return as_strided(np.asarray(lowest).reshape(-1).view(_u8)[:1], (high - low,), (1,))
+
+
+def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False) -> Any:
+    """A new device array with the dtype, shape and values of `array`, in its memory order ("K").
+
+    With `layout` it has the strides of `array` too, unless there are too many gaps, or elements that are not aligned.
+    """
+    if layout and array.size and not views.is_dense_array(array) and not any(n % array.itemsize for n in array.strides):
+        memory = extent_bytes(array)
+        if memory.nbytes <= _FEW_GAPS * array.nbytes:
+            block = to_device(device, memory, why)
+            offset = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+            return device.view(block, array.shape, array.dtype, array.strides, offset)
+    dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
+    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why) if dense.nbytes else None
+    block = device.empty((dense.nbytes,), _u8)
+    if dense.nbytes:
+        device.upload(flat_bytes(dense), block)
+    result = device.view(block, dense.shape, dense.dtype, dense.strides, 0)
+    if token is not None:
+        end(token)
+    return result
+
+
+def to_host(device: Device, array: Any, why: str, kind: str = "materialise", pooled: bool = False) -> np.ndarray:
+    """A new C-contiguous host array with the values of a device array.
+
+    `kind` is "synchronise" where the program only waits for a flag or a count. `pooled`: its memory is not its own.
+    """
+    token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
+    result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
+    if array.size:
+        device.download(device.contiguous(array), result)
+    if token is not None:
+        end(token)
+    return result
+
+
+def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, why: str) -> None:
+    """Copy byte ranges of a mirror to the same place in the device block."""
+    token = begin("upload", ranges.nbytes, view.shape, view.dtype, why)
+    device.upload_ranges(mirror.bytes, block, ranges)
+    if token is not None:
+        end(token)
+
+
+#: More pieces than this are copied by rows, or gathered on the device and copied as one.
+MOST_PIECES = 16
+
+
+def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
+             why: str, lend: bool = False) -> None:
+    """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
+
+    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it. `lend`: an alias follows.
+    """
+    in_pieces = len(ranges) <= MOST_PIECES
+    nbytes = ranges.nbytes if in_pieces else view.nbytes
+    token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    if not in_pieces:
+        ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
+    if lend and in_pieces and device.writes_unseen and mirror.can_fill_directly(ranges):
+        start, stop = ranges.bounds
+        source = device.view(block, (stop - start,), _u8, (1,), start)
+        mirror.begin_directly(ranges, lambda target: device.download_begin(source, target))()
+        mirror.validate(ranges)
+    else:
+        _fill(device, block, mirror, ranges, view, offset, in_pieces)
+    if token is not None:
+        end(token)
+
+
+def _fill(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
+          in_pieces: bool) -> None:
+    with mirror.filling(ranges) as target:
+        if in_pieces:
+            for start, stop in ranges:
+                device.download(device.view(block, (stop - start,), _u8, (1,), start), target[start:stop])
+        elif not device.download_rows(block, target, *runs_of(view.shape, view.strides, view.itemsize, offset)):
+            packed = host_empty(view.shape, view.dtype)
+            source = device.view(block, view.shape, view.dtype, view.strides, offset)
+            device.download(device.contiguous(source), packed)
+            np.ndarray(view.shape, view.dtype, target, offset, view.strides)[...] = packed
+
+
+def host_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """New host memory for a copy from the device: from the pool, whose copies are quick, if it is large."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < HUGE_FROM:
+        return np.empty(shape, dtype)
+    try:
+        return np.ndarray(shape, dtype, mapped(nbytes)[0])
+    except OSError:     # no more mappings; if it is memory that lacks, NumPy says so
+        return np.empty(shape, dtype)

@@ -1,0 +1,52 @@
+"""Every ufunc and every ufunc method gives NumPy's answer on lazy arrays, with no more copies than needed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import parity
+import pytest
+import recipes_ufuncs
+
+import lazyarray
+from lazyarray.functions import tables
+
+NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
+GROUPS = dict(recipes_ufuncs.groups())
+
+
+@pytest.mark.parametrize("name", sorted(GROUPS))
+def test_ufunc_gives_numpys_answer(name):
+    ufunc_name, _, method = name.partition(".")
+    ufunc = recipes_ufuncs.UFUNCS[ufunc_name]
+    found = parity.failures(
+        GROUPS[name],
+        parity.Library.lazyarray(),
+        nightly=NIGHTLY,
+        on_device=tables.ufunc_on_device(ufunc, method or "__call__"),
+    )
+    assert not found, parity.report(found)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "f4", "c8", "?"])
+@pytest.mark.parametrize("number", [2, -1, 300, 2.5, 2j, True])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.divide, np.maximum, np.less])
+def test_into_an_array_that_is_there(ufunc, number, dtype):
+    """Warm and cold, in place, from a number or an array, into any dtype: what NumPy writes, or its error."""
+    def all_of_it(asarray):
+        found = []
+        for out in (dtype, "f4", "c8"):
+            for other in (number, asarray(np.arange(3).astype(dtype)), asarray(np.ones(3, out))):
+                for _ in range(3):
+                    x, z = asarray(np.arange(1, 4).astype(dtype)), asarray(np.zeros(3, out))
+                    for target in (z, x, z[::-1]):
+                        try:
+                            result = ufunc(x, other, out=target)
+                            found.append((result is target, np.asarray(target).tolist(), np.asarray(x).tolist()))
+                        except (TypeError, OverflowError) as error:
+                            found.append(type(error))
+        return found
+
+    with np.errstate(all="ignore"):
+        assert str(all_of_it(lazyarray.asarray)) == str(all_of_it(np.array))

@@ -1,0 +1,81 @@
+"""The quick way of small reductions gives what the general way gives."""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.dispatch import small_reductions
+
+FUNCTIONS = sorted(small_reductions.METHODS, key=lambda f: f.__name__)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_deferred(monkeypatch):
+    monkeypatch.setattr(small_reductions, "MOST", sys.maxsize)
+    with lazyarray.options(defer_from=None):
+        yield
+
+
+def numbers(dtype):
+    values = np.arange(1, 13).reshape(3, 4) % 5
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", "?bBhHiIlLefdFD")
+@pytest.mark.parametrize("order", "CF")
+def test_results(function, dtype, order):
+    plain = np.asarray(numbers(dtype), order=order)
+    x = lazyarray.asarray(plain)
+    for call in (function, lambda a: function(a, 0), lambda a: function(a, axis=-1), lambda a: function(a, axis=None),
+                 lambda a: getattr(a, function.__name__.removeprefix("a") if function.__name__ in ("amax", "amin")
+                                   else function.__name__)(axis=1)):
+        found, expected = call(x), call(plain)
+        assert type(found) is (lazyarray.LazyNdarray if np.ndim(expected) else lazyarray.LazyScalar)
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+        assert np.asarray(found).strides == np.asarray(expected).strides
+        assert np.allclose(found, expected, rtol=1e-2 if dtype == "e" else 1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    lambda a: np.sum(a, 2), lambda a: np.max(a[:0]), lambda a: a.sum(1.5), lambda a: a.std(correction=1),
+    lambda a: np.sum(a, 0, axis=0), lambda a: a.mean(ddof=1),
+])
+def test_mistakes_are_numpys(call):
+    with pytest.raises(Exception) as expected:
+        call(numbers("d"))
+    with pytest.raises(type(expected.value)):
+        call(lazyarray.asarray(numbers("d")))
+
+
+def test_what_foreign_code_wrote_is_seen():
+    x = lazyarray.asarray(numbers("d"))
+    alias = np.asarray(x)
+    assert np.sum(x) == alias.sum()
+    alias[0, 0] = 100
+    assert np.sum(x) == alias.sum() and x.max() == 100
+    y = lazyarray.asarray(numbers("d"))
+    lazyarray.asdevice(y).fill(3)
+    assert np.mean(y) == 3
+
+
+@pytest.mark.parametrize("call", [lambda a: np.sum(a), lambda a: a.sum(), lambda a: np.max(a, axis=0)])
+def test_few_calls_in_python(call):
+    """What is ours between NumPy's dispatcher and the device's function takes a handful of calls."""
+    x = lazyarray.asarray(numbers("d"))
+    call(x)
+    called = []
+
+    def note(frame, event, argument):
+        if event == "call" and "lazyarray" in frame.f_code.co_filename and "devices" not in frame.f_code.co_filename:
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call(x)
+    finally:
+        sys.setprofile(None)
+    assert len([name for name in called if name != "<lambda>"]) <= 4, called

@@ -1,0 +1,100 @@
+"""Recorded work that keeps large inputs alive is bounded."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recorded import base, lazies, pending
+
+import lazyarray
+from lazyarray.graph import memory_bound
+from lazyarray.graph.memory_bound import kept
+from lazyarray.graph.record import operands
+
+NBYTES = base().nbytes
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch):
+    """Inputs of a few elements count, and nothing else is known."""
+    monkeypatch.setattr(operands, "LARGE", 8)
+    kept.nodes.clear()
+    kept.sizes.clear()
+    kept.total, kept.look_at = 0, memory_bound._FEW
+    with lazyarray.options(defer_from=0):
+        yield
+    assert kept.look_at > 0 and kept.total == sum(kept.sizes.values())
+
+
+def names(x):
+    return {name for name, _ in x._self_storage.pending.large}
+
+
+def noted():
+    return [ref() for ref in kept.nodes]
+
+
+def test_each_node_is_noted_and_each_input_once():
+    x, y = lazies(base(), base()[::-1].copy())
+    results = [x * 2]
+    results += [results[0] + 1, results[0] - y, y * y, results[0] * y]
+    assert noted() == [result._self_storage.pending for result in results]
+    assert kept.sizes.keys() == names(results[2]) and kept.total == sum(kept.sizes.values()) == 2 * NBYTES
+    assert names(results[0]) < names(results[2])
+
+
+def test_it_is_looked_through_now_and_then():
+    x, = lazies(base())
+    held = x * 2
+    for i in range(5 * memory_bound._FEW):
+        held + i
+    assert len(kept.nodes) < memory_bound._FEW + 2 and noted()[0] is held._self_storage.pending
+    results = [held + i for i in range(3 * memory_bound._FEW)]
+    assert kept.look_at > len(kept.nodes) > 3 * memory_bound._FEW and all(map(pending, results))
+    assert np.array_equal(results[7], base() * 2 + 7)
+
+
+def test_beyond_the_bound_the_oldest_is_computed(monkeypatch):
+    monkeypatch.setattr(memory_bound, "MOST_BYTES", 3 * NBYTES)
+    inputs = lazies(*[base() + i for i in range(5)])
+    results = []
+    for x in inputs:
+        results += [x * 2, x * 3]
+        assert kept.total <= 3 * NBYTES
+    assert [pending(result) for result in results] == [False] * 4 + [True] * 6
+    assert [noted().count(result._self_storage.pending) for result in results] == [0] * 4 + [1] * 6
+    assert all(np.array_equal(results[2 * i], (base() + i) * 2) for i in range(5))
+
+
+def test_what_a_finaliser_records_meanwhile_is_seen(monkeypatch):
+    monkeypatch.setattr(memory_bound, "MOST_BYTES", 2 * NBYTES)
+    inputs = lazies(*[base() + i for i in range(4)])
+    waits, made = memory_bound._waits, []
+
+    def within(ref):
+        if not made:
+            made.append(inputs[3] * 2)
+        return waits(ref)
+
+    monkeypatch.setattr(memory_bound, "_waits", within)
+    results = [x * 2 for x in inputs[:3]]
+    assert made and made[0]._self_storage.pending in noted() and names(made[0]) <= kept.sizes.keys()
+    results.append(inputs[0] * 5)       # one too many, now that it counts
+    assert kept.total <= 2 * NBYTES and not pending(results[0])
+    assert np.array_equal(made[0], (base() + 3) * 2)
+
+
+def test_a_result_that_fails_leaves_the_rest_as_it_was(monkeypatch):
+    monkeypatch.setattr(memory_bound, "MOST_BYTES", 2 * NBYTES)
+    inputs = lazies(*[base() + i for i in range(3)])
+    results = [x * 2 for x in inputs[:2]]
+    device = lazyarray.device()
+
+    def refuses(*args):
+        raise MemoryError("none left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "kernel", refuses, raising=False)
+        with pytest.raises(MemoryError):
+            inputs[2] * 2
+    assert kept.look_at > 0 and all(map(pending, results)) and kept.total >= 2 * NBYTES
+    assert all(np.array_equal(result, (base() + i) * 2) for i, result in enumerate(results))

@@ -1,0 +1,121 @@
+"""The documentation builds without a warning, names what is public, and its code runs."""
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ElementTree
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from test_house import FLOORS
+
+import lazyarray
+from lazyarray import testing
+from lazyarray.settings.options import Options
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.rst"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+
+BLOCK = re.compile(r"^\.\. code-block:: python\n(?:[ ]+:.*\n)*\n((?:[ ]+.*\n|\n)+)", re.MULTILINE)
+#: A comment at the top of a page: the libraries that its code needs.
+NEEDS = re.compile(r"^\.\. needs: (.+)$", re.MULTILINE)
+#: Another: the entry points of lazyarray's that others look for, so that it has to be installed.
+NEEDS_INSTALLED = re.compile(r"^\.\. needs entry points: (\S+)$", re.MULTILINE)
+
+
+def text_of(page):
+    return (DOCS / page).read_text()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    pytest.importorskip("sphinx", reason="the extra `docs` brings Sphinx")
+    pytest.importorskip("furo", reason="the extra `docs` brings the theme")
+    folder = tmp_path_factory.mktemp("docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html", "-d", folder / "trees", DOCS,
+         folder / "html"],
+        env={**os.environ, "LAZYARRAY_DEVICE": "simulated"}, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "html"
+
+
+def test_every_page_is_built(built):
+    assert all((built / page.with_suffix(".html")).is_file() for page in PAGES)
+
+
+def test_what_is_public_is_documented(built):
+    from sphinx.util.inventory import InventoryFile
+
+    inventory = InventoryFile.loads((built / "objects.inv").read_bytes(), uri="")
+    named = {name for kind in inventory.data.values() for name in kind}
+    wanted = {f"lazyarray.{name}" for name in lazyarray.__all__} | {
+        f"lazyarray.testing.{name}" for name in testing.__all__ if not name.isupper()}
+    assert sorted(wanted - named) == []
+    page = (built / "api" / "options.html").read_text()
+    assert [name for name in Options._fields if name not in page] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    text = text_of(page)
+    for name in re.findall(r"[\w.]+", " ".join(NEEDS.findall(text))):
+        pytest.importorskip(name)
+    for group in NEEDS_INSTALLED.findall(text):
+        if not metadata.entry_points(group=group, name="lazyarray"):
+            pytest.skip("lazyarray is on the path, but not installed")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    parser, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS), []
+    start = 0
+    for match in [*BLOCK.finditer(text), None]:
+        stop = len(text) if match is None else match.start()
+        # Blank lines in place of what comes before, so that a failure names its line.
+        said = "\n" * text[:start].count("\n") + text[start:stop]
+        runner.run(test := parser.get_doctest(said, names, str(page), str(DOCS / page), 0), out=report.append,
+                   clear_globs=False)
+        assert not runner.failures, "".join(report)
+        names.update(test.globs)
+        if match is not None:
+            line = text[: match.start(1)].count("\n")
+            exec(compile("\n" * line + textwrap.dedent(match.group(1)), str(DOCS / page), "exec"), names)
+            start = match.end()
+
+
+def test_the_files_that_pages_name_exist():
+    named = {(name, page) for page in PAGES
+             for name in re.findall(r"``((?:examples|tests|benchmarks|lazyarray)/[\w./-]+)``", text_of(page))}
+    assert named
+    assert sorted((str(page), name) for name, page in named if not (ROOT / name.rstrip("/")).exists()) == []
+
+
+def test_the_files_of_the_architecture_page_exist():
+    packages = "|".join(set().union(*FLOORS))
+    named = set(re.findall(rf"``((?:{packages})/[\w./]*)``", text_of("architecture.rst")))
+    assert len(named) > 40
+    assert sorted(name for name in named if not (ROOT / "lazyarray" / name).exists()) == []
+
+
+def test_the_picture_of_the_packages_is_true():
+    """Its rows, from the ground up, are the floors that `test_house` holds the imports to."""
+    rows = {}
+    for text in ElementTree.parse(DOCS / "_static" / "floors.svg").iter("{http://www.w3.org/2000/svg}text"):
+        for part in text:
+            if part.get("class") == "name":
+                rows.setdefault(float(text.get("y")), set()).add(part.text)
+    assert [rows[height] for height in sorted(rows, reverse=True)] == FLOORS
+
+
+def test_the_variables_of_the_environment_are_listed():
+    read = {name for path in (ROOT / "lazyarray").rglob("*.py")
+            for name in re.findall(r"""environ(?:\.get\(|\[)\s*["'](LAZYARRAY_\w+)""", path.read_text())}
+    listed = set(re.findall(r"``(LAZYARRAY_\w+)``", text_of("api/command.rst")))
+    suite = {name for name in read if name.startswith("LAZYARRAY_SUITE")}      # with the plugin that reads them
+    assert listed == read - suite

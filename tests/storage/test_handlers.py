@@ -1,0 +1,154 @@
+"""Signal handlers, which Python runs in the main thread in the middle of a statement, and programs that are ending."""
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import handlers
+import numpy as np
+import pytest
+
+import lazyarray
+
+TRIED = 30      # points of a statement, spread evenly over all of them
+
+
+class TimeLimit(Exception):
+    """What a program's handler raises."""
+
+
+def _stop(signum, frame):
+    raise TimeLimit
+
+
+def _ready(values):
+    return lazyarray.asarray(lazyarray.asdevice(lazyarray.asarray(values)).copy())
+
+
+def _looked_at(values):
+    x = _ready(values)
+    np.asarray(x)
+    return x
+
+
+def _pending(values):
+    return _ready(values) + 0
+
+
+def _add(x):
+    x += 1
+
+
+def _add_to_itself(x):
+    np.add(x, x, out=x)
+
+
+def _set_all(x):
+    x[...] = 5
+
+
+def _set_one(x):
+    x[0] += 1
+
+
+def _sort(x):
+    x.sort()
+
+
+def _total(x):
+    float(x.sum())
+
+
+def _points(make, values, statement, tried=TRIED):
+    """Numbers of points at which a handler may run within `statement`."""
+    statement(make(values))     # what is done once in a process is done
+    count = handlers.At(sys.maxsize, _stop)
+    with count:
+        statement(make(values))
+    points = sys.maxsize - count.left
+    return range(0, points, max(1, points // tried))
+
+
+def _is_free(lock):
+    """Whether another thread gets a lock."""
+    got = []
+
+    def take():
+        if lock.acquire(timeout=1):
+            lock.release()
+            got.append(True)
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return bool(got)
+
+
+@pytest.mark.parametrize("alias_held", [False, True])
+@pytest.mark.parametrize("make", [_ready, _looked_at, _pending])
+@pytest.mark.parametrize("statement", [_add, _add_to_itself, _set_all, _set_one, _sort, _total])
+def test_a_handler_that_raises_leaves_the_statement_done_or_not_done(make, statement, alias_held):
+    values = np.arange(6.0)[::-1].copy()
+    done = values.copy()
+    statement(done)
+    for point in _points(make, values, statement):
+        x = make(values)
+        alias = np.asarray(x) if alias_held else None
+        at = handlers.At(point, _stop)
+        try:
+            with at:
+                statement(x)
+        except TimeLimit:
+            pass
+        else:
+            assert not at.ran, f"the time limit was swallowed at {at.place}"
+        lock = x._self_storage._lock
+        assert lock is None or _is_free(lock) and not lock.held, at.place
+        device, host = np.array(np.asarray(x + 0)), np.array(np.asarray(x))
+        assert any(np.array_equal(host, one) for one in (values, done)), (at.place, host)
+        np.testing.assert_array_equal(device, host, at.place)
+        if alias_held:
+            np.testing.assert_array_equal(alias, host, at.place)
+
+
+def test_a_write_by_a_handler_is_not_undone_by_a_write_beside_it():
+    values = np.arange(6.0)
+    for point in _points(_looked_at, values, _set_one, 1000):
+        x = _looked_at(values)
+
+        def write(signum, frame, x=x):
+            x[1] += 1
+        at = handlers.At(point, write)
+        with at:
+            _set_one(x)
+        if not at.ran:
+            continue
+        assert x[1] == 2 and x[0] == 1 and (np.asarray(x) == [1, 2, 2, 3, 4, 5]).all(), at.place
+
+
+def test_a_write_by_a_handler_is_seen_by_the_look_that_it_came_in():
+    def look(x):
+        np.asarray(x[1:])
+
+    values = np.arange(6.0)
+    for point in _points(_ready, values, look, 1000):
+        x = _ready(values)
+
+        def write(signum, frame, x=x):
+            x[1] = 7
+        at = handlers.At(point, write)
+        with at:
+            look(x)
+        if not at.ran:
+            continue
+        assert x.tolist() == np.array(x + 0).tolist() == [0, 7, 2, 3, 4, 5], at.place
+
+
+@pytest.mark.parametrize("text", [
+    "atexit.register(lambda: print((x + 5).tolist()))",
+    "threading.Thread(target=lambda: (time.sleep(0.3), print((x + 5).tolist()))).start()",
+])
+def test_the_first_operation_of_a_program_that_is_ending(text):
+    program = "import atexit, threading, time\nimport numpy as np, lazyarray\nx = lazyarray.asarray(np.arange(4.0))\n"
+    done = subprocess.run([sys.executable, "-c", program + text], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("[5.0, 6.0, 7.0, 8.0]", ""), done.stderr

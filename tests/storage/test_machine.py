@@ -1,0 +1,115 @@
+"""Any mixture of reads and writes through any doors gives what plain NumPy gives. See machine.py for the rules."""
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+from machine import Control, Library, Machine
+from machine_threads import Threads
+from simulated_sending import Sender
+
+import lazyarray
+from lazyarray import _native
+from lazyarray.graph.record import loops
+from lazyarray.storage import dirty_upload
+from lazyarray.storage.mirror.dirty_tracking import why_no_pages
+
+NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
+PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
+                   suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate, Phase.shrink])
+
+
+class TrackedMachine(Machine):
+    """With the best write tracking that this kernel has."""
+
+    library = Library()
+    write_tracking = "auto"
+    defer_from = 0
+    learns = False
+
+    def __init__(self):
+        super().__init__()
+        self._options = lazyarray.options(write_tracking=self.write_tracking, defer_from=self.defer_from)
+        self._options.__enter__()
+        type(lazyarray.device()).learns = self.learns
+
+    def teardown(self):
+        try:
+            super().teardown()
+        finally:
+            self.doors.clear()
+            self._options.__exit__(None, None, None)
+            type(lazyarray.device()).learns = False
+            for rule in filter(None, loops.rules.values()):
+                rule.alone = 0
+
+
+class _Untracked(Library):
+    precise_tracking = False
+
+
+class UntrackedMachine(TrackedMachine):
+    """As on a kernel without write tracking: what a live alias covers counts as written.
+
+    And what is needed by itself time after time is computed at once, as it is for users.
+    """
+
+    library = _Untracked()
+    write_tracking = "none"
+    learns = True
+
+
+class MachineInTurns(TrackedMachine):
+    """What aliases wrote is sent to the device page by page as it is found, as in large mirrors."""
+
+    write_tracking = "auto" if why_no_pages() else "pages"
+
+    def __init__(self):
+        super().__init__()
+        self._sizes = dirty_upload.FROM, dirty_upload.TURN, dirty_upload.GROWTH, dirty_upload.LEAP
+        dirty_upload.FROM, dirty_upload.TURN, dirty_upload.GROWTH, dirty_upload.LEAP = 0, 1 << 12, 1, 1
+
+    def teardown(self):
+        dirty_upload.FROM, dirty_upload.TURN, dirty_upload.GROWTH, dirty_upload.LEAP = self._sizes
+        super().teardown()
+
+
+class MachineAtOnce(MachineInTurns):
+    """The same in one call of the device's, which leaves some of them to another one."""
+
+    def __init__(self):
+        super().__init__()
+        self._at_once, dirty_upload.AT_ONCE = dirty_upload.AT_ONCE, (1 << 12, 1, 1 << 13, 1)
+        device = lazyarray.device()
+        self._sent = device.copy_written
+        if device.name == "simulated" and _native.staging is not None:
+            device.copy_written = Sender(device, small=1 << 12)
+
+    def teardown(self):
+        dirty_upload.AT_ONCE = self._at_once
+        lazyarray.device().copy_written = self._sent
+        super().teardown()
+
+
+class ThreadedMachine(Threads, TrackedMachine):
+    """With two threads, whose turns are drawn."""
+
+
+class ControlMachine(Machine):
+    """Plain NumPy in the library's place: a failure here is a mistake in the rules."""
+
+    library = Control()
+
+
+TestTracked = TrackedMachine.TestCase
+TestTracked.settings = PROFILE
+TestUntracked = UntrackedMachine.TestCase
+TestUntracked.settings = PROFILE
+TestInTurns = MachineInTurns.TestCase
+TestInTurns.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestAtOnce = MachineAtOnce.TestCase
+TestAtOnce.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestThreaded = ThreadedMachine.TestCase
+TestThreaded.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestControl = ControlMachine.TestCase
+TestControl.settings = settings(PROFILE, max_examples=200)

@@ -1,0 +1,270 @@
+"""What happens while work is recorded or computed: other threads write and compute, and finalizers do both."""
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from recorded import base, pending
+
+import lazyarray
+from lazyarray.dispatch import ufunc as ufuncs
+from lazyarray.graph.record import call_cache, loops, ufunc
+from lazyarray.storage import handles
+from lazyarray.storage import state as readers
+
+
+def elsewhere(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+class TestWhileItIsRecorded:
+    """Its operands know it before anybody holds it."""
+
+    @pytest.mark.parametrize("call, known", [
+        (lambda x, row: x + 1, lambda x, row: x + 1), (lambda x, row: x + row, lambda x, row: x + row),
+        (lambda x, row: np.sqrt(x.T), lambda x, row: np.sqrt(x.T)),
+    ], ids=["the quick way", "the general way", "a view"])
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_an_operand_is_written_by_another_thread(self, monkeypatch, call, known, times):
+        """While it is recorded, those that read `x` are many by now, and are looked through."""
+        plain, line = base((3, 4)), base((4,)) * 10
+        x, row = lazyarray.asarray(plain), lazyarray.asarray(line)
+
+        def write():
+            x[...] = 100
+
+        for _ in range(times - 1):      # calls that were met before have a way of their own
+            call(x, row)
+        x._self_storage.readers = None
+        others = [x * i for i in range(31)]
+
+        class Cutting:
+            asked = 0
+
+            def __bool__(self):
+                self.asked += 1
+                if self.asked == 1:
+                    elsewhere(write)
+                return True
+
+        monkeypatch.setattr(readers, "_cutting", Cutting())
+        found = call(x, row)
+        monkeypatch.undo()
+        assert np.array_equal(others[3], plain * 3)
+        assert not pending(found) and (np.asarray(x) == 100).all()
+        expected = known(plain, line)
+        assert found.shape == expected.shape and found.strides == expected.strides and found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+        assert np.array_equal(found * 2, expected * 2)
+
+    def test_an_operand_is_computed_by_another_thread_in_the_quick_way(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        x * 3 + 2
+        waits = x * 3
+        rule = loops.rules[np.add, x.dtype, int]
+
+        def scalar(value):
+            elsewhere(lambda: handles.device_of(waits))
+            return rule.step.scalar(value)
+
+        monkeypatch.setattr(rule, "scalars", (None, scalar))
+        found = ufuncs.quick(np.add, (waits, 2))
+        monkeypatch.undo()
+        self.check_written(waits, found, base((3, 4)) * 3, base((3, 4)) * 3 + 2)
+
+    @pytest.mark.parametrize("count", [0, 2])
+    def test_an_operand_is_computed_by_another_thread_in_the_general_way(self, monkeypatch, count):
+        x, row = lazyarray.asarray(base((3, 4))), lazyarray.asarray(np.arange(8.0)[::2])
+        waits = x * 3
+        others = [waits + i for i in range(count)]
+        real = ufunc.recorded
+        call_cache.known.clear()       # in place: a call that was met before has a way of its own
+
+        def recorded(given):
+            elsewhere(lambda: handles.device_of(waits))
+            return real(given)
+
+        monkeypatch.setattr(ufunc, "recorded", recorded)
+        found = ufuncs.quick(np.subtract, (waits, row))
+        monkeypatch.undo()
+        self.check_written(waits, found, base((3, 4)) * 3, base((3, 4)) * 3 - np.arange(8.0)[::2])
+        for i, other in enumerate(others):
+            assert np.array_equal(other, base((3, 4)) * 3 + i)
+
+    def check_written(self, waits, found, before, expected):
+        assert not pending(waits) and pending(found)
+        assert np.array_equal(waits, before)
+        waits[...] = 0
+        assert np.array_equal(found, expected) and found.dtype == expected.dtype
+        assert not np.asarray(waits).any()
+
+
+def meanwhile(monkeypatch, what):
+    """Have something done, once, when the device is next asked for its stream: a finalizer may run there."""
+    device = lazyarray.device()
+    real, done = device.stream, []
+
+    def stream():
+        if not done:
+            done.append(True)
+            what()
+        return real()
+
+    monkeypatch.setattr(device, "stream", stream, raising=False)
+    return done
+
+
+class TestWhileItIsComputed:
+    """Finalizers run in the thread that computes, which has the lock."""
+
+    def test_it_is_computed(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        held = x * 2
+        last = held + 1
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        assert np.array_equal(handles.value_of(last[0, 0]), 3) and done
+        monkeypatch.undo()
+        assert np.array_equal(last, base((3, 4)) * 2 + 1) and np.array_equal(held, base((3, 4)) * 2)
+
+    def test_it_is_computed_while_an_operand_is(self, monkeypatch):
+        """The operand is computed first, by a kernel of its own."""
+        small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
+        last = x + small * 2
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        array = node.compute()
+        monkeypatch.undo()
+        assert done and array is node.array
+        assert np.array_equal(last, base((3, 4)) + base((4,)) * 2)
+
+    def test_it_is_computed_before_it_is_reduced(self, monkeypatch):
+        small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
+        last = x + small * 2
+        node = last._self_storage.pending
+        done = meanwhile(monkeypatch, node.compute)
+        found = last.sum()
+        monkeypatch.undo()
+        assert done and found == (base((3, 4)) + base((4,)) * 2).sum()
+
+    def test_what_it_reads_is_written(self, monkeypatch):
+        x = lazyarray.asarray(base((3, 4)))
+        held = x * 2
+        last = held + 1
+        node, on_the_way = last._self_storage.pending, held._self_storage.pending
+
+        def write():
+            x[...] = 100
+
+        done = meanwhile(monkeypatch, write)
+        node.compute()
+        monkeypatch.undo()
+        assert done and on_the_way.array is not None and (np.asarray(x) == 100).all()
+        assert np.array_equal(last, base((3, 4)) * 2 + 1) and np.array_equal(held, base((3, 4)) * 2)
+        assert np.array_equal(last - held, np.ones((3, 4)))
+
+
+class TestInCycles:
+    """The collector clears weak references to all of a cycle before it calls its finalizers."""
+
+    @pytest.mark.parametrize("look, known", [
+        (np.asarray, lambda x: x), (lambda x: np.asarray(x[1:]), lambda x: x[1:]),
+        (lambda x: np.asarray(x + 1), lambda x: x + 1), (lambda x: x.tolist(), lambda x: x),
+        (lambda x: float(x.sum()), lambda x: x.sum()), (lambda x: handles.device_of(x).tolist(), lambda x: x),
+        (lambda x: float(x[0, 0]), lambda x: x[0, 0]), (lambda x: np.asarray(np.add(x, 1, out=x)), lambda x: x + 1),
+        (lambda x: np.asarray([np.asarray(x * 2), np.asarray(x)]), lambda x: np.asarray([x * 2, x])),
+    ])
+    @pytest.mark.parametrize("steps", [1, 3])
+    def test_a_finalizer_asks_for_recorded_work(self, look, known, steps):
+        found = []
+
+        class Writer:
+            def __init__(self, work):
+                self.work, self.itself = work, self
+
+            def __del__(self):
+                found.append(look(self.work))
+
+        def work(x):
+            for _ in range(steps):
+                x = x * 2 + 1
+            return x
+
+        Writer(work(lazyarray.asarray(base((3, 4)))))
+        gc.collect()
+        value, = found
+        assert np.array_equal(value, known(work(base((3, 4)))))
+
+    def test_and_then_writes_to_it(self):
+        found = []
+
+        class Writer:
+            def __init__(self, work):
+                self.work, self.itself = work, self
+
+            def __del__(self):
+                more = self.work + 1
+                self.work[0] = 7
+                found.extend([np.asarray(self.work), np.asarray(more)])
+
+        Writer(lazyarray.asarray(base((3, 4))) * 2)
+        gc.collect()
+        written, more = found
+        expected = base((3, 4)) * 2
+        assert np.array_equal(more, expected + 1)
+        expected[0] = 7
+        assert np.array_equal(written, expected)
+
+
+#: What is done over and over, and in finalisers, too; how often, and how many objects later the collector runs at most.
+EVERYWHERE = {
+    "a lock is made": (40, 20, "made.pop()._self_storage.lock"),
+    "device memory is known": (180, 60, """
+x = lazyarray.asarray(np.arange(30.0))
+y = lazyarray.asarray(lazyarray.asdevice(x))
+y[3] = 7
+assert float(x[3]) == 7
+made[:] = [*made[-20:], x]"""),
+    "large memory is taken": (40, 20, """
+mirror_pool.pool.look_after(idle=-1)
+assert not np.asarray(lazyarray.asarray(np.zeros(17 << 20, np.uint8)))[0]"""),
+}
+
+
+@pytest.mark.parametrize("what", EVERYWHERE)
+def test_finalisers_run_everywhere(what):
+    """One never waits for a lock that its own thread holds."""
+    count, most, work = EVERYWHERE[what]
+    code = f"""
+import gc
+import numpy as np, lazyarray
+from lazyarray.storage.mirror import pinned_pool as mirror_pool
+
+made = [lazyarray.asarray(np.arange(3.0)) for _ in range(1 << 12)]
+
+def work():
+    {work.strip().replace(chr(10), chr(10) + "    ")}
+
+class Last:
+    def __del__(self):
+        work()
+
+work()      # what is imported then is there
+gc.freeze()
+for i in range({count}):
+    gc.collect()
+    cycle = Last()
+    cycle.me = cycle
+    del cycle
+    gc.set_threshold(gc.get_count()[0] + i % {most})
+    work()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
+    assert "Exception" not in done.stderr

@@ -1,0 +1,929 @@
+"""An exception at any point of the library's code leaves every array as NumPy's statement would: done or not done.
+
+    python faults.py --all [--operation TEXT] [--state TEXT]   every point of every case; the failures by source line
+    python faults.py --sample 500 [--operation TEXT]           so many runs of each operation, drawn
+    python faults.py --one OPERATION STATE ERROR VARIANT N     one run, with its place and what failed
+
+A **point** is where Python may raise in the library's code: a function begins or goes on, a C function is about to
+run, one has returned, a loop goes back. (CPython runs signal handlers at all of these but the second, where a C
+function may find no memory.) A **case** is an operation on arrays in one of several states. Both are program text,
+which runs on NumPy's arrays and on lazy ones: NumPy says what is right.
+
+After the fault each array is looked at from the device (through a recorded operation) and from the host, in either
+order, and foreign code writes through each alias: before the statement, at the fault or after it, and later. All looks
+have to agree with one of the states that NumPy's statement can leave: before it, after it, or after some of the writes
+that it is made of.
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import gc
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
+
+import lazyarray
+
+ROOT = os.path.dirname(lazyarray.__file__) + os.sep
+ERRORS = {"interrupt": KeyboardInterrupt, "memory": MemoryError}
+
+# -- cases -----------------------------------------------------------------------------------------------------------
+
+#: Program text, and the statements of which NumPy may have done the first ones only, if it is more than one. Further
+#: names: y and z, arrays in the same state; `alias`, `device`: what hands them out; `twice`, a @lazy function.
+OPERATIONS: dict[str, tuple[str, ...]] = {text: (text,) for text in [
+    "x += 1", "x *= y", "x[...] = 3", "x[...] = y", "x[2] = 7", "x[x > 2] = 9", "x[MASK] = y[MASK]", "x[[0, 2]] = 8",
+    "x[[2, 0]] = y[:2]", "x[1:] = x[:-1]", "x[::-1] = x", "x.fill(0)", "x.sort()", "np.put(x, [0, 3], 5)",
+    "np.copyto(x, y)", "np.copyto(x, y, where=x > 2)", "np.add(x, y, out=z)", "np.multiply(x, 2, out=x, where=y > 2)",
+    "np.cumsum(x, out=x)", "np.add.at(x, [0, 0, 1], 5)", "np.putmask(x, x > 2, 4)", "x.flat[1:3] = 4",
+    "np.clip(x, 1, 3, out=x)", "x.real = 5",
+    "a = alias(x)", "a = alias(x[1:])", "v = float(x.sum())", "v = x.sum()", "v = x.max(); float(v)", "v = repr(x)",
+    "v = x.tolist()", "v = float(x[0])", "v = x.copy()", "v = x * 2 + y", "v = np.concatenate([x, y])",
+    "v = np.where(x > 2, x, y)", "v = x[x > 2]", "v = x.view()", "v = x.reshape(-1)", "v = len(pickle.dumps(x, 4)) > 9",
+    "v = pickle.loads(pickle.dumps(x, 4))", "v = np.interp(x, [0, 5], [0, 1])", "x.setflags(write=False)",
+    "h = device(x)", "prefetch(x)", "prefetch(x); a = alias(x)", "del x_alias; collect()", "del x; collect()",
+    "alias(x)[...] = 2", "memoryview(x).nbytes",
+]}
+OPERATIONS |= {
+    "twice(x, y)": ("x += 1", "y[...] = x"),
+    "v = twice(y, out=x)": ("y += 1", "x[...] = y; v = x"),
+    "np.nan_to_num(x, copy=False)": ("pass",),
+    "x[0] = 1; x[1] = 2": ("x[0] = 1", "x[1] = 2"),
+    "x += 1; x *= 2; float(x.sum())": ("x += 1", "x *= 2"),
+    "r = x * 3; x += 1; v = float(r.sum())": ("r = x * 3", "x += 1", "v = float(r.sum())"),
+}
+
+#: How an array comes about: `x` its name, `X` its values. Names that end in "_alias" are foreign code's host arrays,
+#: in "_handle" device arrays. `put` writes one element.
+STATES = {
+    "device": "x = A(X)",
+    "mirror": "x = A(X); alias(x)",
+    "alias": "x = A(X); x_alias = alias(x)",
+    "written": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50)",
+    "dropped": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50); del x_alias",
+    "pending": "x = A(X - 1) + 1",
+    "pending twice": "x_p = A(X - 1) + 1; x = x_p * 1; x_r = x - 2",
+    "readers": "x = A(X); x_r = x * 3; x_s = x[..., :2] - 1",
+    "readers, written": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50); x_r = x * 3; put(x_alias, 0, 51)",
+    "pointer": "x = A(X); x_handle = device(x); put(x_handle, 1, 50)",
+    "pointer, alias": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50); x_handle = device(x)",
+    "view": "x_base = A(np.repeat(X, 2)); x = x_base[::2]; x_alias = alias(x_base); put(x_alias, 4, 50)",
+    "view, own alias": "x_base = A(np.repeat(X, 2)); x_base += 0; x = x_base[::2]; x_alias = alias(x); "
+                       "put(x_alias, 1, 50)",
+    "read-only": "x_base = A(X); x = x_base[...]; x.setflags(write=False); x_alias = alias(x_base); "
+                 "put(x_alias, 1, 50)",
+    "host": "x = hosted(X)",
+    "prefetched": "x = A(X); prefetch(x)",
+    "untracked": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50)",
+    "untracked, dropped": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50); del x_alias",
+    "0-d": "x = A(X[2:3].reshape(())); x_alias = alias(x); put(x_alias, 0, 50)",
+    "transposed": "x_base = A(X.reshape(4, -1)); x = x_base.T; x_alias = alias(x); put(x_alias, 1, 50)",
+}
+LARGE = ["device", "written", "dropped", "readers, written", "pointer, alias", "view", "prefetched", "untracked"]
+STATES |= {f"large, {name}": STATES[name] for name in LARGE}
+SMALL_SIZE, LARGE_SIZE = 8, 17000       # of 8 bytes each; mirrors of more than 128 KiB are tracked by pages
+
+VARIANTS = {
+    "": ("device", "host"),
+    "host first": ("host", "device"),       # and with a trace around it all
+    "write at the fault": ("device", "host"),
+    "write after the fault": ("host", "device"),
+}
+
+
+@functools.cache
+def _values(size: int) -> dict[str, np.ndarray]:
+    numbers = np.arange(size)
+    return {"x": (numbers * 5 + 3) % 8.0, "y": (numbers * 3 + 1) % 8.0, "z": numbers % 3.0}
+
+
+def put(array: Any, position: int, value: float) -> None:
+    """Write one element, counted in C order."""
+    array[np.unravel_index(position % array.size, array.shape) if array.ndim else ...] = value
+
+
+def _plain_twice(a: Any, out: Any) -> Any:
+    a += 1
+    out[...] = a
+    return out
+
+
+def _interp_into(x: np.ndarray) -> Any:
+    """A lazy array whose bytes were born on the host."""
+    made = lazyarray.asarray(np.array(x, object)).astype(float)
+    return made
+
+
+PLAIN = {"A": lambda values: values.copy(), "alias": lambda x: x[...], "device": lambda x: x[...],
+         "prefetch": lambda x: None, "hosted": lambda values: values.copy(), "twice": _plain_twice}
+LAZY = {"A": lazyarray.asarray, "alias": np.asarray, "device": lazyarray.asdevice, "prefetch": lazyarray.prefetch,
+        "hosted": _interp_into, "twice": lazyarray.lazy(_plain_twice, writes=("a", "out"))}
+COMMON = {"np": np, "pickle": pickle, "put": put, "collect": gc.collect, "__builtins__": __builtins__}
+
+
+@functools.cache
+def _code(text: str) -> Any:
+    return compile(text, "<statement>", "exec")
+
+
+def _uses(text: str, name: str) -> bool:
+    return name in _code(text).co_names
+
+
+def scene(case: Case, side: dict[str, Any]) -> dict[str, Any]:
+    """The names of a case, its arrays made."""
+    size = LARGE_SIZE if case.state.startswith("large") else SMALL_SIZE
+    names = {**COMMON, **side, "MASK": np.arange(size) % 3 == 0}
+    state = STATES[case.state]
+    for name, values in _values(size).items():
+        if name == "x" or _uses(case.operation, name):
+            made = {**names, "X": values}
+            exec(_code(state), made)
+            names |= {name + key[1:]: value for key, value in made.items() if key == "x" or key.startswith("x_")}
+    return names
+
+
+def own(names: dict[str, Any]) -> dict[str, Any]:
+    """What a case made: arrays, and whatever else the statement gave."""
+    return {key: value for key, value in names.items() if key not in COMMON and key not in PLAIN and key != "MASK"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    operation: str
+    state: str
+    error: str = "interrupt"
+    variant: str = ""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"write_tracking": "none" if "untracked" in self.state else "auto"}
+
+    @functools.cached_property
+    def fits(self) -> bool:
+        """Whether the operation can be done to such arrays at all, and there are aliases to be written if need be."""
+        if "write" in self.variant and not any(part in STATES[self.state] for part in ("_alias", "_handle")):
+            return False
+        if "_handle" in STATES[self.state] and ("alias(x)[" in self.operation or "del x;" in self.operation):
+            return False        # two writes behind the library's back, and no use of the array in between
+        if self.variant == "write at the fault" and ("large" in self.state or "untracked" in self.state):
+            return False        # within what a statement writes, nobody can tell which of the two writes came last
+        if self.variant == "write at the fault" and "_alias" not in STATES[self.state]:
+            return False
+        try:
+            with np.errstate(all="ignore"):
+                made = scene(self, PLAIN)
+                exec(_code(self.operation), made)
+        except ValueError as error:
+            return "read-only" in str(error)
+        except (IndexError, TypeError, NameError, BufferError):
+            return False
+        return True
+
+
+@functools.cache
+def pairs(operation: str, state: str = "") -> list[tuple[Case, list[str]]]:
+    """Cases of an operation in the states whose name contains this, and the variants that each can be run in."""
+    found = []
+    for name in STATES:
+        if state in name:
+            variants = [variant for variant in VARIANTS if Case(operation, name, variant=variant).fits]
+            if variants:
+                found.append((Case(operation, name), variants))
+    return found
+
+
+# -- points ----------------------------------------------------------------------------------------------------------
+
+#: Before a lock is let go of nothing can be raised: signals come after calls, and no memory is needed.
+_LEAVING = {"release", "__exit__"}
+
+
+class Fault:
+    """A context in which an exception is raised at the point of this number of the library's code in this thread.
+
+    Attributes
+    ----------
+    left : int
+        Points that are still to come, less than 0 once it was raised.
+    place : tuple or None
+        (file, function, line, kind) of the point.
+    swallowed : bool
+        Whether no Python code caught the exception, of one that did not arrive: Python throws it away in finalisers.
+    passed : list or None
+        Where the points were, one after the other.
+    """
+
+    armed: Fault | None = None
+    under_way: BaseException | None = None      # what was raised, and
+    caught = False                              # whether the last that is known of it is that Python code caught it
+
+    def __init__(self, number: int, error: type[BaseException], meanwhile: Callable[[], None] | None = None,
+                 passed: list[Any] | None = None) -> None:
+        self.left, self.error, self.meanwhile, self.passed = number, error, meanwhile, passed
+        self.thread = threading.get_ident()
+        self.place: tuple[str, str, int, str] | None = None
+        self.swallowed = False
+        self.raised: BaseException | None = None
+
+    def __enter__(self) -> Fault:
+        self.hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
+        Fault.armed, Fault.under_way, Fault.caught = self, None, False
+        if not _MONITORED:
+            sys.setprofile(_profiled)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not _MONITORED:
+            sys.setprofile(None)
+        Fault.armed = Fault.under_way = None
+        sys.unraisablehook = self.hook
+        self.swallowed = not Fault.caught       # NumPy's C code does it, too, where it asks for a buffer
+
+    def point(self, code: Any, where: int, kind: str, function: Any = None) -> None:
+        """`where`: a line, or -1 less an offset in the code."""
+        self.left -= 1
+        if self.passed is not None:
+            self.passed.append((code.co_filename, code.co_qualname, where, kind))
+        if self.left < 0:
+            Fault.armed = None
+            line = where if where >= 0 else _line(code, -1 - where)
+            name = getattr(function, "__name__", "")
+            self.place = os.path.relpath(code.co_filename, ROOT), code.co_qualname, line, f"{kind} {name}".strip()
+            if self.meanwhile is not None:
+                self.meanwhile()
+            self.raised = Fault.under_way = self.error("a fault")
+            raise self.raised
+
+
+def _line(code: Any, offset: int) -> int:
+    return next((line for start, stop, line in code.co_lines() if start <= offset < stop and line), 0)
+
+
+def _profiled(frame: Any, event: str, arg: Any) -> None:
+    armed = Fault.armed
+    if armed is None or not frame.f_code.co_filename.startswith(ROOT):
+        return
+    code, line = frame.f_code, frame.f_lineno
+    del frame       # a signal handler has it: this is to be an exception of the library's code
+    if event == "call":
+        armed.point(code, line, "enter")
+    elif event == "c_return" or event == "c_call" and arg.__name__ not in _LEAVING:
+        armed.point(code, line, event[2:], arg)
+
+
+_MONITORED = sys.version_info >= (3, 12)        # it names classes and loops as well, and costs less
+_TOOL = 4
+
+
+def _monitor() -> dict[int, Callable[..., Any]]:
+    events, disable = sys.monitoring.events, sys.monitoring.DISABLE
+    me = threading.get_ident
+    # What is asked comes in the order of its cost: these run millions of times. (The hash of a code object is slow.)
+
+    def begins(code, offset):
+        armed = Fault.armed
+        if armed is not None and armed.thread == me():
+            if not code.co_filename.startswith(ROOT):
+                return disable
+            armed.point(code, -1 - offset, "enter")
+
+    def calls(code, offset, function, _):
+        armed = Fault.armed
+        if armed is not None and armed.thread == me():
+            if not code.co_filename.startswith(ROOT):
+                return disable
+            if (type(function) is not FunctionType and not hasattr(function, "__code__")
+                    and getattr(function, "__name__", "") not in _LEAVING):
+                armed.point(code, -1 - offset, "call", function)
+
+    def returns(code, offset, function, _):
+        armed = Fault.armed
+        if armed is not None and armed.thread == me() and code.co_filename.startswith(ROOT):
+            armed.point(code, -1 - offset, "return", function)
+
+    def jumps(code, offset, to):
+        armed = Fault.armed
+        if armed is not None and armed.thread == me():
+            if to > offset or not code.co_filename.startswith(ROOT):
+                return disable
+            armed.point(code, -1 - offset, "loop")
+
+    def handled(code, offset, error):
+        if error is Fault.under_way:
+            Fault.caught = True
+
+    def goes_on(code, offset, error):
+        if error is Fault.under_way:
+            Fault.caught = False
+
+    return {events.PY_START: begins, events.PY_RESUME: begins, events.CALL: calls, events.C_RETURN: returns,
+            events.JUMP: jumps, events.C_RAISE: lambda *args: None, events.EXCEPTION_HANDLED: handled,
+            events.RERAISE: goes_on, events.PY_UNWIND: goes_on}
+
+
+# -- what is looked at -----------------------------------------------------------------------------------------------
+
+_LOCKS = type(threading.Lock()), type(threading.RLock())
+
+
+def _walk(roots: Any, seen: set[int], depth: int = 5) -> Iterator[Any]:
+    """Locks, ContextVars and locals of threads that can be reached through objects of the library's classes."""
+    todo = [(root, depth) for root in roots]
+    while todo:
+        thing, depth = todo.pop()
+        if id(thing) in seen:
+            continue
+        kind = type(thing)
+        if isinstance(thing, (*_LOCKS, contextvars.ContextVar, threading.local)):
+            seen.add(id(thing))
+            yield thing
+        elif depth and (kind in (dict, list, tuple) and len(thing) < 200
+                        or kind.__module__.startswith("lazyarray") and not isinstance(thing, np.ndarray)):
+            seen.add(id(thing))
+            todo += [(child, depth - 1) for child in gc.get_referents(thing)
+                     if not isinstance(child, (type, str, int, float))]
+
+
+class Surroundings:
+    """What a statement borrows and gives back: locks, settings of a context or a thread, NumPy's own."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self.names: dict[int, str] = {}
+        self.locks, self.scopes, self.locals = [], [], []
+        for module_name, module in sorted(sys.modules.items()):
+            if module_name.partition(".")[0] == "lazyarray":
+                for name, value in list(vars(module).items()):
+                    for found in _walk([value], self.seen):
+                        self.names[id(found)] = f"{module_name.removeprefix('lazyarray.')}.{name}"
+                        (self.locks if isinstance(found, _LOCKS) else self.locals if isinstance(found, threading.local)
+                         else self.scopes).append(found)
+        self.before = self._now()
+
+    def _now(self) -> tuple[Any, ...]:
+        return ([scope.get(None) for scope in self.scopes],
+                [{key: value.copy() if isinstance(value, (dict, list)) else value for key, value in vars(one).items()}
+                 for one in self.locals], np.geterr(), np.get_printoptions(), len(warnings.filters), gc.isenabled())
+
+    def wrong(self, arrays: list[Any]) -> list[str]:
+        """What is held or changed; it is put right, so that the next run begins as this one did."""
+        found = []
+        storages = [storage for x in arrays if (storage := getattr(x, "_self_storage", None)) is not None]
+        local = set(self.seen)
+        for lock in [*self.locks, *(one for one in _walk(storages, local) if isinstance(one, _LOCKS))]:
+            while lock._is_owned() if hasattr(lock, "_is_owned") else lock.locked():
+                if (text := f"lock held: {self.names.get(id(lock), 'of a storage')}") not in found:
+                    found.append(text)
+                lock.release()
+            if lock.acquire(timeout=5):
+                lock.release()
+            else:
+                found.append(f"lock held by another thread: {self.names.get(id(lock), 'of a storage')}")
+        now = self._now()
+        if now != self.before:
+            scopes, others, *rest = self.before
+            for scope, value, was in zip(self.scopes, now[0], scopes):
+                if value != was:
+                    found.append(f"scope left open: {self.names[id(scope)]}")
+                    scope.set(was)
+            for one, value, was in zip(self.locals, now[1], others):
+                if value != was:
+                    found.append(f"thread's own state changed: {self.names[id(one)]}")
+                    vars(one).clear()
+                    vars(one).update(was)
+            if list(now[2:]) != rest:
+                found.append("settings of NumPy or Python changed")
+                np.seterr(**rest[0])
+                np.set_printoptions(**rest[1])
+        return found
+
+
+def _same(want: Any, got: Any) -> bool:
+    if isinstance(want, np.ndarray):
+        return want.shape == got.shape and want.dtype == got.dtype and np.array_equal(want, got)
+    return bool(want == got)
+
+
+class Wrong(Exception):
+    """What a look found: the message begins with the kind."""
+
+
+@dataclasses.dataclass
+class Looks:
+    """Looks at the arrays of a case, each of which has to agree with a state that NumPy may be in.
+
+    Attributes
+    ----------
+    real : dict
+        Names of the case, with lazy arrays.
+    models : list of dict
+        The same with NumPy's, one for each state that is possible by what was seen until now.
+    """
+
+    real: dict[str, Any]
+    models: list[dict[str, Any]]
+    written: set[int] = dataclasses.field(default_factory=set)
+    all_models: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def look(self, door: str) -> None:
+        """Look at all arrays through a door, "device" or "host", and then at the aliases."""
+        self.all_models = self.all_models or self.models
+        real = own(self.real)
+        order = sorted(real, key=lambda key: key.endswith(("_alias", "_handle")))
+        for key in order:
+            value = real[key]
+            if lazyarray.is_lazy(value):
+                got = np.array(np.asarray(value + 0)) if door == "device" else np.array(np.asarray(value))
+            elif isinstance(value, np.ndarray):
+                got = value.copy()
+            elif hasattr(value, "get") and hasattr(value, "strides"):
+                got = value.get()
+            else:
+                got = value
+            self._agree(key, got, door)
+            if lazyarray.is_lazy(value) and isinstance(value, np.ndarray):
+                if not any(key in model and model[key].flags.writeable == value.flags.writeable
+                           for model in self.models):
+                    raise Wrong(f"flags: {key}")
+
+    def _agree(self, key: str, got: Any, door: str) -> None:
+        agreeing = [model for model in self.models if key in model and _same(model[key], got)]
+        if agreeing:
+            self.models = agreeing
+            return
+        known = [model[key] for model in self.all_models if key in model]
+        seen = f"{key} from the {door}"
+        if not isinstance(got, np.ndarray) or not known or all(one.shape != got.shape for one in known):
+            raise Wrong(f"wrong result: {key} is {got!r:.60}")
+        if any(_same(one, got) for one in known):
+            raise Wrong(f"sides or arrays differ: {seen} is in another state")
+        wrong = min((np.flatnonzero(one != got) for one in known), key=len)
+        what = f"{wrong.size} elements, first {wrong[0]}: {got.flat[wrong[0]]}, not {known[0].flat[wrong[0]]}"
+        if self.written and wrong.size <= len(self.written) and all(
+                any(one.flat[i] == value for value in self.written for one in known) for i in wrong):
+            raise Wrong(f"write lost: {seen}, {what}")
+        torn = np.logical_or.reduce([one == got for one in known])
+        raise Wrong(f"{'torn' if torn.all() else 'wrong value'}: {seen}, {what}")
+
+    def write(self, position: int, value: float, handles: bool = True) -> None:
+        """Foreign code writes an element through each alias, or each device array."""
+        for key in list(own(self.real)):
+            if key == "a" or key.endswith("_alias") or handles and (key == "h" or key.endswith("_handle")
+                                                                     and key[:2] + "alias" not in self.real):
+                array, model = self.real[key], self.models[0].get(key)
+                # A device array that no lazy array speaks for any more is out of the library's sight.
+                if model is not None and model.flags.writeable and (isinstance(array, np.ndarray) or "x" in self.real):
+                    put(array, position, value)
+                    for model in self.models:
+                        if key in model:
+                            put(model[key], position, value)
+                    self.written.add(value)
+
+
+def _stages(case: Case) -> list[list[str]]:
+    statements = OPERATIONS[case.operation]
+    return [list(statements[:count]) for count in range(len(statements) + 1)]
+
+
+def _models(case: Case, stages: list[list[str]], first: Callable[[dict[str, Any]], None] | None = None) -> list[
+        dict[str, Any]]:
+    found = []
+    for stage in stages:
+        made = scene(case, PLAIN)
+        if first is not None:
+            first(made)
+        try:
+            for text in stage:
+                exec(_code(text), made)
+        except ValueError:      # it may be read-only
+            pass
+        found.append(made)
+    return found
+
+
+class Hung(BaseException):
+    """A run takes too long."""
+
+
+@dataclasses.dataclass
+class Run:
+    """One run of a case.
+
+    Attributes
+    ----------
+    place : tuple or None
+        Where the fault was raised; None if there are not so many points.
+    failures : list of str
+        What was wrong; each text begins with its kind.
+    """
+
+    place: tuple[str, str, int, str] | None
+    failures: list[str]
+
+
+def _foreign(names: dict[str, Any], position: int, value: float) -> None:
+    for key, array in names.items():
+        if key.endswith("_alias") and array.flags.writeable:
+            put(array, position, value)
+
+
+def run(case: Case, number: int, surroundings: Surroundings, passed: list[Any] | None = None,
+        seconds: float = 20.0) -> Run:
+    """Do the operation, with an error at the point of this number. `passed`: gets the places of all before it."""
+    def too_late(signum, frame):
+        raise Hung(f"at {frame.f_code.co_filename}:{frame.f_lineno}")
+
+    before = signal.signal(signal.SIGALRM, too_late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with lazyarray.options(**case.options):
+            return _run(case, number, surroundings, passed)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _run(case: Case, number: int, surroundings: Surroundings, passed: list[Any] | None) -> Run:
+    real = scene(case, LAZY)
+    arrays = [value for value in own(real).values() if lazyarray.is_lazy(value)]
+    code, failures, raised = _code(case.operation), [], None
+    at_fault = (lambda: _foreign(real, 3, 60.0)) if case.variant == "write at the fault" else None
+    fault = Fault(number, ERRORS[case.error], at_fault, passed)
+    traced = case.variant == "host first"
+    with lazyarray.trace() if traced else contextlib.nullcontext() as trace:
+        surroundings.before = surroundings._now()
+        try:
+            with fault:
+                exec(code, real)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  which one it is is judged below
+            raised = error.with_traceback(None)
+            error.__context__ = error.__cause__ = None
+        if fault.place is None and number != sys.maxsize:
+            return Run(None, [])
+        failures += surroundings.wrong(arrays)
+        arrays.clear()
+        failed = raised is not None and type(raised) is ERRORS[case.error]
+        stages = _stages(case)
+        if failed:
+            models = _models(case, stages)
+            if at_fault:
+                for model in models:
+                    _foreign(model, 3, 60.0)
+        else:       # it was thrown away: the statement has to be done
+            models = _models(case, stages[-1:])
+            if at_fault and fault.place is not None:
+                for model in models:
+                    _foreign(model, 3, 60.0)
+                models += _models(case, stages[-1:], lambda names: _foreign(names, 3, 60.0))
+            if raised is not None and not isinstance(raised, ValueError):
+                failures.append(f"another error: {type(raised).__name__}: {str(raised)[:80]}")
+            elif raised is None and fault.place is not None and case.error == "interrupt" and not fault.swallowed:
+                failures.append("swallowed")
+        if not failures or not any("another error" in text for text in failures):
+            failures += _looks(case, real, models, at_fault is not None)
+        if trace is not None:
+            failures += _traced(trace)
+        failures += surroundings.wrong([])
+    return Run(fault.place, failures)
+
+
+def _looks(case: Case, real: dict[str, Any], models: list[dict[str, Any]], written: bool) -> list[str]:
+    looks = Looks(real, models)
+    if written:
+        looks.written.add(60.0)
+    when = "at once"
+    try:
+        if case.variant == "write after the fault":
+            looks.write(4, 61.0)
+        for door in VARIANTS[case.variant]:
+            looks.look(door)
+        when = "after a write"
+        looks.write(5, 62.0)
+        for door in VARIANTS[case.variant]:
+            looks.look(door)
+        when = "later"
+        looks.models, looks.all_models = looks.models[:1], []
+        if "x" in real:
+            for text in ("x += 2", "put(x, 0, 9)", case.operation):
+                outcomes = []
+                for names in (looks.models[0], real):
+                    try:
+                        exec(_code(text), names)
+                        outcomes.append(None)
+                    except (ValueError, NameError, IndexError, TypeError, AttributeError) as error:
+                        outcomes.append(type(error).__name__)
+                if outcomes[0] != outcomes[1]:
+                    raise Wrong(f"later operation: {text} raises {outcomes[1]}, not {outcomes[0]}")
+            for door in VARIANTS[case.variant]:
+                looks.look(door)
+    except Wrong as error:
+        return [f"{error.args[0]} ({when})"]
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever it is, the arrays can't be used
+        return [f"unusable: {type(error).__name__}: {str(error)[:80]} ({when})"]
+    return []
+
+
+def _traced(trace: Any) -> list[str]:
+    """Whether the trace still works, and each event in it is complete."""
+    known = len(trace.events)
+    np.asarray(lazyarray.asarray(np.zeros(3)))
+    kinds = [event.kind for event in trace.events[known:]]
+    if kinds != ["upload", "materialise"]:
+        return [f"trace: a later upload and copy back are {kinds}"]
+    if any(event.seconds < 0 or event.seconds > 15 or event.nbytes < 0 for event in trace.events):
+        return ["trace: an event without an end"]
+    return []
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[Surroundings]:
+    """A context in which points are counted, and nothing but the program itself does or learns anything."""
+    from lazyarray.dispatch import small_reductions
+    from lazyarray.graph.record import reductions
+
+    device = type(lazyarray.device())
+    changes = [(small_reductions, "MOST", 0), (reductions, "LOOKED_AT", 0), (device, "fused_from", 1),
+               (device, "learns", False)]
+    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for owner, name, value in changes:
+        setattr(owner, name, value)
+    collects = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    if _MONITORED:
+        sys.monitoring.use_tool_id(_TOOL, "faults")
+        callbacks = _monitor()
+        for event, callback in callbacks.items():
+            sys.monitoring.register_callback(_TOOL, event, callback)
+        sys.monitoring.set_events(_TOOL, sum(callbacks))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield Surroundings()
+    finally:
+        if _MONITORED:
+            sys.monitoring.set_events(_TOOL, 0)
+            sys.monitoring.free_tool_id(_TOOL)
+        if collects:
+            gc.enable()
+        gc.unfreeze()
+        for owner, name, value in kept:
+            setattr(owner, name, value)
+
+
+def points(case: Case, surroundings: Surroundings, visits: int | None = None) -> list[int]:
+    """Numbers of the points of an operation, once everything that is done once in a process is done.
+
+    `visits`: of a place that is passed more often, the first so many, and the last.
+    """
+    for _ in range(2):
+        done = run(case, sys.maxsize, surroundings)
+        assert not done.failures, f"{case}, without a fault: {done.failures}"
+    passed: list[Any] = []
+    run(case, sys.maxsize, surroundings, passed)
+    if visits is None:
+        return list(range(len(passed)))
+    count, last, chosen = collections.Counter(), {place: i for i, place in enumerate(passed)}, []
+    for i, place in enumerate(passed):
+        count[place] += 1
+        if count[place] <= visits or last[place] == i:
+            chosen.append(i)
+    return chosen
+
+
+# -- reports ---------------------------------------------------------------------------------------------------------
+
+def kind_of(failure: str) -> str:
+    kind, _, rest = failure.partition(":")
+    return failure if kind in ("lock held", "scope left open") else kind
+
+
+def sample(operation: str, count: int, seconds: float, seed: int, surroundings: Surroundings) -> tuple[
+        list[dict[str, Any]], int]:
+    """Points of an operation, drawn, until so many are run or the time is over: (failures, runs)."""
+    draws, begun = random.Random(f"{operation} {seed}"), time.monotonic()
+    found: list[dict[str, Any]] = []
+    chosen: dict[Case, list[int]] = {}
+    for tried in range(count):
+        if time.monotonic() - begun > seconds:
+            return found, tried
+        base, variants = draws.choice(pairs(operation))
+        if base not in chosen:
+            chosen[base] = points(base, surroundings, 2)
+        if not chosen[base]:
+            continue
+        case = dataclasses.replace(base, error=draws.choice(list(ERRORS)), variant=draws.choice(variants))
+        found += _records(case, draws.choice(chosen[base]), surroundings)
+    return found, count
+
+
+def _records(case: Case, number: int, surroundings: Surroundings) -> list[dict[str, Any]]:
+    try:
+        done = run(case, number, surroundings)
+    except Hung as error:
+        done = Run(("?", "?", 0, "?"), [f"hung: {error}"])
+    return [{"case": dataclasses.astuple(case), "point": number, "place": done.place, "failure": failure}
+            for failure in done.failures]
+
+
+def _child(arguments: Any) -> None:
+    """Run all points of the cases of one operation from one on; a line of JSON for each failure."""
+    progress = os.open(arguments.progress, os.O_WRONLY)
+    first, tried = arguments.child, 0
+    with prepared() as surroundings:
+        for index, (base, variants) in enumerate(pairs(arguments.operation, arguments.state)):
+            if index < first[0]:
+                continue
+            try:
+                numbers = points(base, surroundings, None if arguments.every else 2)
+            except AssertionError as error:
+                print(json.dumps({"broken": str(error)}), flush=True)
+                continue
+            for position, number in enumerate(numbers):
+                if position % arguments.step:
+                    continue
+                if [index, position] < first:
+                    continue
+                for turn, error in enumerate(ERRORS):
+                    some = variants if arguments.every else [variants[(position + turn) % len(variants)]]
+                    for variant in some:
+                        case = dataclasses.replace(base, error=error, variant=variant)
+                        text = json.dumps([index, position, number, error, variant])
+                        os.pwrite(progress, text.ljust(100).encode(), 0)
+                        for record in _records(case, number, surroundings):
+                            print(json.dumps(record), flush=True)
+                        tried += 1
+                if position % 1000 == 999:
+                    gc.collect()
+    print(json.dumps({"tried": tried}), flush=True)
+
+
+def exhaust(operation: str, state: str = "", every: bool = False, step: int = 1) -> tuple[list[dict[str, Any]], int]:
+    """Every point of an operation, in processes of their own, since one may crash: (failures, runs)."""
+    found: list[dict[str, Any]] = []
+    tried, crashes, start = 0, 0, [0, 0]
+    path = os.pathsep.join([str(Path(ROOT).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with tempfile.NamedTemporaryFile() as progress:
+        while crashes < 20:
+            command = [sys.executable, __file__, "--child", json.dumps(start), "--progress", progress.name,
+                       "--operation", operation, "--state", state, "--step", str(step), *["--every"] * every]
+            with tempfile.TemporaryFile("w+") as out:
+                child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT,
+                                         env={**os.environ, "PYTHONPATH": path})
+                last, since = b"", time.monotonic()
+                while child.poll() is None:
+                    time.sleep(0.1)
+                    now = os.pread(progress.fileno(), 100, 0)
+                    if now != last:
+                        last, since = now, time.monotonic()
+                    elif time.monotonic() - since > 90:
+                        child.kill()
+                        child.wait()
+                out.seek(0)
+                other = []
+                for line in out:
+                    try:
+                        record = json.loads(line)
+                    except ValueError:
+                        other.append(line)
+                        continue
+                    if "tried" in record:
+                        tried += record["tried"]
+                    else:
+                        found.append(record)
+            if child.returncode == 0:
+                break
+            crashes += 1
+            index, position, number, error, variant = json.loads(last or '[0, 0, 0, "interrupt", ""]')
+            case = dataclasses.replace(pairs(operation, state)[index][0], error=error, variant=variant)
+            found.append({"case": dataclasses.astuple(case), "point": number, "place": ("?", "?", 0, "?"),
+                          "failure": f"crash: exit status {child.returncode}: {''.join(other)[-300:]}"})
+            tried += position
+            start = [index, position + 1]
+    return found, tried
+
+
+def report(found: list[dict[str, Any]], tried: dict[str, int]) -> str:
+    """The failures by operation and source line."""
+    lines = []
+    by_operation: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for record in found:
+        if "broken" in record:
+            lines.append(f"without a fault: {record['broken']}")
+        else:
+            by_operation[record["case"][0]].append(record)
+    failing = {(*r["case"], r["point"]) for rs in by_operation.values() for r in rs}
+    lines.insert(0, f"{sum(tried.values())} runs, {len(failing)} with failures.")
+    kinds = collections.Counter(kind_of(r["failure"]) for rs in by_operation.values() for r in rs)
+    lines += [f"{count:7} {kind}" for kind, count in kinds.most_common()]
+    everything = [r for records in by_operation.values() for r in records]
+    for title, name in (("function", "{0}:{1}"), ("source line", "{0}:{2} {1}")):
+        counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+        for r in everything:
+            counts[name.format(*r["place"])][kind_of(r["failure"])] += 1
+        lines += ["", f"By {title}, over all operations", ""]
+        for place, counted in sorted(counts.items(), key=lambda item: -item[1].total()):
+            lines.append(f"{counted.total():7} {place}: "
+                         + ", ".join(f"{n} {kind}" for kind, n in counted.most_common()))
+    for operation in OPERATIONS:
+        if operation not in tried:
+            continue
+        records = by_operation.get(operation, [])
+        bad = len({(*r["case"], r["point"]) for r in records})
+        lines += ["", f"{operation}: {bad} of {tried[operation]} runs", ""]
+        places: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
+        for r in records:
+            file, function, line, kind = r["place"]
+            places[file, line, function, kind].append(r)
+        for (file, line, function, kind), rs in sorted(places.items(), key=lambda item: -len(item[1])):
+            counted = collections.Counter(kind_of(r["failure"]) for r in rs)
+            lines.append(f"{len(rs):7} {file}:{line} {function} ({kind}): "
+                         + ", ".join(f"{n} {kind}" for kind, n in counted.most_common()))
+            states = collections.Counter(r["case"][1] for r in rs)
+            _, state, error, variant = rs[0]["case"]
+            lines.append(f"            in {', '.join(states)}")
+            lines.append(f"            first: --one {operation!r} {state!r} {error} {variant!r} {rs[0]['point']}: "
+                         f"{rs[0]['failure']}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="every point")
+    parser.add_argument("--every", action="store_true", help="with --all: every visit of a place, in every variant")
+    parser.add_argument("--step", type=int, default=1, help="with --all: every so many points only")
+    parser.add_argument("--sample", type=int, default=0, help="so many points of each operation")
+    parser.add_argument("--one", nargs=5, metavar=("OPERATION", "STATE", "ERROR", "VARIANT", "N"))
+    parser.add_argument("--operation", default="", help="operations whose text contains this")
+    parser.add_argument("--state", default="", help="states whose name contains this")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--report", help="a file to write; standard output otherwise")
+    parser.add_argument("--child", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--progress", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        return _child(arguments)
+    if arguments.one:
+        operation, state, error, variant, number = arguments.one
+        case = Case(operation, state, error, variant)
+        with prepared() as surroundings:
+            total = len(points(case, surroundings))
+            done = run(case, int(number), surroundings)
+        print(f"{total} points;", done)
+        return None
+    found: list[dict[str, Any]] = []
+    tried: dict[str, int] = {}
+    chosen = [text for text in OPERATIONS if arguments.operation in text]
+    begun = time.monotonic()
+    if arguments.all:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            for text, (failures, count) in zip(chosen, pool.map(
+                    lambda text: exhaust(text, arguments.state, arguments.every, arguments.step), chosen)):
+                found += failures
+                tried[text] = count
+                print(f"{time.monotonic() - begun:6.0f} s {text}: {len(failures)} failures in {count} runs",
+                      file=sys.stderr, flush=True)
+    else:
+        with prepared() as surroundings:
+            for text in chosen:
+                failures, count = sample(text, arguments.sample or 100, 1e9, arguments.seed, surroundings)
+                found += failures
+                tried[text] = count
+                print(f"{time.monotonic() - begun:6.0f} s {text}: {len(failures)} failures in {count} runs",
+                      file=sys.stderr, flush=True)
+    text = report(found, tried)
+    if arguments.report:
+        Path(arguments.report).write_text(text)
+    else:
+        print(text)
+    return None
+
+
+if __name__ == "__main__":
+    main()
