@@ -64,7 +64,7 @@ def looked_at(result: Any) -> Any:
     """Have a lazy array computed on the side where the model says, for who looks at it; the same object."""
     storage = result._self_storage
     with storage.lock:
-        found = pending_on_host.private(storage, handles.outline_of(result))
+        found = pending_on_host.private(storage, handles.meta_of(result))
     if found is None:
         handles.device_of(result)
     return result

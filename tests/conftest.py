@@ -73,6 +73,15 @@ def _warn_again() -> Iterator[None]:
     yield
 
 
+@pytest.fixture(autouse=True)
+def _nobody_listens_afterwards() -> Iterator[None]:
+    """Whoever still listened would change the way that the calls of later tests take."""
+    from lazyarray.events import trace
+
+    yield
+    assert not trace.heard()
+
+
 @pytest.fixture
 def restored_defaults() -> Iterator[None]:
     """For tests that change process-wide settings: they are put back."""

@@ -17,7 +17,7 @@ typedef struct {
     PyObject *dtypes;                       /* of the outputs */
     PyObject *strided, *plans;              /* numbers of inputs that are walked, and what launches for their strides */
     PyObject *walk;                         /* the last parameter, as bytes, or None */
-    int told;
+    int takes_alignment;
     Py_ssize_t elements, blocks;            /* of a block; 0 if their number goes by the elements */
 } Launch;
 
@@ -57,14 +57,14 @@ static int
 init(Launch *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"function", "launch", "owner", "ndarray", "stream", "sizes", "dtypes", "elements", "threads",
-                            "told", "strided", "walk", "blocks", NULL};
+                            "takes_alignment", "strided", "walk", "blocks", NULL};
     unsigned long long function, launch;
     PyObject *owner, *ndarray, *stream, *sizes, *dtypes, *strided = NULL, *walk = NULL;
     Py_ssize_t elements, threads, blocks = 0;
-    int told;
+    int takes_alignment;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp|O!Sn", names, &function, &launch, &owner, &ndarray,
-                                     &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads, &told,
-                                     &PyTuple_Type, &strided, &walk, &blocks))
+                                     &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads,
+                                     &takes_alignment, &PyTuple_Type, &strided, &walk, &blocks))
         return -1;
     if (PyTuple_GET_SIZE(dtypes) < 1 || elements < 1 || blocks < 0 || blocks > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "a launch has at least one output, elements in a block, and no odd blocks");
@@ -89,7 +89,7 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     }
     self->elements = elements;
     self->blocks = blocks;
-    self->told = told;
+    self->takes_alignment = takes_alignment;
     Py_XSETREF(self->plans, plans);
     Py_XSETREF(self->strided, numbers);
     Py_XSETREF(self->walk, walk == NULL ? Py_NewRef(Py_None) : Py_NewRef(walk));
@@ -166,7 +166,7 @@ outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blo
     count++;
     if (self->walk != Py_None)
         parameters[count] = PyBytes_AS_STRING(self->walk);
-    else if (self->told) {
+    else if (self->takes_alignment) {
         rooms[count].flag = 1;
         parameters[count] = &rooms[count];
     }
@@ -207,7 +207,7 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         Py_RETURN_NONE;
     if (PyTuple_GET_SIZE(self->strided) == 0) {
         int64_t blocks = self->blocks ? self->blocks : size / self->elements + (size % self->elements != 0);
-        if (blocks > INT32_MAX || (self->told && places % PACK))
+        if (blocks > INT32_MAX || (self->takes_alignment && places % PACK))
             Py_RETURN_NONE;
         return outputs_of(self, shape, fortran, size, blocks, rooms, parameters);
     }
@@ -249,8 +249,8 @@ key(Launch *self, PyObject *args)
 }
 
 PyDoc_STRVAR(launch_doc,
-"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, told, strided=(), walk=None,\n"
-"       blocks=0)\n--\n\n"
+"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, takes_alignment, strided=(),\n"
+"       walk=None, blocks=0)\n--\n\n"
 "Makes the outputs of a kernel and launches it.\n\n"
 "Parameters\n----------\n"
 "function, launch : int\n    Addresses of the CUfunction and of cuLaunchKernel.\n"
@@ -259,7 +259,8 @@ PyDoc_STRVAR(launch_doc,
 "sizes : tuple of int\n    Of each input: 0 of an array, else the bytes of a number.\n"
 "dtypes : tuple of numpy.dtype\n    Of the outputs.\n"
 "elements, threads : int\n    Of a block.\n"
-"told : bool\n    The kernel's last parameter says that packs can be loaded; other addresses are left to the caller.\n"
+"takes_alignment : bool\n"
+"    The kernel's last parameter says that packs can be loaded; other addresses are left to the caller.\n"
 "strided : tuple of int\n    Inputs that are walked by their strides: `plans` has a Launch for each kind of them, by `key`.\n"
 "walk : bytes\n    The kernel's last parameter: how strided inputs are walked.\n"
 "blocks : int\n    How many, if that does not go by the elements.");

@@ -16,14 +16,14 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_computing.h"
 #include "recording_sources.h"
 
-PyDoc_STRVAR(new_array_doc, "new_array(storage, outline, array=None, base=None, /)\n--\n\n"
-"A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of.");
+PyDoc_STRVAR(new_array_doc, "new_array(storage, meta, array=None, base=None, /)\n--\n\n"
+"A LazyNdarray of `meta` in `storage`; `array`: its device array, `base`: what it is a view of.");
 
 static PyObject *
 new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs < 2 || nargs > 4) {
-        PyErr_SetString(PyExc_TypeError, "new_array takes a storage, an outline, a device array and a base");
+        PyErr_SetString(PyExc_TypeError, "new_array takes a storage, a meta, a device array and a base");
         return NULL;
     }
     return made_array(args[0], args[1], nargs > 2 ? args[2] : Py_None, nargs > 3 ? args[3] : Py_None);

@@ -341,14 +341,14 @@ end:
 
 PyDoc_STRVAR(recorded_doc, "recorded(ufunc, inputs, written=None, /)\n--\n\n"
 "The lazy array of a plain call, recorded or computed at once, or None if it can't be.\n\n"
-"`written`: an outline of memory that the result will be written to, in place: then it lies as that does.\n"
+"`written`: a meta of memory that the result will be written to, in place: then it lies as that does.\n"
 "What is not like a call that was met before is left to the general way, in Python, and so are all errors.");
 
 static PyObject *
 recorded(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs < 2 || nargs > 3 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1) {
-        PyErr_SetString(PyExc_TypeError, "recorded takes a ufunc, a tuple of operands and an outline");
+        PyErr_SetString(PyExc_TypeError, "recorded takes a ufunc, a tuple of operands and a meta");
         return NULL;
     }
     if (forked || types.LazyNdarray == NULL)

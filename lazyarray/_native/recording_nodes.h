@@ -1,7 +1,7 @@
 /* Lazy arrays, storages and nodes, made slot by slot; and who knows of them. */
 
 static PyObject *
-made_array(PyObject *storage, PyObject *outline, PyObject *array, PyObject *base)
+made_array(PyObject *storage, PyObject *meta, PyObject *array, PyObject *base)
 {
     if (types.LazyNdarray == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "lazyarray is not imported yet");
@@ -10,7 +10,7 @@ made_array(PyObject *storage, PyObject *outline, PyObject *array, PyObject *base
     PyObject *x = types.LazyNdarray->tp_new(types.LazyNdarray, no_arguments, NULL);
     if (x != NULL) {
         put(x, X.storage, storage);
-        put(x, X.outline, outline);
+        put(x, X.meta, meta);
         put(x, X.array, array);
         put(x, X.base, base);
         put(x, X.leaf, Py_None);
@@ -28,7 +28,7 @@ made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pendi
         put(storage, S.stream, stream);
         put(storage, S.loans, no_arguments);
         put(storage, S.foreign, Py_False);
-        put(storage, S.quiet, pending == Py_None ? Py_True : Py_False);
+        put(storage, S.clean, pending == Py_None ? Py_True : Py_False);
         put(storage, S.pending, pending);
         put(storage, S.readers, Py_None);
         put(storage, S.root_view, root_view);
@@ -48,7 +48,7 @@ made_leaf(PyObject *array, PyObject *storage, PyObject *mode)
     return leaf;
 }
 
-/* How a dense array lies. `template`: an outline of that form and dtype that nobody else has, None if there is none. */
+/* How a dense array lies. `template`: a meta of that form and dtype that nobody else has, None if there is none. */
 typedef struct { PyObject *shape, *fortran, *size, *dtype, *template; } Form;
 
 static PyObject *
@@ -181,7 +181,7 @@ fill(PyObject *home, PyObject *node)
     put(home, S.root, got(node, N.array));
     put(home, S.stream, got(node, N.stream));
     put(home, S.readers, got(node, N.readers));
-    put(home, S.quiet, Py_True);
+    put(home, S.clean, Py_True);
     put(home, S.pending, Py_None);      /* last: until then other threads wait for this one */
 }
 
@@ -189,7 +189,7 @@ fill(PyObject *home, PyObject *node)
 static PyObject *
 array_of(PyObject *node, PyObject *back)
 {
-    PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *outline = NULL, *home = NULL, *result = NULL;
+    PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *meta = NULL, *home = NULL, *result = NULL;
     if (ref == NULL || introduce(node, ref) < 0)
         goto end;
     if (got(node, N.template) == Py_None) {
@@ -199,8 +199,8 @@ array_of(PyObject *node, PyObject *back)
         put(node, N.template, template);
         Py_DECREF(template);
     }
-    if ((outline = PyObject_CallMethodNoArgs(AT(node, N.template), text.view)) == NULL
-            || (storage = made_storage(AT(node, N.device), Py_None, Py_None, node, outline)) == NULL
+    if ((meta = PyObject_CallMethodNoArgs(AT(node, N.template), text.view)) == NULL
+            || (storage = made_storage(AT(node, N.device), Py_None, Py_None, node, meta)) == NULL
             || (home = PyWeakref_NewRef(storage, NULL)) == NULL)
         goto end;
     put(node, N.storage, home);
@@ -213,13 +213,13 @@ array_of(PyObject *node, PyObject *back)
             goto end;
     }
     if (back != Py_None)
-        Py_SETREF(outline, PyObject_CallMethodOneArg(outline, text.transpose, back));
-    if (outline != NULL)
-        result = made_array(storage, outline, Py_None, Py_None);
+        Py_SETREF(meta, PyObject_CallMethodOneArg(meta, text.transpose, back));
+    if (meta != NULL)
+        result = made_array(storage, meta, Py_None, Py_None);
 end:
     Py_XDECREF(home);
     Py_XDECREF(storage);
-    Py_XDECREF(outline);
+    Py_XDECREF(meta);
     Py_XDECREF(ref);
     return result;
 }
@@ -271,7 +271,7 @@ take_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     PyObject *x = args[0], *before = AT(x, X.storage), *array = AT(x, X.array), *leaf = AT(x, X.leaf);
     if (before == NULL || Py_TYPE(before) != types.Storage || Py_REFCNT(before) != 1 + others
-            || got(x, X.outline) != got(before, S.root_view))
+            || got(x, X.meta) != got(before, S.root_view))
         Py_RETURN_FALSE;
     AT(x, X.leaf) = Py_NewRef(Py_None);
     AT(x, X.array) = Py_NewRef(Py_None);

@@ -61,16 +61,16 @@ is_alone(PyObject *device)
 /* Whether a view has all elements of its storage, one after the other, in C's order (1) or in Fortran's (2); 0: it has
 not, -1: an error. NumPy's arrays are buffers, whose form is there at once; of its attributes each is an object. */
 static int
-sees_all(PyObject *outline, PyObject *root_view)
+sees_all(PyObject *meta, PyObject *root_view)
 {
     Py_buffer one, all;
-    PyObject *dtype = PyObject_GetAttr(outline, text.dtype), *other = PyObject_GetAttr(root_view, text.dtype);
+    PyObject *dtype = PyObject_GetAttr(meta, text.dtype), *other = PyObject_GetAttr(root_view, text.dtype);
     int found = dtype == NULL || other == NULL ? FAILED : dtype == other;
     Py_XDECREF(dtype);
     Py_XDECREF(other);
     if (found <= 0)
         return found;
-    if (PyObject_GetBuffer(outline, &one, PyBUF_STRIDED_RO) < 0) {
+    if (PyObject_GetBuffer(meta, &one, PyBUF_STRIDED_RO) < 0) {
         PyErr_Clear();      /* of few dtypes */
         return 0;
     }
@@ -92,19 +92,19 @@ sees_all(PyObject *outline, PyObject *root_view)
 static int
 see_node(PyObject *x, PyObject *storage, Seen *s)
 {
-    PyObject *node = s->item, *outline = got(x, X.outline);
+    PyObject *node = s->item, *meta = got(x, X.meta);
     int fortran = got(node, N.fortran) == Py_True, alike = 0, order;
-    if (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None || outline == Py_None)
+    if (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None || meta == Py_None)
         return NONE;
-    if (outline == got(storage, S.root_view)) {
+    if (meta == got(storage, S.root_view)) {
         SEE_AS(s->form, node, N);
         s->lies = PyLong_FromLong(fortran ? FORTRAN : AS_RECORDED);
         return WHOLE;
     }
-    if ((order = sees_all(outline, got(storage, S.root_view))) <= 0)
+    if ((order = sees_all(meta, got(storage, S.root_view))) <= 0)
         return order;
     SEE_AS(s->form, node, N);
-    Py_SETREF(s->form.shape, PyObject_GetAttr(outline, text.shape));
+    Py_SETREF(s->form.shape, PyObject_GetAttr(meta, text.shape));
     if (s->form.shape == NULL)
         return FAILED;
     if (order == 1 && !fortran)
@@ -115,15 +115,15 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     return alike < 0 ? FAILED : WHOLE;
 }
 
-/* A device array that is ready, of a view or of a scalar (without an outline). */
+/* A device array that is ready, of a view or of a scalar (without a meta). */
 static int
-see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *outline, int ours)
+see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
 {
     PyObject *root = got(storage, S.root), *root_view = got(storage, S.root_view);
     if (ours && array != Py_None)
         s->array = Py_NewRef(array);
-    else if (ours && outline != Py_None && root != Py_None && root_view != Py_None && outline != root_view) {
-        int all = sees_all(outline, root_view);
+    else if (ours && meta != Py_None && root != Py_None && root_view != Py_None && meta != root_view) {
+        int all = sees_all(meta, root_view);
         if (all < 0)
             return FAILED;
         if (all) {
@@ -149,7 +149,7 @@ see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *out
         if (s->large == NULL)
             return FAILED;
     }
-    PyObject *seen = s->turned != NULL ? outline : s->array;
+    PyObject *seen = s->turned != NULL ? meta : s->array;
     Py_INCREF(seen);
     s->form.dtype = PyObject_GetAttr(seen, text.dtype);
     s->form.shape = s->form.dtype == NULL ? NULL : PyObject_GetAttr(seen, text.shape);
@@ -174,7 +174,7 @@ see(PyObject *x, Seen *s)
     if (PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x) || PyBool_Check(x))
         return see_number(x, s);
     if (Py_TYPE(x) == types.LazyNdarray) {
-        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *loans, *outline;
+        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *loans, *meta;
         if (Py_TYPE(storage) != types.Storage)
             return NONE;
         if (got(storage, S.pending) != Py_None) {
@@ -182,12 +182,12 @@ see(PyObject *x, Seen *s)
             return see_node(x, storage, s);
         }
         loans = got(storage, S.loans);
-        outline = got(x, X.outline);
-        int ours = got(storage, S.quiet) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
+        meta = got(x, X.meta);
+        int ours = got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
             && PyTuple_GET_SIZE(loans) == 0;
         if (leaf != Py_None && ours && AT(leaf, L.array) == got(x, X.array))
             Py_INCREF(leaf);
-        else if (leaf == Py_None && outline != Py_None && outline != got(storage, S.root_view))
+        else if (leaf == Py_None && meta != Py_None && meta != got(storage, S.root_view))
             leaf = Py_NewRef(Py_None);
         else if ((leaf = PyObject_CallOneArg(py.ready, x)) == NULL)
             return FAILED;
@@ -200,13 +200,13 @@ see(PyObject *x, Seen *s)
         Py_DECREF(leaf);
         if (got(storage, S.pending) != Py_None)     /* since then */
             return NONE;
-        return see_view(x, storage, s, got(x, X.array), got(x, X.outline), ours);
+        return see_view(x, storage, s, got(x, X.array), got(x, X.meta), ours);
     }
     if (Py_TYPE(x) == types.LazyScalar) {
         PyObject *storage = got(x, V.storage), *array = got(x, V.array);
         if (got(x, V.value) != Py_None)
             return see_number(got(x, V.value), s);
-        if (Py_TYPE(storage) != types.Storage || array == Py_None || got(storage, S.quiet) != Py_True)
+        if (Py_TYPE(storage) != types.Storage || array == Py_None || got(storage, S.clean) != Py_True)
             return NONE;
         return see_view(x, storage, s, array, Py_None, 1);
     }

@@ -19,10 +19,10 @@ static struct { Py_ssize_t LIMITS; } limits;
 static struct { Object TEXTS; } text;
 
 /* Of LazyNdarray and LazyScalar, which have names of their own for all. */
-#define X_SLOTS storage, outline, array, base, leaf
+#define X_SLOTS storage, meta, array, base, leaf
 #define V_SLOTS storage, array, value
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
-#define S_SLOTS device, root, stream, loans, foreign, quiet, pending, readers, root_view
+#define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view
 #define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template
 #define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
     place, passed, template, rule, described

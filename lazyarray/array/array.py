@@ -92,39 +92,39 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        outline = self._self_outline
-        return self._self_array.shape if outline is None else outline.shape
+        meta = self._self_meta
+        return self._self_array.shape if meta is None else meta.shape
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        attributes.set_outline("shape")(self, value)
+        attributes.set_meta("shape")(self, value)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        outline = self._self_outline
-        return self._self_array.dtype if outline is None else outline.dtype
+        meta = self._self_meta
+        return self._self_array.dtype if meta is None else meta.dtype
 
     @dtype.setter
     def dtype(self, value: Any) -> None:
-        attributes.set_outline("dtype")(self, value)
+        attributes.set_meta("dtype")(self, value)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return handles.outline_of(self).strides
+        return handles.meta_of(self).strides
 
     @strides.setter
     def strides(self, value: Any) -> None:
-        attributes.set_outline("strides")(self, value)
+        attributes.set_meta("strides")(self, value)
 
     @property
     def ndim(self) -> int:
-        outline = self._self_outline
-        return self._self_array.ndim if outline is None else outline.ndim
+        meta = self._self_meta
+        return self._self_array.ndim if meta is None else meta.ndim
 
     @property
     def size(self) -> int:
-        outline = self._self_outline
-        return self._self_array.size if outline is None else outline.size
+        meta = self._self_meta
+        return self._self_array.size if meta is None else meta.size
 
     @property
     def itemsize(self) -> int:
@@ -132,7 +132,7 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def nbytes(self) -> int:
-        return handles.outline_of(self).nbytes
+        return handles.meta_of(self).nbytes
 
     @property
     def base(self) -> Any:
@@ -144,7 +144,7 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def mT(self) -> LazyNdarray:
-        return handles.view_of(self, handles.outline_of(self).mT)
+        return handles.view_of(self, handles.meta_of(self).mT)
 
     @property
     def data(self) -> memoryview:
@@ -234,10 +234,10 @@ class LazyNdarray(ArrayHandle):
 
     def _one(self, why: str) -> np.ndarray:
         """The array on the host if NumPy converts its one element, else one without memory, to raise NumPy's error."""
-        outline = handles.outline_of(self)
-        if outline.size == 1 and (why != "__index__" or outline.ndim == 0 and outline.dtype.kind in "iu"):
+        meta = handles.meta_of(self)
+        if meta.size == 1 and (why != "__index__" or meta.ndim == 0 and meta.dtype.kind in "iu"):
             return handles.host_of(self, why)
-        return np.broadcast_to(np.zeros((), outline.dtype), outline.shape)
+        return np.broadcast_to(np.zeros((), meta.dtype), meta.shape)
 
     if sys.version_info < (3, 12):      # later, `bytes` takes the buffer, as it does of an ndarray
         def __bytes__(self) -> bytes:
@@ -287,7 +287,7 @@ class LazyNdarray(ArrayHandle):
         host = np.empty(0)
         host.__setstate__(state)
         opened = protocols.restore(host)
-        self._self_storage, self._self_outline = opened._self_storage, opened._self_outline
+        self._self_storage, self._self_meta = opened._self_storage, opened._self_meta
         self._self_array = self._self_leaf = None
 
     @classmethod
@@ -347,7 +347,7 @@ def _complete() -> None:
         setattr(LazyNdarray, f"__{name}__", operators.unary(func))
     for name in ("_set_shape", "_set_dtype"):
         if hasattr(np.ndarray, name):       # NumPy 2.5's ways to set what can no longer be assigned
-            setattr(LazyNdarray, name, attributes.set_outline(name.removeprefix("_set_")))
+            setattr(LazyNdarray, name, attributes.set_meta(name.removeprefix("_set_")))
 
 
 def _setters() -> dict[str, Callable[[LazyNdarray, Any], None]]:

@@ -28,53 +28,53 @@ def set_flat(x: ArrayHandle, values: Any) -> None:
 
 def get_real(x: ArrayHandle) -> Any:
     """The real part: a view of a complex array, a real array itself."""
-    outline = handles.outline_of(x)
-    if outline.dtype.kind == "O":       # what the elements say of themselves, in newer releases of NumPy
-        part = outline.real
-        return x if part is outline else lazily(part)
-    return handles.view_of(x, outline.real) if outline.dtype.kind == "c" else x
+    meta = handles.meta_of(x)
+    if meta.dtype.kind == "O":       # what the elements say of themselves, in newer releases of NumPy
+        part = meta.real
+        return x if part is meta else lazily(part)
+    return handles.view_of(x, meta.real) if meta.dtype.kind == "c" else x
 
 
 def get_imag(x: ArrayHandle) -> Any:
     """The imaginary part: a view of a complex array, read-only zeros of a real one."""
-    outline = handles.outline_of(x)
-    if outline.dtype.kind == "c":
-        return handles.view_of(x, outline.imag)
+    meta = handles.meta_of(x)
+    if meta.dtype.kind == "c":
+        return handles.view_of(x, meta.imag)
     if type(x._self_storage) is not Storage:
-        return lazily(outline.imag)
+        return lazily(meta.imag)
     zeros = function.run(np.zeros_like, (x,), {})
-    handles.outline_of(zeros).flags.writeable = False
+    handles.meta_of(zeros).flags.writeable = False
     return zeros
 
 
 def set_part(get: Callable[..., Any]) -> Callable[[ArrayHandle, Any], None]:
     """The setter that writes into what `get` returns."""
     def setter(x: ArrayHandle, value: Any) -> None:
-        if get is get_imag and handles.outline_of(x).dtype.kind != "c":
+        if get is get_imag and handles.meta_of(x).dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        outline = handles.outline_of(x)
-        if outline.dtype.kind == "O":
-            outline.real = handles.host_of(value, "assigned to objects") if handles.is_lazy(value) else value
+        meta = handles.meta_of(x)
+        if meta.dtype.kind == "O":
+            meta.real = handles.host_of(value, "assigned to objects") if handles.is_lazy(value) else value
         else:
-            if outline.dtype.kind != "c" and isinstance(value, (int, float, complex)):
-                one = np.empty((), outline.dtype)
+            if meta.dtype.kind != "c" and isinstance(value, (int, float, complex)):
+                one = np.empty((), meta.dtype)
                 one.real = value        # releases of NumPy differ in what they refuse, and refuse it first
                 value = one[()]
             get(x)[...] = value
     return setter
 
 
-def set_outline(name: str) -> Callable[[ArrayHandle, Any], None]:
-    """The setter of an attribute that an outline has: the array looks at the same bytes in another way."""
+def set_meta(name: str) -> Callable[[ArrayHandle, Any], None]:
+    """The setter of an attribute that a meta has: the array looks at the same bytes in another way."""
     def setter(x: ArrayHandle, value: Any) -> None:
-        outline = handles.outline_of(x)
+        meta = handles.meta_of(x)
         if name == "shape":     # NumPy's own setter would first copy, where the shape needs a copy, and then refuse
-            changed = views.reshaped(outline, plain_ints(value))
+            changed = views.reshaped(meta, plain_ints(value))
             if changed is None:
                 raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
                                      "with the desired shape.")
         else:
-            changed = outline.view()
+            changed = meta.view()
             if name == "dtype" and isinstance(value, np.ndarray):
                 raise TypeError("invalid data-type for array")
             setattr(changed, name, value)
@@ -84,8 +84,8 @@ def set_outline(name: str) -> Callable[[ArrayHandle, Any], None]:
                 raise ValueError("strides is not compatible with available memory")
         if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
             other = view(x, changed.dtype)
-            x._self_storage, changed = other._self_storage, other._self_outline
-        x._self_outline, x._self_array = changed, None
+            x._self_storage, changed = other._self_storage, other._self_meta
+        x._self_meta, x._self_array = changed, None
     return setter
 
 
@@ -93,6 +93,6 @@ def get_ctypes(x: ArrayHandle) -> Any:
     """The host address for ctypes: valid, and watched for writes, as long as the array's memory lives."""
     storage = x._self_storage
     if type(storage) is Storage:
-        storage.pin_host(handles.outline_of(x), "ndarray.ctypes")
+        storage.pin_host(handles.meta_of(x), "ndarray.ctypes")
     return handles.alias_of(x, "ndarray.ctypes").ctypes
 

@@ -43,8 +43,8 @@ class LazyFlags:
         if name == "owndata":
             return self._array._self_base is None
         if name == "writeable":
-            return shown(handles.outline_of(self._array))
-        value = getattr(handles.outline_of(self._array).flags, name)
+            return shown(handles.meta_of(self._array))
+        value = getattr(handles.meta_of(self._array).flags, name)
         if name == "num" and self.owndata:
             value |= _OWNDATA
         return value
@@ -55,7 +55,7 @@ class LazyFlags:
         elif name == "writeable":
             set_writeable(self._array, bool(value))
         else:
-            setattr(handles.outline_of(self._array).flags, name, value)
+            setattr(handles.meta_of(self._array).flags, name, value)
 
     def __getitem__(self, key: str) -> Any:
         name = _NAMES.get(key)
@@ -75,7 +75,7 @@ class LazyFlags:
 
     @once_made("_array")
     def __repr__(self) -> str:
-        text = repr(handles.outline_of(self._array).flags)
+        text = repr(handles.meta_of(self._array).flags)
         return text.replace("OWNDATA : False", f"OWNDATA : {self.owndata}")
 
     __str__ = __repr__
@@ -84,9 +84,9 @@ class LazyFlags:
 def set_writeable(x: ArrayHandle, value: bool) -> None:
     """Set the WRITEABLE flag; not to True where the array that `x` is a view of is read-only."""
     base = x._self_base
-    if value and base is not None and not writeable(handles.outline_of(base) if handles.is_array(base) else base):
+    if value and base is not None and not writeable(handles.meta_of(base) if handles.is_array(base) else base):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
-    handles.outline_of(x).flags.writeable = value
+    handles.meta_of(x).flags.writeable = value
 
 
 class LazyFlatIter:
@@ -126,7 +126,7 @@ class LazyFlatIter:
     def __iter__(self) -> LazyFlatIter:
         storage = self.base._self_storage
         if type(storage) is Storage and self.base.size and not (storage.loans or storage.foreign):
-            storage.read_host(handles.outline_of(self.base), "iterated over")     # each element will be looked at
+            storage.read_host(handles.meta_of(self.base), "iterated over")     # each element will be looked at
         return self
 
     def __next__(self) -> Any:
@@ -148,7 +148,7 @@ class LazyFlatIter:
         return result.copy() if handles.is_array(result) else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not may_write(handles.outline_of(self.base)):
+        if not may_write(handles.meta_of(self.base)):
             raise ValueError("underlying array is read-only")
         one = isinstance(key, (int, np.integer))
         if not _is_usual(key, self.base.size) or one and np.ndim(value):
@@ -156,7 +156,7 @@ class LazyFlatIter:
             return
         if _overlaps(self.base, value) and not (
                 type(key) is slice and key == slice(None) and handles.is_array(value)
-                and views.same_place(handles.outline_of(self.base), handles.outline_of(value))):
+                and views.same_place(handles.meta_of(self.base), handles.meta_of(value))):
             self._set_by_numpy(key, value, "values that lie in the array itself, which are written one by one")
             return
         try:
@@ -173,7 +173,7 @@ class LazyFlatIter:
 
     def _set(self, key: Any, value: Any, one: bool) -> None:
         base = self.base
-        size, dtype = base.size, handles.outline_of(base).dtype
+        size, dtype = base.size, handles.meta_of(base).dtype
         flat = _flat_view(base)
         if one:
             value = for_dtype(value, dtype) if handles.is_scalar(value) else value
@@ -212,7 +212,7 @@ class LazyFlatIter:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The elements on the host: live where they lie in this order, else a copy, which is read-only."""
-        in_order = handles.outline_of(self.base).flags.c_contiguous
+        in_order = handles.meta_of(self.base).flags.c_contiguous
         array = handles.alias_of(self.base.reshape(-1) if in_order else self.base.flatten(), "np.asarray")
         if not in_order:
             array.flags.writeable = False
@@ -226,21 +226,21 @@ class LazyFlatIter:
 
 
 def _flat_view(x: ArrayHandle) -> ArrayHandle | None:
-    outline = views.reshaped(handles.outline_of(x), -1)
-    return None if outline is None else handles.view_of(x, outline)
+    meta = views.reshaped(handles.meta_of(x), -1)
+    return None if meta is None else handles.view_of(x, meta)
 
 
 def _overlaps(x: ArrayHandle, value: Any) -> bool:
     """Whether values to assign may lie in the memory of `x`, on either side: NumPy's iterators copy none of them
     beforehand, so that what has been written is read again."""
-    storage, outline = x._self_storage, handles.outline_of(x)
+    storage, meta = x._self_storage, handles.meta_of(x)
     if handles.is_array(value):
-        other = handles.outline_of(value)
-        return (type(storage) is not Storage or value._self_storage is storage) and views.overlap(outline, other)
+        other = handles.meta_of(value)
+        return (type(storage) is not Storage or value._self_storage is storage) and views.overlap(meta, other)
     if type(value) is not np.ndarray:
         return False
     if type(storage) is not Storage:
-        return views.overlap(outline, value)
+        return views.overlap(meta, value)
     return storage.mirror is not None and storage.mirror.lent and views.overlap(storage.mirror.bytes, value)
 
 

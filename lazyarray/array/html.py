@@ -39,16 +39,16 @@ MORE = "\u2026"
 
 def html(x: ArrayHandle) -> str:
     """The array as one HTML element without ids, scripts or style sheets."""
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     storage = x._self_storage
-    where = residency.place(storage, outline) if type(storage) is Storage else "host"
-    facts = [("shape", str(outline.shape)), ("dtype", str(outline.dtype)), ("bytes", _bytes(outline.nbytes)),
+    where = residency.place(storage, meta) if type(storage) is Storage else "host"
+    facts = [("shape", str(meta.shape)), ("dtype", str(meta.dtype)), ("bytes", _bytes(meta.nbytes)),
              ("where", _where(x, where))]
     looks = [table([(cell(name, head=True), cell(text, most=_LINE)) for name, text in facts])]
     try:
         with storage.place():
             seen = _look(x)
-            picture = _picture(outline)
+            picture = _picture(meta)
             if picture and not seen.written:
                 looks.append(_image(seen, picture))
             below = _preview(seen, picture == "colour")
@@ -75,10 +75,10 @@ def _bytes(nbytes: int) -> str:
 
 
 def _look(x: ArrayHandle) -> residency.Look:
-    storage, outline = x._self_storage, handles.outline_of(x)
+    storage, meta = x._self_storage, handles.meta_of(x)
     if type(storage) is not Storage:
-        return residency.Look(storage, outline, np, outline, Ranges.EMPTY)    # type: ignore[arg-type]
-    return residency.look(storage, outline, x._self_array)
+        return residency.Look(storage, meta, np, meta, Ranges.EMPTY)    # type: ignore[arg-type]
+    return residency.look(storage, meta, x._self_array)
 
 
 # -- the corners -------------------------------------------------------------------------------
@@ -171,9 +171,9 @@ def _note(text: str) -> str:
 
 # -- the thumbnail -----------------------------------------------------------------------------
 
-def _picture(outline: np.ndarray) -> str:
+def _picture(meta: np.ndarray) -> str:
     """"grey", "colour" or "": what kind of image an array of this shape and dtype is taken for."""
-    shape, dtype = outline.shape, outline.dtype
+    shape, dtype = meta.shape, meta.dtype
     if len(shape) < 2 or min(shape[:2]) < _SMALLEST or max(shape[:2]) > _LONGEST * min(shape[:2]):
         return ""
     if len(shape) == 2:

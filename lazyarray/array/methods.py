@@ -1,7 +1,7 @@
 """The members of `numpy.ndarray`, by kind: tables, and the functions that become members.
 
 Nothing here depends on the class it ends up in: a member takes `x`, and reaches its storage and
-its outline through `wrap`.
+its meta through `wrap`.
 """
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-# -- shape and layout: outlines do it ----------------------------------------------------------
+# -- shape and layout: metas do it ----------------------------------------------------------
 
 def reshape(x: ArrayHandle, *shape: Any, order: str | None = "C", copy: bool | None = None) -> ArrayHandle:
     """`numpy.ndarray.reshape`: a view where NumPy makes one, else a copy on the same side."""
@@ -59,15 +59,15 @@ def reshape(x: ArrayHandle, *shape: Any, order: str | None = "C", copy: bool | N
         raise TypeError("reshape() takes exactly 1 argument (0 given)")
     shape = plain_ints(shape)
     order = views.order_of(order, "C")
-    outline = None if copy else views.reshaped(handles.outline_of(x), shape, order)
-    if outline is not None:
-        return handles.view_of(x, outline)
+    meta = None if copy else views.reshaped(handles.meta_of(x), shape, order)
+    if meta is not None:
+        return handles.view_of(x, meta)
     if copy is not None and not copy:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     # In C or F order the copy is contiguous, and any shape is a view of it.
-    fnc = handles.outline_of(x).flags.fnc
+    fnc = handles.meta_of(x).flags.fnc
     packed = copy_array(x, "F" if order == "F" or order == "A" and fnc else "C")
-    return handles.view_of(packed, views.reshaped(handles.outline_of(packed), shape, order))
+    return handles.view_of(packed, views.reshaped(handles.meta_of(packed), shape, order))
 
 
 def plain_ints(shape: Any) -> Any:
@@ -79,7 +79,7 @@ def plain_ints(shape: Any) -> Any:
 
 def transpose(x: ArrayHandle, *axes: Any) -> ArrayHandle:
     """`numpy.ndarray.transpose`: a view."""
-    return handles.view_of(x, handles.outline_of(x).transpose(*axes))
+    return handles.view_of(x, handles.meta_of(x).transpose(*axes))
 
 
 def view(x: ArrayHandle, dtype: Any = None, type: type | None = None) -> Any:
@@ -90,21 +90,21 @@ def view(x: ArrayHandle, dtype: Any = None, type: type | None = None) -> Any:
     if type is not None and type is not np.ndarray and type is not handles.array_type:
         alias = handles.alias_of(x, "viewed as another class")
         return alias.view(type) if dtype is None else alias.view(dtype, type)
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     if dtype is None:
-        return handles.view_of(x, outline.view())
+        return handles.view_of(x, meta.view())
     dtype = np.dtype(views.no_array(dtype))
     storage = x._self_storage
     if isinstance(storage, Storage) and not storage.device.can_hold(dtype):
         # The device has no such dtype: the view is the alias that NumPy would hand out.
         alias = handles.alias_of(x, f"viewed as {dtype}").view(dtype)
         return handles.new_array(handles.HostStorage(storage.device), alias, None, x)
-    return handles.view_of(x, outline.view(dtype))
+    return handles.view_of(x, meta.view(dtype))
 
 
 def getfield(x: ArrayHandle, dtype: Any, offset: int = 0) -> ArrayHandle:
     """`numpy.ndarray.getfield`: a view of a part of each element."""
-    return handles.view_of(x, handles.outline_of(x).getfield(views.no_array(dtype), offset))
+    return handles.view_of(x, handles.meta_of(x).getfield(views.no_array(dtype), offset))
 
 
 def setfield(x: ArrayHandle, value: Any, dtype: Any, offset: int = 0) -> None:
@@ -115,7 +115,7 @@ def setfield(x: ArrayHandle, value: Any, dtype: Any, offset: int = 0) -> None:
 def setflags(x: ArrayHandle, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
     """`numpy.ndarray.setflags`; WRITEABLE alone changes anything, as for an ndarray that owns aligned memory."""
     if align is not None or uic is not None:
-        handles.outline_of(x).setflags(align=align, uic=uic)
+        handles.meta_of(x).setflags(align=align, uic=uic)
     if write is not None:
         set_writeable(x, bool(write))
 
@@ -125,21 +125,21 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
     refcheck = operator.index(refcheck)
     if not new_shape or new_shape[0] is None and len(new_shape) == 1:
         return
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     blank = np.empty(0, "V0")
     blank.resize(*new_shape, refcheck=False)    # what shape that is, or NumPy's error
     shape = blank.shape
-    if not outline.flags.forc:
+    if not meta.flags.forc:
         raise ValueError("resize only works on single-segment arrays")
-    size, fortran = math.prod(shape), outline.flags.fnc
-    if size * outline.itemsize > sys.maxsize:
+    size, fortran = math.prod(shape), meta.flags.fnc
+    if size * meta.itemsize > sys.maxsize:
         raise MemoryError
-    if size == outline.size:
+    if size == meta.size:
         x._self_leaf = x._self_array = None     # the memory stays, whoever else refers to it
-        x._self_outline = views.reshaped(outline, shape, "F" if fortran else "C")
+        x._self_meta = views.reshaped(meta, shape, "F" if fortran else "C")
         return
-    if not outline.itemsize:        # a field's dtype stays as it is, where an array's gets a size of 1
-        x._self_outline, x._self_array = np.empty(shape, [("field", outline.dtype)])["field"], None
+    if not meta.itemsize:        # a field's dtype stays as it is, where an array's gets a size of 1
+        x._self_meta, x._self_array = np.empty(shape, [("field", meta.dtype)])["field"], None
         return
     if x._self_base is not None:
         raise ValueError("cannot resize this array: it does not own its data")
@@ -148,13 +148,13 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
     if weakref.getweakrefcount(x) or refcheck and sys.getrefcount(x._self_storage) > 2:
         raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
                          "Use the np.resize function or refcheck=False")
-    grown = handles.zeros(size, outline.dtype)
-    keep = min(size, outline.size)
+    grown = handles.zeros(size, meta.dtype)
+    keep = min(size, meta.size)
     if keep:
         flat = x.T.reshape(-1) if fortran else x.reshape(-1)
         grown[:keep] = flat[:keep]
     grown = grown.reshape(shape[::-1]).T if fortran else grown.reshape(shape)
-    x._self_storage, x._self_outline, x._self_array = grown._self_storage, handles.outline_of(grown), None
+    x._self_storage, x._self_meta, x._self_array = grown._self_storage, handles.meta_of(grown), None
 
 
 # -- copies ------------------------------------------------------------------------------------
@@ -163,18 +163,18 @@ def copy_array(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     """`numpy.ndarray.copy`: a copy on the side where the bytes are."""
     order = views.order_of(order, "C")
     storage = x._self_storage
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     if type(storage) is not Storage:
-        return handles.new_array(handles.HostStorage(storage.device), outline.copy(order))
+        return handles.new_array(handles.HostStorage(storage.device), meta.copy(order))
     device = storage.device
     if storage.state == "host" or device.usable() is not None:
         return handles.host_result(np.array(handles.host_of(x, "copy"), order=order))
     # The layout is NumPy's ("K" keeps any order of the axes, which the device library may not).
-    return _copied(x, views.like(outline, order))
+    return _copied(x, views.like(meta, order))
 
 
 def _copied(x: ArrayHandle, layout: np.ndarray) -> ArrayHandle:
-    """A copy of `x` on its device, with the dtype and the strides of an outline."""
+    """A copy of `x` on its device, with the dtype and the strides of a meta."""
     storage = x._self_storage
     device = storage.device
     with storage.place():
@@ -189,22 +189,22 @@ def astype(x: ArrayHandle, dtype: Any, order: str = "K", casting: str = "unsafe"
            copy: bool = True) -> ArrayHandle:
     """`numpy.ndarray.astype`: on the device if it can hold both dtypes."""
     order = views.order_of(order, "K")
-    outline = handles.outline_of(x)
-    blank = np.empty((0,) * max(outline.ndim, 1), outline.dtype)
+    meta = handles.meta_of(x)
+    blank = np.empty((0,) * max(meta.ndim, 1), meta.dtype)
     dtype = views.no_array(dtype)
-    target = blank.astype(dtype, casting=casting).dtype if outline.dtype.kind != "O" else np.dtype(dtype)
+    target = blank.astype(dtype, casting=casting).dtype if meta.dtype.kind != "O" else np.dtype(dtype)
     if target.itemsize == 0 or target.kind in "SUO" or type(x._self_storage) is not Storage or \
             not x._self_storage.device.can_hold(target):
         if type(x._self_storage) is not Storage and not copy:
-            result = outline.astype(dtype, order, casting, subok, copy)
-            return x if result is outline else handles.host_result(result)
+            result = meta.astype(dtype, order, casting, subok, copy)
+            return x if result is meta else handles.host_result(result)
         host = handles.host_of(x, f"astype({target})")
         return handles.host_result(host.astype(dtype, order, casting, subok, True))
-    same = target == outline.dtype
-    if same and not copy and (order == "K" or order == "A" or outline.flags[
+    same = target == meta.dtype
+    if same and not copy and (order == "K" or order == "A" or meta.flags[
             "C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]):
         return x
-    if outline.dtype.kind == "c" and target.kind not in "cb":
+    if meta.dtype.kind == "c" and target.kind not in "cb":
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part",
                       np.exceptions.ComplexWarning, stacklevel=2)
@@ -212,25 +212,25 @@ def astype(x: ArrayHandle, dtype: Any, order: str = "K", casting: str = "unsafe"
     if device.usable() is not None:
         return handles.host_result(handles.host_of(x, "astype").astype(dtype, order, casting))
     recorded = functions.astype(x, target, order)
-    return _copied(x, views.like(outline, order, target)) if recorded is None else recorded
+    return _copied(x, views.like(meta, order, target)) if recorded is None else recorded
 
 
 def flatten(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     """`numpy.ndarray.flatten`: a one-dimensional copy."""
     order = views.order_of(order, "C")
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     if order == "K":
         return function.run(np.ravel, (copy_array(x, "K"),), {"order": "K"})
-    fortran = order == "F" or order == "A" and outline.flags.fnc
+    fortran = order == "F" or order == "A" and meta.flags.fnc
     packed = copy_array(x, "F" if fortran else "C")
-    outline = views.reshaped(handles.outline_of(packed), -1, "F" if fortran else "C")
-    return handles.new_array(packed._self_storage, outline)
+    meta = views.reshaped(handles.meta_of(packed), -1, "F" if fortran else "C")
+    return handles.new_array(packed._self_storage, meta)
 
 
 def byteswap(x: ArrayHandle, inplace: bool = False) -> ArrayHandle:
     """`numpy.ndarray.byteswap`."""
     if inplace:
-        if not may_write(handles.outline_of(x)):
+        if not may_write(handles.meta_of(x)):
             raise ValueError("Cannot byte-swap in-place on a read-only array")
         x[...] = byteswap(x)
         return x
@@ -242,15 +242,15 @@ def byteswap(x: ArrayHandle, inplace: bool = False) -> ArrayHandle:
 def _in_place(x: ArrayHandle, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
               on_device: Callable[..., Any]) -> None:
     """Run an in-place member on the device, or on a host alias where the device can't."""
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     storage = x._self_storage
-    if not may_write(outline):
-        np.empty((0,) * outline.ndim).sort(axis=kwargs["axis"])     # a wrong axis comes first
+    if not may_write(meta):
+        np.empty((0,) * meta.ndim).sort(axis=kwargs["axis"])     # a wrong axis comes first
         raise ValueError(f"{name} array is read-only")
     if type(storage) is Storage and storage.device.usable() is None:
         device = storage.device
         try:
-            storage.write_device(outline, x._self_array, lambda array: on_device(device.xp, array))
+            storage.write_device(meta, x._self_array, lambda array: on_device(device.xp, array))
             return
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             reason = str(device.refusal(error))
@@ -300,14 +300,14 @@ def partition(x: ArrayHandle, kth: Any, axis: int = -1, kind: str = "introselect
 
 def fill(x: ArrayHandle, value: Any, /) -> None:
     """`numpy.ndarray.fill`: every element is `value`."""
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     if type(x._self_storage) is not Storage:
-        may_write(outline)      # it warns at the user's line; NumPy refuses
-        keep = outline.dtype.kind == "O" or not handles.is_lazy(value)
-        outline.fill(value if keep else handles.host_of(value, "ndarray.fill"))
+        may_write(meta)      # it warns at the user's line; NumPy refuses
+        keep = meta.dtype.kind == "O" or not handles.is_lazy(value)
+        meta.fill(value if keep else handles.host_of(value, "ndarray.fill"))
         return
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
-        one = np.empty((), outline.dtype)
+        one = np.empty((), meta.dtype)
         if handles.is_array(value):        # the values of one that has several don't matter
             value = handles.host_of(value, "ndarray.fill") if value.size == 1 else np.empty(value.shape, value.dtype)
         one.fill(value)     # mostly an error
@@ -322,7 +322,7 @@ def compress(x: ArrayHandle, condition: Any, axis: int | None = None, out: Any =
 
 def conjugate(x: ArrayHandle, /, *args: Any) -> Any:
     """`numpy.ndarray.conjugate`: the array itself if it is real."""
-    dtype = handles.outline_of(x).dtype
+    dtype = handles.meta_of(x).dtype
     if not args and dtype.kind in "biuf":
         return x
     if dtype.kind not in "biufcO":
@@ -334,16 +334,16 @@ def conjugate(x: ArrayHandle, /, *args: Any) -> Any:
 
 def item(x: ArrayHandle, *args: Any) -> Any:
     """`numpy.ndarray.item`: one element as a Python object."""
-    outline = handles.outline_of(x)
-    np.broadcast_to(np.False_, outline.shape).item(*args)       # NumPy's error, if there is one
+    meta = handles.meta_of(x)
+    np.broadcast_to(np.False_, meta.shape).item(*args)       # NumPy's error, if there is one
     if len(args) == 1 and isinstance(args[0], tuple):
         args = args[0]
     if not args:
         return handles.host_of(x, "ndarray.item").item()
     index = tuple(map(operator.index, args))
-    if len(index) == 1 and outline.ndim != 1:
-        index = tuple(int(i) for i in np.unravel_index(index[0] % outline.size, outline.shape)) if outline.ndim else ()
-    return handles.host_of(handles.view_of(x, outline[(*index, Ellipsis)]), "ndarray.item").item()
+    if len(index) == 1 and meta.ndim != 1:
+        index = tuple(int(i) for i in np.unravel_index(index[0] % meta.size, meta.shape)) if meta.ndim else ()
+    return handles.host_of(handles.view_of(x, meta[(*index, Ellipsis)]), "ndarray.item").item()
 
 
 def dump(x: ArrayHandle, file: Any) -> None:

@@ -199,11 +199,11 @@ def in_place_matmul(self: Any, other: Any, /) -> Any:
     if _turn(type(other), "__rmatmul__") != "us":
         return np.matmul(self, other, out=(self,))
     product = np.matmul(self, other)
-    outline = handles.outline_of(self)
-    if np.shape(product) != outline.shape:
+    meta = handles.meta_of(self)
+    if np.shape(product) != meta.shape:
         raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
                          "second at least two dimensions.")
-    if not np.can_cast(product.dtype, outline.dtype, "same_kind"):
+    if not np.can_cast(product.dtype, meta.dtype, "same_kind"):
         return np.matmul(self, other, out=(self,))
     self[...] = product
     return self

@@ -34,8 +34,8 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
 
     Raises ValueError if ``copy=False`` and `dtype` needs a cast.
     """
-    outline = handles.outline_of(x)
-    if dtype is not None and np.dtype(views.no_array(dtype)) != outline.dtype:
+    meta = handles.meta_of(x)
+    if dtype is not None and np.dtype(views.no_array(dtype)) != meta.dtype:
         if copy is not None and not copy:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return handles.host_of(x, "np.asarray").astype(dtype)
@@ -50,30 +50,30 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     Raises ValueError, as an ndarray does, if the consumer asks for another layout or for writable memory.
     """
     if flags & _WRITABLE or flags & (_C_CONTIGUOUS | _F_CONTIGUOUS | _ANY_CONTIGUOUS) != _STRIDES:
-        _check_buffer(handles.outline_of(x), flags)
-    outline, storage = x._self_outline, x._self_storage
-    if (type(storage) is Storage and storage.mirror is None and storage.root_view is outline
-            and (outline is None or outline.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
+        _check_buffer(handles.meta_of(x), flags)
+    meta, storage = x._self_meta, x._self_storage
+    if (type(storage) is Storage and storage.mirror is None and storage.root_view is meta
+            and (meta is None or meta.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
         found = first_download.first_alias(storage, None, "buffer", sys._getframe(1))
         if found is not None:
             return found
-    if outline is None:
-        outline = handles.outline_of(x)
-    if (type(x._self_storage) is not Storage and not flags & (_FORMAT | _STRIDES) and outline.nbytes
-            and not outline.dtype.hasobject):
+    if meta is None:
+        meta = handles.meta_of(x)
+    if (type(x._self_storage) is not Storage and not flags & (_FORMAT | _STRIDES) and meta.nbytes
+            and not meta.dtype.hasobject):
         # Who asks for neither a format nor a shape gets the bytes of any dtype; they are C-contiguous then.
-        return memoryview(outline.reshape(-1).view(np.uint8))
+        return memoryview(meta.reshape(-1).view(np.uint8))
     special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
-        return memoryview(_lent(x, outline, special))
+        return memoryview(_lent(x, meta, special))
     if special == ROW:
         text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
         warnings.warn(text, stacklevel=2)       # torch keeps only the class of an error, and not what it says
         raise BufferError(text)
-    kind = outline.dtype
+    kind = meta.dtype
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
-    return x._self_storage.expose_buffer(outline, "buffer")
+    return x._self_storage.expose_buffer(meta, "buffer")
 
 
 def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:
@@ -85,9 +85,9 @@ def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:
     view.release()
 
 
-def _check_buffer(outline: np.ndarray, flags: int) -> None:
+def _check_buffer(meta: np.ndarray, flags: int) -> None:
     """Raise what an ndarray raises that does not have the memory that a consumer of its buffer asks for."""
-    has = outline.flags
+    has = meta.flags
     if not has.c_contiguous:
         if flags & _C_CONTIGUOUS == _C_CONTIGUOUS or flags & _STRIDES != _STRIDES:
             raise ValueError("ndarray is not C-contiguous")
@@ -95,7 +95,7 @@ def _check_buffer(outline: np.ndarray, flags: int) -> None:
             raise ValueError("ndarray is not contiguous")
     if flags & _F_CONTIGUOUS == _F_CONTIGUOUS and not has.f_contiguous:
         raise ValueError("ndarray is not Fortran contiguous")
-    if flags & _WRITABLE and not may_write(outline):
+    if flags & _WRITABLE and not may_write(meta):
         raise ValueError("buffer source array is read-only")
 
 
@@ -119,27 +119,27 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
-    outline = handles.outline_of(x)
-    if outline.dtype.kind not in "biufcSO":
+    meta = handles.meta_of(x)
+    if meta.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
     special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
-        return _lent(x, outline, special).__array_struct__
+        return _lent(x, meta, special).__array_struct__
     return handles.alias_of(x, "__array_struct__").__array_struct__
 
 
-def _lent(x: ArrayHandle, outline: np.ndarray, asker: int) -> np.ndarray:
+def _lent(x: ArrayHandle, meta: np.ndarray, asker: int) -> np.ndarray:
     """What those get whom `callers.who_asks` tells from others."""
     if asker == FORTRAN:
         return handles.host_of(x, "a Fortran routine")     # read-only, so that it is copied before it is written
     # What NumPy makes of it may reach every byte of the storage, to read and to write.
     storage = x._self_storage
-    if type(storage) is not Storage or outline.size == 0:
+    if type(storage) is not Storage or meta.size == 0:
         return handles.alias_of(x, "as_strided")
-    bytes_ = storage.expose_host(views.outline((storage.nbytes,), np.uint8), "as_strided")
-    alias = np.ndarray(outline.shape, outline.dtype, bytes_, views.offset_of(outline), outline.strides)
-    alias.flags.writeable = writeable(outline)
+    bytes_ = storage.expose_host(views.meta((storage.nbytes,), np.uint8), "as_strided")
+    alias = np.ndarray(meta.shape, meta.dtype, bytes_, views.offset_of(meta), meta.strides)
+    alias.flags.writeable = writeable(meta)
     return alias
 
 
@@ -153,19 +153,19 @@ def _has_descr(dtype: np.dtype) -> bool:
 
 def array_interface(x: ArrayHandle) -> dict:
     """`__array_interface__`, version 3."""
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     storage = x._self_storage
-    if outline.dtype.kind == "T" or outline.dtype.kind == "V" and not _has_descr(outline.dtype):
+    if meta.dtype.kind == "T" or meta.dtype.kind == "V" and not _has_descr(meta.dtype):
         # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
         raise AttributeError("__array_interface__")
     if type(storage) is not Storage:
-        return outline.__array_interface__
+        return meta.__array_interface__
     # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
-    interface = dict(outline.__array_interface__)
-    interface["data"] = (storage.pin_host(outline, "__array_interface__"), not writeable(outline))
+    interface = dict(meta.__array_interface__)
+    interface["data"] = (storage.pin_host(meta, "__array_interface__"), not writeable(meta))
     if not _HAS_BUFFER:
         # Who reads the bytes as a buffer if there are no strides (Pillow) must not: there is none.
-        interface["strides"] = outline.strides
+        interface["strides"] = meta.strides
     return interface
 
 
@@ -185,17 +185,17 @@ def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] |
     Raises BufferError for another device, for strides between elements, and where a copy would be needed with
     ``copy=False``; ValueError if torch asks and a stride is negative.
     """
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     storage = x._self_storage
     if module_of(sys._getframe(1)) == "torch.utils.dlpack":
-        if min(outline.strides, default=0) < 0:
+        if min(meta.strides, default=0) < 0:
             # Torch would end the process (seen in 2.11 and 2.13).
             raise ValueError("torch has no tensors with negative strides; pass a copy of the array, x.copy()")
         asker = sys._getframe(1).f_back
-        if not writeable(outline) and (asker is None or called(asker) not in ("tensor", "new_tensor")):     # they copy
+        if not writeable(meta) and (asker is None or called(asker) not in ("tensor", "new_tensor")):     # they copy
             warnings.warn("the array is read-only, which a tensor can't be: do not write into the tensor, or make it "
                           "of a copy, x.copy()", stacklevel=3)
-    if outline.itemsize and any(stride % outline.itemsize for stride in outline.strides):
+    if meta.itemsize and any(stride % meta.itemsize for stride in meta.strides):
         raise BufferError("DLPack only supports strides which are a multiple of itemsize.")     # CuPy rounds them
     home = dlpack_device(x)
     if dl_device is not None:
@@ -205,12 +205,12 @@ def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] |
     else:
         wanted = home if stream is not None else _CPU
     if wanted[0] == _CUDA:
-        lent = handles.device_of(x).copy() if copy else storage.lend_device(outline, "__dlpack__")
+        lent = handles.device_of(x).copy() if copy else storage.lend_device(meta, "__dlpack__")
         return lent.__dlpack__(stream=stream, max_version=max_version)
     if stream is not None:
         raise ValueError("a stream has no meaning on the host")
     if foreign_streams.host_is_device.get() and type(storage) is Storage and not copy:
-        return storage.device.to_torch(storage.lend_device(outline, "__dlpack__")).__dlpack__(max_version=max_version)
+        return storage.device.to_torch(storage.lend_device(meta, "__dlpack__")).__dlpack__(max_version=max_version)
     if copy:
         host = np.array(handles.host_of(x, "__dlpack__"))
     else:
@@ -233,16 +233,16 @@ def cuda_array_interface(x: ArrayHandle) -> dict:
     storage = x._self_storage
     if type(storage) is not Storage or storage.device.name != "cuda":
         raise AttributeError("__cuda_array_interface__: the array is not in CUDA memory")
-    outline = handles.outline_of(x)
-    if (min(outline.strides, default=0) < 0 or not writeable(outline)) and _is_for_torch(sys._getframe(1)):
+    meta = handles.meta_of(x)
+    if (min(meta.strides, default=0) < 0 or not writeable(meta)) and _is_for_torch(sys._getframe(1)):
         # Torch ends the process at a negative stride, and refuses what is read-only (seen in 2.11); with `__dlpack__`,
         # which it asks for next, both go as they do with an ndarray.
         raise AttributeError("__cuda_array_interface__")
-    lent = storage.lend_device(outline, "__cuda_array_interface__")
+    lent = storage.lend_device(meta, "__cuda_array_interface__")
     interface = dict(lent.__cuda_array_interface__)
     # The pointer outlives the lent array object: whoever holds it holds `x`.
     storage.foreign = True
-    if not writeable(outline):
+    if not writeable(meta):
         interface["data"] = (interface["data"][0], True)
     return interface
 
@@ -251,7 +251,7 @@ def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:
     """Open a pickled lazy array: on the host, until the device needs it."""
     x = handles.from_host(host, "unpickled", eager=False)
     if not writeable:
-        handles.outline_of(x).flags.writeable = False
+        handles.meta_of(x).flags.writeable = False
     return x
 
 
@@ -264,10 +264,10 @@ def restore_state(state: tuple[Any, ...]) -> ArrayHandle:
 
 def reduce(x: ArrayHandle, protocol: int = 2) -> tuple[Any, ...]:
     """`__reduce_ex__`: the values as an ndarray, so that no GPU is needed to open it."""
-    flags = handles.outline_of(x).flags
+    flags = handles.meta_of(x).flags
     # As NumPy's pickles: contiguous, and read-only only where protocol 5 takes the memory as it is.
     host = np.array(handles.host_of(x, "pickle"), order="F" if flags.fnc else "C")
     if not flags.forc:      # NumPy gives no buffer beside the pickle of an array that is not contiguous
         return restore_state, (host.__reduce__()[2],)
-    return restore, (host, writeable(handles.outline_of(x)) or protocol < 5 or host.dtype.hasobject)
+    return restore, (host, writeable(handles.meta_of(x)) or protocol < 5 or host.dtype.hasobject)
 

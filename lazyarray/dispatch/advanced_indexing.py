@@ -42,12 +42,12 @@ _NOTHING = object()
 class Index:
     """An advanced index, item by item: arrays are on the device, or host ones still to be uploaded."""
 
-    def __init__(self, outline: np.ndarray, index: Any) -> None:
+    def __init__(self, meta: np.ndarray, index: Any) -> None:
         self.items = []
         self.checked = []       # (array, axis, axis length)
         self.masks = False
         items = index if type(index) is tuple else (index,)
-        shape = outline.shape
+        shape = meta.shape
         arrays = [self._array(i) for i in items]
         used = sum(0 if i is None or i is Ellipsis else a.ndim if a is not None and a.dtype == bool else 1
                    for i, a in zip(items, arrays))
@@ -100,7 +100,7 @@ class Index:
         return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
                      if isinstance(i, device.array_type) else i for i in self.items)
 
-    def check(self, outline: np.ndarray, value: Any = _NOTHING) -> None:
+    def check(self, meta: np.ndarray, value: Any = _NOTHING) -> None:
         """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
         bad = not self.fits
         if not bad and current_options().check_indices:
@@ -110,7 +110,7 @@ class Index:
                     break
         if bad:
             # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
-            blank = np.lib.stride_tricks.as_strided(np.zeros(1, outline.dtype), outline.shape, (0,) * outline.ndim)
+            blank = np.lib.stride_tricks.as_strided(np.zeros(1, meta.dtype), meta.shape, (0,) * meta.ndim)
             if value is _NOTHING:
                 blank[self.host()]
             elif getattr(value, "ndim", 0) and hasattr(value, "dtype"):
@@ -140,18 +140,18 @@ def _within(array: Any, length: int) -> bool:
 
 # -- advanced indexes on the device ------------------------------------------------------------
 
-def take(x: ArrayHandle, outline: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
+def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
     device = devices.current()
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
     parsed: Index | None = None
-    mask = _mask_alone(device, outline, index)
+    mask = _mask_alone(device, meta, index)
     if mask is None:
-        parsed = Index(outline, index)
-        parsed.check(outline)
+        parsed = Index(meta, index)
+        parsed.check(meta)
     token = None
     if parsed is None or parsed.masks:
-        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
     try:
         with x._self_storage.place():
             array = handles.device_of(x)
@@ -165,16 +165,16 @@ def take(x: ArrayHandle, outline: np.ndarray, index: Any) -> ArrayHandle | Scala
         raise device.refusal(error) from None
 
 
-def _mask_alone(device: Device, outline: np.ndarray, index: Any) -> Any | None:
+def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> Any | None:
     """The index as an array of the device or the host if it is one mask that fits, which is all that it has to do."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
     lazy = handles.is_array(index)
     if not (lazy or type(index) is np.ndarray or isinstance(index, device.array_type)):
         return None
-    mask = handles.outline_of(index) if lazy else index
+    mask = handles.meta_of(index) if lazy else index
     ndim = mask.ndim
-    if mask.dtype.char != "?" or not ndim or mask.shape != outline.shape[:ndim]:
+    if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim]:
         return None
     return handles.device_of(index, "an index") if lazy else mask
 
@@ -189,33 +189,33 @@ def _rows(device: Device, array: Any, mask: Any) -> Any:
     return array[mask]
 
 
-def put(x: ArrayHandle, outline: np.ndarray, index: Any, value: Any) -> None:
+def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device = devices.current()
     storage = x._self_storage
     parsed: Index | None = None
-    mask = _mask_alone(device, outline, index)
+    mask = _mask_alone(device, meta, index)
     if mask is None:
-        parsed = Index(outline, index)
-        parsed.check(outline, value)
+        parsed = Index(meta, index)
+        parsed.check(meta, value)
         items = parsed.device()
     else:
         items = (upload_operand(device, mask, np.take) if type(mask) is np.ndarray else mask,)
-    value = value_for(x, outline, value, by_arrays=True)
+    value = value_for(x, meta, value, by_arrays=True)
     token = None
     if getattr(value, "ndim", 0):
         if parsed is None:          # it names each place once
-            items = _counted(device, outline, items, value)
+            items = _counted(device, meta, items, value)
         elif parsed.masks:
-            items = _counted(device, outline, items, value)
+            items = _counted(device, meta, items, value)
             if parsed.checked:
-                parsed = Index(outline, items)
+                parsed = Index(meta, items)
         if parsed is not None and parsed.checked and current_options().ordered_assignment:
             try:
-                items, value = _last_wins(device, outline, parsed, items, value)
+                items, value = _last_wins(device, meta, parsed, items, value)
             except ValueError as error:
                 raise NotOnDevice(f"the value does not fit the index: {error}") from None
     elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
-        token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
 
     def assign(target: Any) -> None:
         try:
@@ -225,17 +225,17 @@ def put(x: ArrayHandle, outline: np.ndarray, index: Any, value: Any) -> None:
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
-    storage.write_device(outline, x._self_array, assign)
+    storage.write_device(meta, x._self_array, assign)
 
 
-def _counted(device: Device, outline: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
 
     The device library does not look: it repeats the values or leaves some out.
     """
-    if outline.size == 0:
+    if meta.size == 0:
         raise NotOnDevice("an assignment to nothing")
-    token = begin("synchronise", 0, outline.shape, outline.dtype, "a mask is counted")
+    token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
     found: list[Any] = []
     for i in items:
         if hasattr(i, "ndim") and i.dtype == bool:
@@ -247,8 +247,8 @@ def _counted(device: Device, outline: np.ndarray, items: tuple[Any, ...], value:
     if token is not None:
         end(token)
     blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") else i for i in found)
-    shape = np.broadcast_to(np.False_, outline.shape)[blank].shape
-    whole = len(items) == 1 and len(found) == outline.ndim      # NumPy takes a vector or a scalar there
+    shape = np.broadcast_to(np.False_, meta.shape)[blank].shape
+    whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
     value = value if whole else _drop_leading(value, len(shape))
     if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
         raise NotOnDevice("the values are not as many as the mask is true")
@@ -260,7 +260,7 @@ def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape[::-1], target[::-1]))
 
 
-def _last_wins(device: Device, outline: np.ndarray, parsed: Index, items: tuple[Any, ...],
+def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any, ...],
                value: Any) -> tuple[Any, Any]:
     """Leave of several assignments to one element only the last, as NumPy's order does."""
     arrays = [(k, i) for k, i in enumerate(items) if hasattr(i, "ndim") and i.ndim]
@@ -298,20 +298,20 @@ def _last_wins(device: Device, outline: np.ndarray, parsed: Index, items: tuple[
     if len(arrays) != len([i for i in items if i is not Ellipsis]) or any(i is Ellipsis for i in items):
         if len(arrays) < len(parsed.checked):
             raise NotOnDevice("duplicates in an index with scalars")
-        return _keep_with_slices(device, outline, items, arrays, shape, keep, value)
-    rest = outline.shape[len(arrays):]
+        return _keep_with_slices(device, meta, items, arrays, shape, keep, value)
+    rest = meta.shape[len(arrays):]
     value = xp.broadcast_to(_drop_leading(value, len(shape) + len(rest)), shape + rest)
     value = value.reshape((count, *rest))[keep]
     return tuple(xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays), value
 
 
-def _keep_with_slices(device: Device, outline: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
+def _keep_with_slices(device: Device, meta: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
                       shape: tuple[int, ...], keep: Any, value: Any) -> tuple[Any, Any]:
     """`_last_wins` where slices, new axes or an ellipsis stand among the index arrays."""
     xp = device.xp
     blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items)
     # Where NumPy puts the indexed axes: they come first unless all index arrays, and numbers, are neighbours.
-    free = np.broadcast_to(np.False_, outline.shape)[tuple(
+    free = np.broadcast_to(np.False_, meta.shape)[tuple(
         0 if hasattr(i, "ndim") and i.ndim else i for i in blank)].shape
     positions = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
     neighbours = positions == list(range(positions[0], positions[-1] + 1))
@@ -346,7 +346,7 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
     """What is assigned: a NumPy scalar of the dtype of `x`, or a device array that may still need a cast.
 
     NumPy itself converts what comes from the host, in a small array of that dtype, since its rules depend on the dtype,
-    on the kind of value and on the index. `target` is the outline of the elements that are assigned to, or, if the
+    on the kind of value and on the index. `target` is the meta of the elements that are assigned to, or, if the
     index has arrays in it (`by_arrays`), that of `x`, and the value is not yet compared with the index.
     """
     dtype = target.dtype
@@ -354,13 +354,13 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
     if handles.is_scalar(value):
         value = for_dtype(value, dtype)
     if handles.is_lazy(value):
-        outline = handles.outline_of(value)
+        meta = handles.meta_of(value)
         if type(value._self_storage) is not Storage:
             return value_for(x, target, handles.host_of(value, "assigned to the device"), by_arrays)
-        if outline.dtype.kind == "c" and dtype.kind not in "cb":
+        if meta.dtype.kind == "c" and dtype.kind not in "cb":
             _warn_complex()
         array = handles.device_of(value)
-        if value._self_storage is x._self_storage and views.overlap(outline, target):
+        if value._self_storage is x._self_storage and views.overlap(meta, target):
             array = array.copy()
     elif isinstance(value, device.array_type):
         array = value

@@ -36,11 +36,11 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     plain = _basic(index)
-    outline = x._self_outline
-    if outline is None:
-        outline = handles.outline_of(x)
+    meta = x._self_meta
+    if meta is None:
+        meta = handles.meta_of(x)
     if plain is not None:
-        sub = outline[plain]
+        sub = meta[plain]
         if plain is not index and sub.ndim == 0 and not _has_ellipsis(index):
             return element(x, sub)
         base = x._self_base
@@ -48,10 +48,10 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
         return view.copy("K") if type(plain) is _OfArrays else view
     if type(x._self_storage) is not Storage:
         if type(index) is str or type(index) is list and index and all(type(i) is str for i in index):
-            return handles.view_of(x, outline[index])
-        return lazily(outline[_host_index(index)])
+            return handles.view_of(x, meta[index])
+        return lazily(meta[_host_index(index)])
     try:
-        return take(x, outline, index)
+        return take(x, meta, index)
     except NotOnDevice as reason:
         return on_host(operator.getitem, (x, index), {}, str(reason))
 
@@ -62,14 +62,14 @@ def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
 
 
 def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
-    outline = handles.outline_of(x)
-    if not may_write(outline):
+    meta = handles.meta_of(x)
+    if not may_write(meta):
         raise ValueError("assignment destination is read-only")
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     storage = x._self_storage
     if type(storage) is not Storage:
-        outline[_host_index(index)] = handles.alias_of(
+        meta[_host_index(index)] = handles.alias_of(
             value, "assigned to a host array") if handles.is_array(value) else with_values(value)
         return
     plain = _basic(index)
@@ -77,11 +77,11 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
         if plain is None:
-            put(x, outline, index, value)
+            put(x, meta, index, value)
             return
-        sub = outline[plain]
+        sub = meta[plain]
         if (handles.is_array(value) and value._self_storage is storage
-                and views.same_place(handles.outline_of(value), sub)):
+                and views.same_place(handles.meta_of(value), sub)):
             return      # ``x[1:] += y`` writes a view, and then assigns it to its own place
         if sub.ndim == 0 and not _has_ellipsis(index) and _has_dimensions(value):
             value = _one_element(sub.dtype, value)
@@ -102,15 +102,15 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
 
 def _has_dimensions(value: Any) -> bool:
     if handles.is_array(value):
-        return bool(handles.outline_of(value).ndim)
+        return bool(handles.meta_of(value).ndim)
     return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0
 
 
 def _one_element(dtype: np.dtype[Any], value: Any) -> Any:
     """What NumPy makes of an array or a sequence that is assigned to one element: mostly an error."""
     one = np.zeros(1, dtype)
-    if handles.is_array(value) and handles.outline_of(value).size != 1:
-        value = np.zeros(handles.outline_of(value).shape, value.dtype)      # the values don't matter
+    if handles.is_array(value) and handles.meta_of(value).size != 1:
+        value = np.zeros(handles.meta_of(value).shape, value.dtype)      # the values don't matter
     one[0] = handles.host_of(value, "assigned to an element") if handles.is_array(value) else value
     return one[0]
 
@@ -125,7 +125,7 @@ def _set_nothing(sub: np.ndarray, value: Any) -> None:
 
 
 def element(x: ArrayHandle, sub: np.ndarray) -> Any:
-    """A snapshot of one element of `x`, at the 0-d outline `sub`."""
+    """A snapshot of one element of `x`, at the 0-d meta `sub`."""
     storage = x._self_storage
     if type(storage) is not Storage:
         return lazily(sub[()])
@@ -150,9 +150,9 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
             offset = views.offset_of(sub)
             if storage.mirror.full or storage.mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize)):
                 return storage.read_host(sub, "element")[()]
-    outline = handles.outline_of(x)
-    if storage.reads >= current_options().bulk_reads and outline.nbytes <= _MOST_BULK:
-        storage.read_host(outline, "elements were read one by one")
+    meta = handles.meta_of(x)
+    if storage.reads >= current_options().bulk_reads and meta.nbytes <= _MOST_BULK:
+        storage.read_host(meta, "elements were read one by one")
         return storage.read_host(sub, "element")[()]
     return None
 
@@ -164,21 +164,21 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
     is worth more as a real number: json, statistics and compiled code take it where they take no LazyScalar.
     (The price: `numpy.poly` and `numpy.roots` of a vector, which ask its elements who overrides them, give ndarrays.)
     """
-    outline = handles.outline_of(x)
-    if outline.ndim == 0:
+    meta = handles.meta_of(x)
+    if meta.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    if outline.ndim == 1:
-        return _elements(x, outline)
-    return (x[i] for i in range(outline.shape[0]))
+    if meta.ndim == 1:
+        return _elements(x, meta)
+    return (x[i] for i in range(meta.shape[0]))
 
 
-def _elements(x: ArrayHandle, outline: np.ndarray) -> Iterator[Any]:
+def _elements(x: ArrayHandle, meta: np.ndarray) -> Iterator[Any]:
     storage = x._self_storage
-    block = max(1, _MOST_BULK // max(outline.itemsize, 1))
+    block = max(1, _MOST_BULK // max(meta.itemsize, 1))
     fetched, valid = None, False
-    for i in range(outline.shape[0]):
+    for i in range(meta.shape[0]):
         if i % block == 0 and type(storage) is Storage and not (storage.loans or storage.foreign):
-            fetched = storage.read_host(outline[i:i + block], "iterated over")
+            fetched = storage.read_host(meta[i:i + block], "iterated over")
             valid = storage.mirror.valid
         if valid and storage.mirror.valid is valid and not (storage.loans or storage.foreign):
             yield fetched[i % block]
@@ -202,7 +202,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     """
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
-    if type(index) is handles.array_type and handles.outline_of(index).ndim:
+    if type(index) is handles.array_type and handles.meta_of(index).ndim:
         return None
     if type(index) is not tuple:
         index = (index,)

@@ -216,15 +216,15 @@ def prefetch(*arrays: Any) -> None:
     """
     for x in arrays:
         if handles.is_lazy(x) and handles.is_array(x):
-            x._self_storage.prefetch(handles.outline_of(x))
+            x._self_storage.prefetch(handles.meta_of(x))
 
 
 def lend(x: ArrayHandle, why: str) -> Any:
     """The device array for GPU code that may write into it (``__wrapped__``, ``__cupy_get_ndarray__``)."""
     storage = x._self_storage
     if type(storage) is not Storage:
-        dtype = handles.outline_of(x).dtype
+        dtype = handles.meta_of(x).dtype
         held = storage.device.can_hold(dtype)
         reason = "the array is a view of memory on the host" if held else f"the device holds no {dtype}"
         raise NotOnDevice(f"{reason}; use numpy.asarray(x)")
-    return storage.lend_device(handles.outline_of(x), why)
+    return storage.lend_device(handles.meta_of(x), why)

@@ -144,18 +144,18 @@ def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:
     Libraries ask for such values to find out what a function returns, while nothing is being computed yet.
     """
     return isinstance(result, device.array_type) and not result.ndim and bool(sources) and all(
-        handles.is_array(x) and not handles.outline_of(x).size for x in sources)
+        handles.is_array(x) and not handles.meta_of(x).size for x in sources)
 
 
 def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> Any:
     """The device array of an argument that the function modifies, which is entered into `writing`."""
     if not handles.is_array(x):
         raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
-    outline = handles.outline_of(x)
-    if not may_write(outline):
+    meta = handles.meta_of(x)
+    if not may_write(meta):
         raise NotOnDevice("the destination is read-only")
     array = handles.device_of(x)
-    writing.append((x._self_storage, outline, array))
+    writing.append((x._self_storage, meta, array))
     return array
 
 
@@ -239,8 +239,8 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
     The result is new memory, so overlap is harmless.
     """
     if handles.is_array(out):
-        outline = handles.outline_of(out)
-        if not may_write(outline):
+        meta = handles.meta_of(out)
+        if not may_write(meta):
             raise ValueError("output array is read-only")
         if type(out._self_storage) is not Storage:
             raise NotOnDevice("out= is of a dtype that lives on the host")
@@ -253,7 +253,7 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
                 mask = mask_of(device, where)
                 device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
 
-        out._self_storage.write_device(outline, out._self_array, assign, overwrite=whole)
+        out._self_storage.write_device(meta, out._self_array, assign, overwrite=whole)
     elif isinstance(out, device.array_type):
         device.xp.copyto(out, result.astype(out.dtype, copy=False), where=mask_of(device, where))
     elif isinstance(out, np.ndarray):

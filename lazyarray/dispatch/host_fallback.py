@@ -37,7 +37,7 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
     token = None
     # An array without elements lies nowhere.
-    fell_back = any(handles.is_lazy(x) and type(x._self_storage) is Storage and handles.outline_of(x).size
+    fell_back = any(handles.is_lazy(x) and type(x._self_storage) is Storage and handles.meta_of(x).size
                     for x in leaves((*args, *kwargs.values())))
     if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
@@ -95,7 +95,7 @@ class _Arguments:
         """Where GPU code holds a pointer, what was written here must be there before it looks."""
         for x in self.written:
             if type(x._self_storage) is Storage:
-                coherence.hand_on(x._self_storage, handles.outline_of(x))
+                coherence.hand_on(x._self_storage, handles.meta_of(x))
 
     def given_back(self, result: Any) -> Any:
         """What the caller passed, if the function returned what it was given for that; else the result as it is."""
@@ -130,9 +130,9 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
                 continue
             low = storage.mirror.bytes.__array_interface__["data"][0]
             if low <= start < low + storage.mirror.nbytes:
-                outline = views.outline(array.shape, array.dtype, array.strides, start - low)
-                outline.flags.writeable = writeable(handles.outline_of(x))
-                return handles.view_of(x, outline)
-        elif np.may_share_memory(array, x._self_outline):
+                meta = views.meta(array.shape, array.dtype, array.strides, start - low)
+                meta.flags.writeable = writeable(handles.meta_of(x))
+                return handles.view_of(x, meta)
+        elif np.may_share_memory(array, x._self_meta):
             return handles.view_of(x, array)
     return None

@@ -57,7 +57,7 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
     if handles.array_type is not type(x):
         return None
     array, storage = x._self_array, x._self_storage
-    if array is None or not storage.quiet:
+    if array is None or not storage.clean:
         return None
     nbytes = array.nbytes
     if nbytes >= MOST or not nbytes:

@@ -135,7 +135,7 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     storage = x._self_storage
     device = storage.device
     stream = device.stream()
-    if not storage.quiet:
+    if not storage.clean:
         return None
     if storage.stream is not stream:
         if storage.stream != stream:
@@ -150,7 +150,7 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         y = inputs[1]
         if type(y) is array_type:
             other = y._self_storage
-            if not other.quiet or other.stream is not stream and other.stream != stream:
+            if not other.clean or other.stream is not stream and other.stream != stream:
                 return None
             if (b := y._self_array) is None:
                 b = device_of(y)
@@ -204,9 +204,9 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
     z = outs[0]
     if type(z) is not array_type or len(outs) != 1:
         return None
-    storage, outline, c = z._self_storage, z._self_outline, z._self_array
-    if c is None or not storage.quiet or storage.mirror is not None or storage.joined or (
-            outline is not None and not may_write(outline)):
+    storage, meta, c = z._self_storage, z._self_meta, z._self_array
+    if c is None or not storage.clean or storage.mirror is not None or storage.joined or (
+            meta is not None and not may_write(meta)):
         return None
     device, dtype = storage.device, c.dtype
     stream = device.stream()
@@ -220,7 +220,7 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
             operands += c,
         elif type(x) is array_type:
             other = x._self_storage
-            if (a := x._self_array) is None or other is storage or not other.quiet or a.shape != c.shape or (
+            if (a := x._self_array) is None or other is storage or not other.clean or a.shape != c.shape or (
                     other.stream is not stream and other.stream != stream):
                 return None
             key += a.dtype,
@@ -237,7 +237,7 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
             operands = operands[0], dtype.type(operands[1])
         except OverflowError:       # beyond the dtype: refused
             return None
-    storage.quiet = False       # before the look at who reads it: who comes later waits until it is written
+    storage.clean = False       # before the look at who reads it: who comes later waits until it is written
     try:
         if storage.readers:
             changing(storage)
@@ -246,6 +246,6 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
         storage.reads = 0
         storage.writes += 1
         if storage.mirror is not None:      # a finaliser has asked for it
-            coherence.end_write(storage, handles.outline_of(z))
-        storage.update_quiet()
+            coherence.end_write(storage, handles.meta_of(z))
+        storage.update_clean()
     return z

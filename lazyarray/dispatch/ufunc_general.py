@@ -31,7 +31,7 @@ IN_PLACE: dict = {}
 def operand_of(x: Any) -> tuple[Any, Any]:
     """(dtype or Python number type, value) of an operand: lists become arrays, 0-d host arrays scalars."""
     if handles.is_lazy(x):
-        return (x._self_value.dtype if x._self_storage is None else handles.outline_of(x).dtype), x
+        return (x._self_value.dtype if x._self_storage is None else handles.meta_of(x).dtype), x
     kind = type(x)
     if kind in NUMBERS:
         return kind, x
@@ -46,7 +46,7 @@ def operand_of(x: Any) -> tuple[Any, Any]:
 
 def shape_of(x: Any) -> tuple[int, ...]:
     if handles.is_array(x):
-        return handles.outline_of(x).shape
+        return handles.meta_of(x).shape
     return getattr(x, "shape", ())
 
 
@@ -70,7 +70,7 @@ def resolve_dtypes(ufunc: np.ufunc, kinds: Sequence[Any], outs: Sequence[Any], s
 
 
 def dtype_of(x: Any) -> np.dtype:
-    return handles.outline_of(x).dtype if handles.is_lazy(x) else x.dtype
+    return handles.meta_of(x).dtype if handles.is_lazy(x) else x.dtype
 
 
 def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -191,7 +191,7 @@ def check_outputs(outs: Sequence[Any]) -> None:
     for out in outs:
         if handles.is_scalar(out):
             raise TypeError("return arrays must be of ArrayType")
-        if isinstance(out, np.ndarray) and not may_write(handles.outline_of(out) if handles.is_array(out) else out):
+        if isinstance(out, np.ndarray) and not may_write(handles.meta_of(out) if handles.is_array(out) else out):
             raise ValueError("output array is read-only")
 
 
@@ -312,5 +312,5 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     device = devices.current()
     shape = np.broadcast_shapes(*map(shape_of, operands))
     result = device.xp.full(shape, bool(answer[0]))
-    order = memory_order.order_of([handles.outline_of(x) for x in operands if handles.is_array(x)])
+    order = memory_order.order_of([handles.meta_of(x) for x in operands if handles.is_array(x)])
     return result if order is None else memory_order.laid_out(device, result, order)

@@ -269,29 +269,29 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``ufunc.at(array, indices, values)``: unbuffered, in place."""
     target, index, *values = inputs
-    if handles.is_array(target) and not may_write(handles.outline_of(target)):
+    if handles.is_array(target) and not may_write(handles.meta_of(target)):
         # Before anything else, since NumPy 2.4 writes all the same.
         raise ValueError("array to perform in place operation on is read-only")
     if kwargs or not values or ufunc not in _AT or not handles.is_array(target):
         raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
-    outline = handles.outline_of(target)
+    meta = handles.meta_of(target)
     storage = target._self_storage
     value = values[0]
-    dtype = handles.outline_of(value).dtype if handles.is_lazy(value) else np.asarray(value).dtype
+    dtype = handles.meta_of(value).dtype if handles.is_lazy(value) else np.asarray(value).dtype
     # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.
-    loop = ufunc.resolve_dtypes((outline.dtype, dtype, None), casting="unsafe")[2]
-    if type(storage) is not Storage or outline.dtype.name not in _AT[ufunc]:
-        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {outline.dtype}")
-    exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and outline.dtype.kind in "iu"
-    if loop != outline.dtype and not exact and not loop.kind == outline.dtype.kind in "fc":
+    loop = ufunc.resolve_dtypes((meta.dtype, dtype, None), casting="unsafe")[2]
+    if type(storage) is not Storage or meta.dtype.name not in _AT[ufunc]:
+        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {meta.dtype}")
+    exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
+    if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
         raise NotOnDevice("a cast to another kind of number")
-    parsed = advanced_indexing.Index(outline, index)
-    parsed.check(outline)
+    parsed = advanced_indexing.Index(meta, index)
+    parsed.check(meta)
     device = devices.current()
     items = parsed.device()
     items = items[0] if len(items) == 1 else items
     try:
-        operand = advanced_indexing.value_for(target, outline, value, by_arrays=True)
+        operand = advanced_indexing.value_for(target, meta, value, by_arrays=True)
     except OverflowError:
         raise NotOnDevice("a Python integer beyond the dtype") from None
 
@@ -304,7 +304,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
-    storage.write_device(outline, target._self_array, accumulate_at)
+    storage.write_device(meta, target._self_array, accumulate_at)
 
 
 def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> None:

@@ -22,7 +22,7 @@ from .views import as_lazy
 
 
 def _blank(layout: np.ndarray) -> Any:
-    """A new device array laid out as an outline, its values undefined."""
+    """A new device array laid out as a meta, its values undefined."""
     device = device_for(layout.dtype)
     block = device.empty((layout.nbytes,), np.dtype(np.uint8))
     return device.view(block, layout.shape, layout.dtype, layout.strides, 0)
@@ -48,7 +48,7 @@ def _fill(array: Any, value: Any) -> None:
     if array.size == 0:
         if not handles.is_lazy(value) and np.ndim(value) == 0:
             np.copyto(np.empty((), array.dtype), value, casting="unsafe")
-        given = handles.outline_of(value).shape if handles.is_lazy(value) else np.shape(value)
+        given = handles.meta_of(value).shape if handles.is_lazy(value) else np.shape(value)
         refuse(np.broadcast_shapes(given, array.shape) != array.shape, "a value of another shape")
         return
     if handles.is_lazy(value) or isinstance(value, devices.current().array_type):
@@ -75,14 +75,14 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
 
     def made(prototype, fill, dtype, order, shape, device):
         check_device(device)
-        outline = handles.outline_of(prototype) if handles.is_lazy(prototype) else np.asarray(prototype)
-        kind = outline.dtype if dtype is None else np.dtype(views.no_array(dtype))
+        meta = handles.meta_of(prototype) if handles.is_lazy(prototype) else np.asarray(prototype)
+        kind = meta.dtype if dtype is None else np.dtype(views.no_array(dtype))
         if shape is not None:
             shape = _shape(shape)
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or _decides_itself(fill):
             fills = (_on_host(fill),) if func is np.full_like else ()
-            return handles.host_result(func(outline, *fills, dtype=dtype, order=order, shape=shape, subok=False))
-        array = _blank(views.like(outline, views.order_of(order, "K"), kind, shape))
+            return handles.host_result(func(meta, *fills, dtype=dtype, order=order, shape=shape, subok=False))
+        array = _blank(views.like(meta, views.order_of(order, "K"), kind, shape))
         if fill is not None:
             _fill(array, fill)
         return wrapped(array)
@@ -113,7 +113,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
                 "C", "F", "A", "K") or _decides_itself(value):
             fills = (_on_host(value),) if func is np.full else ()
             return handles.host_result(func(shape, *fills, dtype, order))
-        layout = views.outline(shape[::-1], kind).T if order == "F" else views.outline(shape, kind)
+        layout = views.meta(shape[::-1], kind).T if order == "F" else views.meta(shape, kind)
         array = _blank(layout)
         if value is not None:
             _fill(array, value)
@@ -126,7 +126,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
     if dtype is None:
         if not handles.is_lazy(fill_value):
             fill_value = np.asarray(fill_value)
-        dtype = handles.outline_of(fill_value).dtype if handles.is_lazy(fill_value) else fill_value.dtype
+        dtype = handles.meta_of(fill_value).dtype if handles.is_lazy(fill_value) else fill_value.dtype
     return _new(np.full, fill_value)(shape, dtype, order, device=device)
 
 
@@ -176,14 +176,14 @@ def _converting(func: Callable[..., Any], names: str, order: str | None = None, 
         ndmin = given.pop("ndmin", 0)
         if not handles.is_array(obj) or any(v not in (None, False) for v in given.values()):
             return by_numpy(*args, **kwargs)
-        outline = handles.outline_of(obj)
+        meta = handles.meta_of(obj)
         np.empty(0).astype(float, order=wanted)     # NumPy judges the order
-        dtype = outline.dtype if dtype is None else np.dtype(views.no_array(dtype))
-        flags = outline.flags
+        dtype = meta.dtype if dtype is None else np.dtype(views.no_array(dtype))
+        flags = meta.flags
         laid = wanted in ("K", "A") or (flags.f_contiguous if wanted == "F" else flags.c_contiguous)
-        if copy is False and not (laid and dtype == outline.dtype):
+        if copy is False and not (laid and dtype == meta.dtype):
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        if copy or not laid or dtype != outline.dtype:
+        if copy or not laid or dtype != meta.dtype:
             obj = obj.astype(dtype, order=wanted, copy=True)
         ndmin = max(ndmin, 1 if order else 0)
         return obj if obj.ndim >= ndmin else obj.reshape((1,) * (ndmin - obj.ndim) + obj.shape)
@@ -201,7 +201,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     wanted = {r[0].upper() for r in requirements or ()}
     order = "F" if "F" in wanted else "C" if "C" in wanted else None
     x = _asarray(a, dtype, order)
-    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not writeable(handles.outline_of(x))
+    copied = "O" in wanted and x._self_base is not None or "W" in wanted and not writeable(handles.meta_of(x))
     return x.copy(order or "K") if copied else x
 
 

@@ -59,7 +59,7 @@ def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
     if all(a.shape == arrays[0].shape and a.flags.f_contiguous for a in arrays):
         return tuple(range(arrays[0].ndim - 1, -1, -1))     # also where axes of length 1 would leave it open
     # NumPy itself, on arrays of the same strides with no more than two elements along an axis, of which none is read.
-    small = [views.outline(tuple(min(n, 2) for n in a.shape), np.int8, tuple(map(abs, a.strides))) for a in arrays]
+    small = [views.meta(tuple(min(n, 2) for n in a.shape), np.int8, tuple(map(abs, a.strides))) for a in arrays]
     kinds = [["readonly"]] * len(small) + [["writeonly", "allocate", "no_subtype"]]
     made = np.nditer([*small, None], ["zerosize_ok"], kinds, op_dtypes=[np.int8] * len(kinds)).operands[-1]
     order = tuple(sorted(range(made.ndim), key=lambda i: (-made.strides[i], i)))

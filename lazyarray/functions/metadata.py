@@ -27,36 +27,36 @@ from .views import as_lazy, on_host_side, viewed
 
 # -- metadata ------------------------------------------------------------------------------------
 
-def _outlined(obj: Any) -> Any:
-    return replace(obj, lambda item: handles.outline_of(item) if handles.is_lazy(item) else item)
+def _meta_of(obj: Any) -> Any:
+    return replace(obj, lambda item: handles.meta_of(item) if handles.is_lazy(item) else item)
 
 
-def _from_outlines(func: Callable[..., Any]) -> Callable[..., Any]:
+def _from_metas(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function that looks at shapes and dtypes only."""
 
     @functools.wraps(func)
     def handler(*args: Any, **kwargs: Any) -> Any:
-        return func(*_outlined(args), **{k: _outlined(v) for k, v in kwargs.items()})
+        return func(*_meta_of(args), **{k: _meta_of(v) for k, v in kwargs.items()})
 
     return handler
 
 
 def size(a: Any, axis: Any = None) -> Any:
-    return np.size(handles.outline_of(a) if handles.is_lazy(a) else a, on_host_side(axis))
+    return np.size(handles.meta_of(a) if handles.is_lazy(a) else a, on_host_side(axis))
 
 
 def einsum_path(*operands: Any, **kwargs: Any) -> Any:
-    given = [_outlined(o) for o in operands]
+    given = [_meta_of(o) for o in operands]
     if not isinstance(operands[0], str):        # lists of subscripts come after the arrays, whose values do not matter
         pairs = len(given) // 2 * 2
-        given = [_outlined(o) if i < pairs and i % 2 == 0 else on_host_side(o) for i, o in enumerate(operands)]
+        given = [_meta_of(o) if i < pairs and i % 2 == 0 else on_host_side(o) for i, o in enumerate(operands)]
     return np.einsum_path(*given, **kwargs)
 
 
 def min_scalar_type(a: Any) -> np.dtype[Any]:
     # Of a number it is the smallest type that holds the value.
-    outline = handles.outline_of(a)
-    return np.min_scalar_type(outline if outline.ndim else handles.host_of(a, "numpy.min_scalar_type"))
+    meta = handles.meta_of(a)
+    return np.min_scalar_type(meta if meta.ndim else handles.host_of(a, "numpy.min_scalar_type"))
 
 
 def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,21 +66,21 @@ def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
         if handles.is_lazy(a) and handles.is_lazy(b):
             if a._self_storage is not b._self_storage and type(a._self_storage) is Storage:
                 return False
-            return func(handles.outline_of(a), handles.outline_of(b), *args, **kwargs)
+            return func(handles.meta_of(a), handles.meta_of(b), *args, **kwargs)
         x, other = (a, b) if handles.is_lazy(a) else (b, a)
         refuse(not isinstance(other, np.ndarray), "not two arrays")
         storage = x._self_storage
         if type(storage) is not Storage:
-            return func(handles.outline_of(x), other, *args, **kwargs)
+            return func(handles.meta_of(x), other, *args, **kwargs)
         mirror = storage.mirror
         if mirror is None:
             return False
-        # An alias lies in the mirror as the outline lies in the storage.
+        # An alias lies in the mirror as the meta lies in the storage.
         start = other.__array_interface__["data"][0] - mirror.address
         if not 0 <= start < mirror.nbytes:
             return False
-        alias = views.outline(other.shape, other.dtype, other.strides, start)
-        return func(handles.outline_of(x), alias, *args, **kwargs)
+        alias = views.meta(other.shape, other.dtype, other.strides, start)
+        return func(handles.meta_of(x), alias, *args, **kwargs)
 
     return handler
 
@@ -105,16 +105,16 @@ def _text(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _index_grid(name: str) -> Callable[..., Any]:
     def handler(arr: Any, k: Any = 0) -> Any:
-        outline = handles.outline_of(arr)
-        if outline.ndim != 2:
+        meta = handles.meta_of(arr)
+        if meta.ndim != 2:
             raise ValueError("input array must be 2-d")
-        return tuple(map(wrapped, getattr(devices.current().xp, name)(outline.shape[0], k, outline.shape[1])))
+        return tuple(map(wrapped, getattr(devices.current().xp, name)(meta.shape[0], k, meta.shape[1])))
 
     return handler
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    shape = handles.outline_of(arr).shape
+    shape = handles.meta_of(arr).shape
     if len(shape) < 2:
         raise ValueError("input array must be at least 2-d")
     if len(set(shape)) != 1:
@@ -126,17 +126,17 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = as_lazy(filt)
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     trim = trim.lower()
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    axes = common.axes_of(axis, outline.ndim)
+    axes = common.axes_of(axis, meta.ndim)
     if not axes:
         return x
-    refuse((axis is not None or outline.ndim != 1) and common.newest < "2.2.0", "zeros along several axes")
+    refuse((axis is not None or meta.ndim != 1) and common.newest < "2.2.0", "zeros along several axes")
     xp = devices.current().xp
     places = xp.nonzero(handles.device_of(x))
-    cut = [slice(None)] * outline.ndim
+    cut = [slice(None)] * meta.ndim
     if places[0].size:
         ends = common.fetch(xp.stack([e for p in places for e in (p.min(), p.max())]), "where the zeros end")
         for i in axes:
@@ -144,18 +144,18 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     else:
         for i in axes:
             cut[i] = slice(0, 0)
-    return handles.view_of(x, outline[tuple(cut)])
+    return handles.view_of(x, meta[tuple(cut)])
 
 
 def real_if_close(a: Any, tol: Any = 100) -> Any:
     x = as_lazy(a)
-    outline = handles.outline_of(x)
-    if outline.dtype.kind != "c":
+    meta = handles.meta_of(x)
+    if meta.dtype.kind != "c":
         return x
     if tol > 1:
-        tol = np.finfo(outline.dtype.type).eps * tol
+        tol = np.finfo(meta.dtype.type).eps * tol
     if common.truth((devices.current().xp.abs(handles.device_of(x).imag) < tol).all(), "is the imaginary part small?"):
-        return viewed(x, outline.real)
+        return viewed(x, meta.real)
     return x
 
 
@@ -172,7 +172,7 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
         d = d.copy("K")
     if copy:
         return handles.wrap(device, d)
-    if handles.outline_of(y).dtype.kind in "fc":
+    if handles.meta_of(y).dtype.kind in "fc":
         y[...] = handles.wrap(device, d, scalar=False)
     return y if d.ndim else y[()]
 
@@ -185,12 +185,12 @@ def _device_or_host(obj: Any) -> Any:
 
 
 def _target(x: Any) -> np.ndarray:
-    """The outline of what is written to. NumPy does what goes wrong: it may have written some of it by then."""
+    """The meta of what is written to. NumPy does what goes wrong: it may have written some of it by then."""
     refuse(not handles.is_array(x), "it writes into a host array")
-    outline = handles.outline_of(x)
-    if type(x._self_storage) is not Storage or outline.ndim == 0 or not may_write(outline):
+    meta = handles.meta_of(x)
+    if type(x._self_storage) is not Storage or meta.ndim == 0 or not may_write(meta):
         raise NotOnDevice("a target that is 0-d, read-only or on the host")
-    return outline
+    return meta
 
 
 def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
@@ -200,32 +200,32 @@ def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    outline, xp = _target(a), devices.current().xp
+    meta, xp = _target(a), devices.current().xp
     try:
-        places = indexing.by_mode(xp, _device_or_host(ind), outline.size, mode).ravel()
+        places = indexing.by_mode(xp, _device_or_host(ind), meta.size, mode).ravel()
         given = _device_or_host(v)
         if not hasattr(given, "dtype"):     # numbers and lists come in the array's own dtype
-            given = np.array(given, outline.dtype)
+            given = np.array(given, meta.dtype)
         values = common.array(xp, given).ravel()
     except (IndexError, TypeError, ValueError, OverflowError):
         raise NotOnDevice("positions out of range, or no integers") from None
     if places.size == 0 or values.size == 0:
         return
     values = xp.take(values, xp.arange(places.size) % values.size)
-    _write(a, indexing.at(xp, places, outline.shape), handles.wrap(devices.current(), values, scalar=False))
+    _write(a, indexing.at(xp, places, meta.shape), handles.wrap(devices.current(), values, scalar=False))
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    outline = _target(arr)
+    meta = _target(arr)
     positions = common.array(devices.current().xp, _device_or_host(indices))
-    if axis is None or positions.dtype.kind not in "iu" or positions.ndim != outline.ndim or outline.size == 0:
+    if axis is None or positions.dtype.kind not in "iu" or positions.ndim != meta.ndim or meta.size == 0:
         raise NotOnDevice("no axis, or indices of other dimensions")
-    axis = common.axis_index(axis, outline.ndim)
+    axis = common.axis_index(axis, meta.ndim)
     try:
-        positions = common.indices(devices.current().xp, positions, outline.shape[axis])
+        positions = common.indices(devices.current().xp, positions, meta.shape[axis])
     except IndexError:
         raise NotOnDevice("positions out of range, or no integers") from None
-    _write(arr, indexing.along(devices.current().xp, outline.shape, positions, axis), values)
+    _write(arr, indexing.along(devices.current().xp, meta.shape, positions, axis), values)
 
 
 # -- functions of functions ---------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 LAZY: dict[Any, Callable[..., Any]] = {
     **MAKING,
-    **{func: _from_outlines(func) for func in (
+    **{func: _from_metas(func) for func in (
         np.shape, np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj)},
     np.size: size, np.einsum_path: einsum_path,
     **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},

@@ -1,6 +1,6 @@
 """Which NumPy function runs how: tables keyed by function object, pairwise disjoint, together all overridable ones.
 
-- `VIEWS`: the result is a view; NumPy does the arithmetic on outlines (`views`).
+- `VIEWS`: the result is a view; NumPy does the arithmetic on metas (`views`).
 - `ADAPTED`: a device version, which has NumPy's parameters and meaning (`adapters`).
 - `LAZY`: answered above the device: metadata, text, writes by position (`metadata`), new arrays
   (`creation`).

@@ -19,28 +19,28 @@ def printable(x: ArrayHandle, threshold: int | None = None, edgeitems: int | Non
     The corners are fetched in one piece. The rest of the returned array is memory that was reserved
     and never touched, since NumPy does not look at it.
     """
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     storage = x._self_storage
     if type(storage) is not Storage:
-        return outline
+        return meta
     settings = np.get_printoptions()
     threshold = settings["threshold"] if threshold is None else threshold
     edge = settings["edgeitems"] if edgeitems is None else edgeitems
     # Without edges NumPy goes by all values, and shows the last one.
-    whole = outline.size <= threshold or not edge or settings.get("override_repr") is not None
-    if whole or all(n <= 2 * edge for n in outline.shape):
+    whole = meta.size <= threshold or not edge or settings.get("override_repr") is not None
+    if whole or all(n <= 2 * edge for n in meta.shape):
         if not (storage.loans or storage.foreign):
             return handles.host_of(x, "printed")       # and kept: what is so small may be wanted again
-        edge = max(outline.size, 1)
+        edge = max(meta.size, 1)
     with storage.place():
         from ..storage import residency  # programs that print nothing need none of it
 
-        seen = residency.look(storage, outline, x._self_array)
+        seen = residency.look(storage, meta, x._self_array)
         if seen.xp is np:
             return seen.array
         found = residency.fetched(seen, "corners, to be printed", edge)[0, ...]
-    if found.shape == outline.shape:
+    if found.shape == meta.shape:
         return found
-    result = reserved(outline.shape, outline.dtype)
-    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in outline.shape))] = found
+    result = reserved(meta.shape, meta.dtype)
+    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in meta.shape))] = found
     return result

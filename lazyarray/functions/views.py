@@ -1,7 +1,7 @@
-"""NumPy functions whose result is a view: NumPy itself does the arithmetic, on outlines.
+"""NumPy functions whose result is a view: NumPy itself does the arithmetic, on metas.
 
 A handler has the function's own parameters, and gets lazy arrays as they were given. NotOnDevice: NumPy does it.
-No byte is copied and none is looked at: a function that reads elements must not see an outline.
+No byte is copied and none is looked at: a function that reads elements must not see a meta.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def as_lazy(obj: Any) -> ArrayHandle:
 
 
 def viewed(x: Any, result: Any) -> Any:
-    """Views of `x` for what NumPy made of its outline: an array, or a list or tuple of arrays."""
-    outline = handles.outline_of(x)
-    kind = type(outline)    # of which functions with `subok` make plain arrays
+    """Views of `x` for what NumPy made of its meta: an array, or a list or tuple of arrays."""
+    meta = handles.meta_of(x)
+    kind = type(meta)    # of which functions with `subok` make plain arrays
 
     def leaf(part: np.ndarray) -> Any:
-        return x if part is outline else handles.view_of(x, part if type(part) is kind else part.view(kind))
+        return x if part is meta else handles.view_of(x, part if type(part) is kind else part.view(kind))
 
     return replace(result, leaf)
 
@@ -49,7 +49,7 @@ def on_host_side(obj: Any) -> Any:
     def leaf(item: Any) -> Any:
         if not handles.is_lazy(item):
             return item
-        if handles.is_scalar(item) or handles.outline_of(item) is None or item._self_storage.state != "device":
+        if handles.is_scalar(item) or handles.meta_of(item) is None or item._self_storage.state != "device":
             return handles.host_of(item, "a parameter of a view")
         return common.fetch(handles.device_of(item), "a parameter of a view")
 
@@ -76,10 +76,10 @@ def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
         refuse(not handles.is_lazy(x), "only a parameter is lazy, not the array")
         args = on_host_side(args)
         kwargs = {k: on_host_side(v) for k, v in kwargs.items()}
-        if handles.is_scalar(x) and isinstance(func(handles.outline_of(x).dtype.type(0), *args, **kwargs), np.generic):
+        if handles.is_scalar(x) and isinstance(func(handles.meta_of(x).dtype.type(0), *args, **kwargs), np.generic):
             return x        # NumPy asks a scalar's own method, which gives the scalar
         x = as_lazy(x)
-        return viewed(x, numpys(handles.outline_of(x), *args, **kwargs))
+        return viewed(x, numpys(handles.meta_of(x), *args, **kwargs))
 
     return handler
 
@@ -93,7 +93,7 @@ def _each(func: Callable[..., Any]) -> Callable[..., Any]:
         for x in arys:
             if handles.is_lazy(x):
                 x = as_lazy(x)
-                results.append(viewed(x, func(handles.outline_of(x))))
+                results.append(viewed(x, func(handles.meta_of(x))))
             else:
                 # An ndarray stays what it is, or is looked at; a list or number is nobody else's.
                 made = func(x)
@@ -110,7 +110,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     # An ndarray among them gives a view of itself, as in NumPy; lists and numbers are nobody else's.
     args = [as_lazy(a) if handles.is_lazy(a) else a if isinstance(a, np.ndarray) else handles.host_result(np.array(a))
             for a in args]
-    given = [handles.outline_of(a) if handles.is_lazy(a) else a if subok else np.asarray(a) for a in args]
+    given = [handles.meta_of(a) if handles.is_lazy(a) else a if subok else np.asarray(a) for a in args]
     results = _broadcast_arrays(*given, subok=True)
     return type(results)(viewed(a, r) if handles.is_lazy(a) else r for a, r in zip(args, results))
 
@@ -120,10 +120,10 @@ _flip = views.undispatched(np.flip)
 
 def flip(m: Any, axis: Any = None) -> Any:
     x, axis = as_lazy(m), on_host_side(axis)
-    if handles.outline_of(x).ndim == 0:
+    if handles.meta_of(x).ndim == 0:
         np.flip(np.zeros(()), axis)     # NumPy's error for an axis that there is not
         return x[()]
-    return viewed(x, _flip(handles.outline_of(x), axis))
+    return viewed(x, _flip(handles.meta_of(x), axis))
 
 
 _FEW = 64
@@ -132,10 +132,10 @@ _FEW = 64
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
     x = as_lazy(x)
-    outline = handles.outline_of(x)
-    if outline.ndim == 0:
+    meta = handles.meta_of(x)
+    if meta.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
-    moved = np.moveaxis(outline, axis, 0)
+    moved = np.moveaxis(meta, axis, 0)
     if moved.ndim == 1:
         return tuple(x[i] for i in range(moved.size)) if moved.size <= _FEW else tuple(x)
     return tuple(handles.view_of(x, moved[i]) for i in range(moved.shape[0]))
@@ -148,25 +148,25 @@ def reshape(a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
 
 def ravel(a: Any, order: Any = "C") -> Any:
     x = as_lazy(a)
-    outline = handles.outline_of(x)
+    meta = handles.meta_of(x)
     np.ravel(np.empty(0), order)        # NumPy judges the order
     order = "C" if order is None else order.upper()
     if order == "A":
-        order = "F" if outline.flags.fnc else "C"
+        order = "F" if meta.flags.fnc else "C"
     if order == "K":
         # The order of the strides: a view if the axes so arranged are contiguous.
-        axes = sorted(range(outline.ndim), key=lambda i: (-abs(outline.strides[i]), i))
-        turned = outline.transpose(axes)
+        axes = sorted(range(meta.ndim), key=lambda i: (-abs(meta.strides[i]), i))
+        turned = meta.transpose(axes)
         if turned.flags.c_contiguous:
             return handles.view_of(x, views.reshaped(turned, -1))
-        if any(n > 1 and not stride for n, stride in zip(outline.shape, outline.strides)):
+        if any(n > 1 and not stride for n, stride in zip(meta.shape, meta.strides)):
             # Axes along which nothing moves have no place in the order of strides: NumPy leaves them where they are.
             raise NotOnDevice("the memory order of a broadcast array")
         return ravel(x.copy("K"), "K")
     if order == "F":
-        outline = outline.T
-    if outline.flags.c_contiguous:
-        return handles.view_of(x, views.reshaped(outline, -1))
+        meta = meta.T
+    if meta.flags.c_contiguous:
+        return handles.view_of(x, views.reshaped(meta, -1))
     return x.flatten(order)
 
 
@@ -176,7 +176,7 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(val: Any) -> Any:
         x = as_lazy(val)
-        refuse(handles.outline_of(x).dtype == object, "objects live on the host")
+        refuse(handles.meta_of(x).dtype == object, "objects live on the host")
         part = getattr(x, name)
         return part[()] if handles.is_scalar(val) else part
 
@@ -185,11 +185,11 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def diag(v: Any, k: Any = 0) -> Any:
     x = as_lazy(v)
-    if handles.outline_of(x).ndim == 1:
+    if handles.meta_of(x).ndim == 1:
         return handles.wrap(devices.current(), devices.current().xp.diag(handles.device_of(x), k))
-    if handles.outline_of(x).ndim != 2:
+    if handles.meta_of(x).ndim != 2:
         raise ValueError("Input must be 1- or 2-d.")
-    return viewed(x, np.diagonal(handles.outline_of(x), k))
+    return viewed(x, np.diagonal(handles.meta_of(x), k))
 
 
 VIEWS: dict[Any, Callable[..., Any]] = {

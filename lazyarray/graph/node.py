@@ -89,7 +89,7 @@ class Node(Unique):
         self.stream: Any = None     # on this stream
         self.place: int | None = None       # the number of its device, where there are several
         self.passed = 0             # how often a reduction was computed through it
-        self.template: Any = None   # an outline of its form, which nobody else has
+        self.template: Any = None   # a meta of its form, which nobody else has
         # By a few numbers: it needs nothing of the device.
         self.described = all(o.described if type(o) is Node else type(o) is not Leaf for o in operands)
         self.rule: Any = None       # that of the call, if no operand waits: it counts what is needed alone

@@ -39,10 +39,10 @@ def digest(x: Any) -> str:
     TypeError
         The dtype has references: what they refer to is not in the array's bytes.
     """
-    outline = handles.outline_of(x)
-    if outline.dtype.hasobject or outline.dtype.kind == "T":
-        raise TypeError(f"the bytes of {outline.dtype} are references")
-    if outline.size == 0:
+    meta = handles.meta_of(x)
+    if meta.dtype.hasobject or meta.dtype.kind == "T":
+        raise TypeError(f"the bytes of {meta.dtype} are references")
+    if meta.size == 0:
         return _hexadecimal(np.empty(0, np.uint32), 0)
     storage = x._self_storage
     if type(storage) is not Storage or storage.state == "host" or storage.device.usable() is not None:

@@ -160,7 +160,7 @@ def to_frames(x: LazyNdarray, context: Any = None) -> tuple[dict[str, Any], list
     """Header and frames of ``distributed``'s family "dask": the host copy's own memory, as of an ndarray."""
     from distributed.protocol.numpy import serialize_numpy_ndarray
     header, frames = serialize_numpy_ndarray(handles.host_of(x, "sent by distributed"), context)
-    return {"array": header, "writeable": writeable(handles.outline_of(x))}, frames
+    return {"array": header, "writeable": writeable(handles.meta_of(x))}, frames
 
 
 def from_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:
@@ -178,7 +178,7 @@ def to_device_frames(x: LazyNdarray) -> tuple[dict[str, Any], list]:
     with storage.place():
         array = device.contiguous(convert.lend(x, "sent by distributed"))    # who opens it here shares the memory
         frame = device.view(array, (array.nbytes,), np.dtype(np.uint8), (1,), 0)
-    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(handles.outline_of(x))}, [frame]
+    return {"dtype": x.dtype.str, "shape": x.shape, "writeable": writeable(handles.meta_of(x))}, [frame]
 
 
 def from_device_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:

@@ -212,7 +212,7 @@ class _Call:
             return x
         if x.dtype in UNSUPPORTED_TYPES:
             x = x.astype(UNSUPPORTED_TYPES[x.dtype])
-        elif not (x.flags.c_contiguous and writeable(handles.outline_of(x))):
+        elif not (x.flags.c_contiguous and writeable(handles.meta_of(x))):
             x = x.copy()
         tensor = torch.as_tensor(x)
         self.given.sources.append(x)

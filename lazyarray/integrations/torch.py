@@ -154,10 +154,10 @@ def as_tensor(x: LazyNdarray) -> Any:
     view for (negative strides, strides between elements) is copied on the device first. TypeError if the device, or
     torch, has no such dtype.
     """
-    storage, outline = x._self_storage, handles.outline_of(x)
-    if type(storage) is not Storage or outline.dtype not in dtypes().values():
-        raise TypeError(f"torch has no {outline.dtype}; use x.astype(...) before")
-    array = handles.device_of(x) if _is_odd(outline) else convert.lend(x, "torch")
+    storage, meta = x._self_storage, handles.meta_of(x)
+    if type(storage) is not Storage or meta.dtype not in dtypes().values():
+        raise TypeError(f"torch has no {meta.dtype}; use x.astype(...) before")
+    array = handles.device_of(x) if _is_odd(meta) else convert.lend(x, "torch")
     with storage.place():
         return of_device(storage.device, array)
 
@@ -253,7 +253,7 @@ class Given:
         for memory, storage in self.new:
             if _uses(memory) != _uses_alone(memory.device):
                 # Somebody else has the tensor, or a view of it, and may write into it.
-                storage.foreign, storage.quiet = True, False
+                storage.foreign, storage.clean = True, False
                 exports.register(storage)
         return made
 
@@ -312,10 +312,10 @@ def check_written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         if handles.is_scalar(x):
             raise TypeError(f"{name} can't write into a NumPy scalar")
         if handles.is_array(x):
-            outline = handles.outline_of(x)
-            if not writeable(outline):
+            meta = handles.meta_of(x)
+            if not writeable(meta):
                 raise ValueError("output array is read-only")
-            if _is_odd(outline):
+            if _is_odd(meta):
                 raise ValueError("torch has no tensor with these strides to write into; pass a copy (x.copy())")
 
 

@@ -4,7 +4,7 @@ A storage has up to two homes. Two sets of bytes say what is where:
 
 ``mirror.valid``
     bytes of the mirror that are current.
-``ahead``
+``host_dirty``
     bytes that are current on the host alone; always a part of ``mirror.valid``.
 
 What is in neither is current on the device alone. Aliases that foreign code holds must show what is current, too: a
@@ -63,7 +63,7 @@ def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges:
     offset = storage._offset(view)
     exact = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     found = (found & exact).rounded(view.itemsize, offset % view.itemsize) & exact
-    storage.ahead = storage.ahead | found
+    storage.host_dirty = storage.host_dirty | found
     return found
 
 
@@ -84,16 +84,16 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
             dirty_upload.as_found(storage, span, overwritten)
         else:
             collect(storage)
-        if storage.compacts and storage.ahead:
+        if storage.compacts and storage.host_dirty:
             # What an alias wrote may lie in any of the compact arrays that somebody holds.
-            upload(storage, storage.ahead, view, why)
+            upload(storage, storage.host_dirty, view, why)
             storage.compacts.refresh(storage, whole_of(storage))
-        needed = (storage.ahead & span) - overwritten if storage.ahead else storage.ahead
+        needed = (storage.host_dirty & span) - overwritten if storage.host_dirty else storage.host_dirty
         if needed:
             upload(storage, needed, view, why)
         if mirror.lent and (storage.loans or storage.foreign) and not trusting:
             distrust(storage, view)
-    storage.update_quiet()
+    storage.update_clean()
 
 
 def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) -> None:
@@ -105,12 +105,12 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
         storage.join_all()
         transfer.upload(storage.device, block, storage.mirror, ranges, view, why)
         storage.sent(storage.device.stream())
-    storage.ahead = storage.ahead - ranges
+    storage.host_dirty = storage.host_dirty - ranges
 
 
 def whole_of(storage: StorageState) -> np.ndarray:
-    """The outline of all bytes of a storage."""
-    return views.outline((storage.nbytes,), _u8)
+    """The meta of all bytes of a storage."""
+    return views.meta((storage.nbytes,), _u8)
 
 
 # -- the device writes -----------------------------------------------------------------------------------
@@ -122,23 +122,23 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
     """
     if storage.pending is not None:
         storage.fill()
-    quiet, storage.quiet = storage.quiet, False
+    clean, storage.clean = storage.clean, False
     if storage.readers:     # what is recorded from here on waits for this one to have written
         changing(storage)
     later = Ranges.EMPTY
-    if not quiet:
+    if not clean:
         overwritten = later = written_meanwhile(storage, view)
         if overwrite:
             exact = _exact(storage, view)
             # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
-            if not storage.ahead & exact or storage.ahead.covers(exact):
+            if not storage.host_dirty & exact or storage.host_dirty.covers(exact):
                 overwritten = exact
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
     storage.join_all()
     if storage.mirror is not None:
         exact = _exact(storage, view)
         if len(exact) <= FEW_RANGES:
-            storage.mirror.invalidate(exact - storage.ahead)
+            storage.mirror.invalidate(exact - storage.host_dirty)
     return later
 
 
@@ -156,14 +156,14 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
     mirror = storage.mirror
     if mirror is not None:
         exact = _exact(storage, view)
-        if storage.ahead and not failed:        # what aliases wrote there before is still there, if nothing else is
-            storage.ahead = (storage.ahead - exact) | later
+        if storage.host_dirty and not failed:  # what aliases wrote there before is still there, if nothing else is
+            storage.host_dirty = (storage.host_dirty - exact) | later
         if storage.incoming is not None:
             storage.incoming.ranges -= Ranges.span(*views.extent(view))
         refresh(storage, view, exact)
     if storage.compacts:
         storage.compacts.refresh(storage, view)
-    storage.update_quiet()
+    storage.update_clean()
 
 
 def _exact(storage: StorageState, view: np.ndarray) -> Ranges:
@@ -203,7 +203,7 @@ def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = 
         return
     offset = storage._offset(view)
     while lacking := missing(mirror, view, offset):
-        if storage.ahead and len(lacking) > 1:
+        if storage.host_dirty and len(lacking) > 1:
             settle_device(storage, Ranges.span(*views.extent(view)), view, "before a gather")
         storage._check_usable()
         writes = storage.writes
@@ -212,7 +212,7 @@ def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = 
             transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
         if storage.writes == writes:
             return
-        mirror.invalidate(lacking - storage.ahead)      # a signal handler or a finaliser wrote on the device meanwhile
+        mirror.invalidate(lacking - storage.host_dirty)  # a signal handler or a finaliser wrote on the device meanwhile
 
 
 def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:
@@ -235,7 +235,7 @@ def compacted(storage: StorageState, view: np.ndarray, why: str) -> np.ndarray:
         distrust(storage, view)
     if storage.compacts is None:
         storage.compacts = gathered.Compacts()
-    storage.quiet = False      # until nobody holds a compact array
+    storage.clean = False      # until nobody holds a compact array
     return storage.compacts.get(storage, view, source, why)
 
 
@@ -252,20 +252,20 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
     # To keep account of very many ranges takes longer than the copy: then of all that lies between them too.
     changed = exact if few else Ranges.span(*views.extent(view))
     if not mirror.lent:
-        mirror.invalidate(changed - storage.ahead)
+        mirror.invalidate(changed - storage.host_dirty)
         return
     if not mirror.compares:         # there `fill_unwritten` finds what was written
         mirror.collect(note=lambda written: storage.note_written(written - exact))
     if few:
-        mirror.invalidate(exact - storage.ahead)
+        mirror.invalidate(exact - storage.host_dirty)
     stale = mirror.to_refresh() & exact
-    if storage.ahead:
-        stale = stale - storage.ahead
+    if storage.host_dirty:
+        stale = stale - storage.host_dirty
     if not stale:
         if not few:
-            mirror.invalidate(changed - storage.ahead)
+            mirror.invalidate(changed - storage.host_dirty)
         return
-    if len(stale) > _MOST_STALE and not storage.ahead & exact:      # what lies between them is the device's, too
+    if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
         stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
     try:
         if mirror.compares:
@@ -277,7 +277,7 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
             _refresh_some(storage, view, stale)
     except BaseException:       # a fault of the device, or an interrupt: the mirror has what was there before
         if not few:
-            mirror.invalidate(changed - storage.ahead)
+            mirror.invalidate(changed - storage.host_dirty)
         raise
 
 
@@ -305,7 +305,7 @@ def _refresh_compared(storage: StorageState, view: np.ndarray, exact: Ranges, st
     start, fetched = _fetched(storage, view, stale)
     found = storage.mirror.fill_unwritten(start, fetched, stale, view.itemsize, storage._offset(view))
     if found:
-        storage.ahead = storage.ahead | found
+        storage.host_dirty = storage.host_dirty | found
 
 
 def _refresh_some(storage: StorageState, view: np.ndarray, stale: Ranges) -> None:
@@ -352,8 +352,8 @@ def distrust(storage: StorageState, view: np.ndarray) -> None:
     mirror = storage.mirror
     if mirror is not None:
         collect(storage)
-        if storage.ahead:
-            upload(storage, storage.ahead, view, "an alias was written")
+        if storage.host_dirty:
+            upload(storage, storage.host_dirty, view, "an alias was written")
         mirror.invalidate(mirror.valid)
         whole = whole_of(storage)
         refresh(storage, whole, Ranges.span(0, storage.nbytes))

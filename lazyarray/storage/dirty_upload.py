@@ -42,7 +42,7 @@ def applies(storage: StorageState) -> bool:
 def at_once(storage: StorageState) -> bool:
     """`as_found` in one call of the device's, of all that a mirror has; False if it can't be, and nothing was done."""
     mirror, device, block, kept = storage.mirror, storage.device, storage._block, storage._resident
-    if (mirror is None or mirror.nbytes < FROM or block is None or storage.ahead or storage.loans
+    if (mirror is None or mirror.nbytes < FROM or block is None or storage.host_dirty or storage.loans
             or storage.foreign or storage.compacts or storage.readers
             or kept is not None and sys.getrefcount(kept[1]) <= 2       # nobody but us holds it
             or device.count > 1 and not device.on_current(block) or heard()
@@ -64,7 +64,7 @@ def at_once(storage: StorageState) -> bool:
 def _failed(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]) -> None:
     """A fault of the device, or an interrupt: what was written may or may not have arrived."""
     known = outcome and not outcome[0][1]
-    storage.ahead = _ranges(outcome[0][2]) if known else Ranges.span(0, storage.mirror.nbytes)
+    storage.host_dirty = _ranges(outcome[0][2]) if known else Ranges.span(0, storage.mirror.nbytes)
 
 
 def _settled(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]) -> bool:
@@ -79,7 +79,7 @@ def _settled(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]
             raise
     if refused:     # nobody knows what is written, from now on
         mirror.give_up()
-        storage.ahead = Ranges.span(0, mirror.nbytes)
+        storage.host_dirty = Ranges.span(0, mirror.nbytes)
     return not refused
 
 
@@ -99,7 +99,7 @@ def _turns(nbytes: int, much: Callable[[], bool]) -> Iterator[tuple[int, int]]:
 def as_found(storage: StorageState, span: Ranges, overwritten: Ranges) -> None:
     """Learn what aliases wrote, and bring the device up to date within `span`, but for what is `overwritten`."""
     mirror = storage.mirror
-    waiting = (storage.ahead & span) - overwritten if storage.ahead else storage.ahead
+    waiting = (storage.host_dirty & span) - overwritten if storage.host_dirty else storage.host_dirty
     sent: list[Ranges] = []
     found = [0]         # bytes that were written in the last turn
 
@@ -111,7 +111,7 @@ def as_found(storage: StorageState, span: Ranges, overwritten: Ranges) -> None:
             found[0] = written.nbytes
             needed = (written & span) - overwritten
             if needed is not written:
-                storage.ahead = storage.ahead | (written - needed)
+                storage.host_dirty = storage.host_dirty | (written - needed)
             if needed:
                 sent.append(needed)
                 yield needed
@@ -128,7 +128,7 @@ def as_found(storage: StorageState, span: Ranges, overwritten: Ranges) -> None:
             storage.device.upload_ranges(mirror.bytes, storage.block, pairs)
             storage.sent(storage.device.stream())
     except BaseException:       # a fault of the device, or an interrupt between two parts
-        storage.ahead = Ranges.union([storage.ahead, *sent])       # they may or may not have arrived
+        storage.host_dirty = Ranges.union([storage.host_dirty, *sent])  # they may or may not have arrived
         raise
-    storage.ahead = storage.ahead - waiting
+    storage.host_dirty = storage.host_dirty - waiting
 

@@ -29,7 +29,7 @@ def note(storage: StorageState, token: weakref.ref[Any]) -> None:
     with loans_lock:
         storage.loans += (token,)
     if foreign_streams.partners:
-        storage.quiet = False
+        storage.clean = False
         foreign_streams.let_partners_wait(storage.device)
     if storage.incoming is not None:
         storage.incoming.ranges = Ranges.EMPTY      # it may be written at any time from now on

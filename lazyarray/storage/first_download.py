@@ -32,11 +32,11 @@ def first_alias(storage: StorageState, view: np.ndarray | None, why: str, frame:
     """An alias of all of a small or large storage that has never been on the host and is nobody else's; else None.
 
     What `settle` and `Mirror.lend` do, where there is nothing yet that they would have to look at; as much as can be is
-    done while the device copies. `view`: the root's outline, or a view that spans nearly all of a large storage.
+    done while the device copies. `view`: the root's meta, or a view that spans nearly all of a large storage.
     Without one, the result is the alias's buffer, if it is for whoever `frame` calls: see `callers`.
     """
     root = storage.root
-    if storage.mirror is not None or root is None or not storage.quiet:
+    if storage.mirror is not None or root is None or not storage.clean:
         return None
     nbytes, device, written = root.nbytes, storage.device, storage.stream
     if PAGES_FROM <= nbytes < DIRECT_FROM:
@@ -53,7 +53,7 @@ def first_alias(storage: StorageState, view: np.ndarray | None, why: str, frame:
     if current is not written and current != written:
         return None
     with storage._lock or storage.lock:
-        if storage.mirror is not None or not storage.quiet or storage.stream is not written:
+        if storage.mirror is not None or not storage.clean or storage.stream is not written:
             return None         # another thread was quicker
         first = _first_large if nbytes >= DIRECT_FROM else _first_small
         return first(storage, view, why, frame)
@@ -65,7 +65,7 @@ def _first_small(storage: StorageState, view: np.ndarray | None, why: str, frame
         return None
     root, device = storage.root, storage.device
     empty = Mirror.reserve(root.nbytes)
-    if storage.mirror is not None or not storage.quiet:
+    if storage.mirror is not None or not storage.clean:
         return None             # a finaliser has used the storage meanwhile
     # Something is there before the bytes are: from now on device code that writes tells of it.
     storage.mirror = empty
@@ -92,7 +92,7 @@ def _first_small(storage: StorageState, view: np.ndarray | None, why: str, frame
             storage._check_usable()     # which names a reason that it knows
         raise
     storage._nbytes = root.nbytes
-    storage.quiet = False
+    storage.clean = False
     if (storage.writes != writes or storage.mirror is not empty or empty.lent or empty.valid is not Ranges.EMPTY
             or storage.loans or storage.foreign):       # a finaliser has used the storage; nothing is called here
         _undo(storage, empty)
@@ -107,7 +107,7 @@ def _undo(storage: StorageState, empty: Mirror) -> None:
     """The storage has no mirror again, unless a finaliser has used the one that it has."""
     if storage.mirror is empty and not empty.lent and not empty.valid:
         storage.mirror = None
-        storage.update_quiet()
+        storage.update_clean()
 
 
 def spans(view: np.ndarray, nbytes: int) -> bool:
@@ -118,7 +118,7 @@ def spans(view: np.ndarray, nbytes: int) -> bool:
 @functools.lru_cache(64)        # programs ask for views of few forms, and before the copy each look takes its time
 def _spans(nbytes: int, needed: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
            ) -> bool:
-    start, stop = views.extent(views.outline(shape, np.dtype((np.void, itemsize)), strides, offset))
+    start, stop = views.extent(views.meta(shape, np.dtype((np.void, itemsize)), strides, offset))
     if nbytes < DIRECT_FROM or stop - start < nbytes - nbytes // _LEFT_OUT or stop - start > 2 * needed:
         return False
     _, _, levels = runs_of(shape, strides, itemsize, 0)
@@ -135,7 +135,7 @@ def _first_large(storage: StorageState, view: np.ndarray | None, why: str, frame
         return None
     memory, mapping = found
     mirror = Mirror(memory, mapping)
-    if storage.mirror is not None or not storage.quiet:
+    if storage.mirror is not None or not storage.clean:
         return None             # a finaliser has used the storage meanwhile
     # Something is there before the bytes are: from now on device code that writes tells of it.
     storage.mirror = mirror
@@ -150,7 +150,7 @@ def _first_large(storage: StorageState, view: np.ndarray | None, why: str, frame
         raise
     try:
         storage._nbytes = root.nbytes
-        storage.quiet = False
+        storage.clean = False
         lent: Any = None
         if frame is None or not who_asks(frame):        # others get something else, of the same bytes
             if view is None:
@@ -166,7 +166,7 @@ def _first_large(storage: StorageState, view: np.ndarray | None, why: str, frame
     if storage.writes == writes:
         mirror.valid = Ranges(0, root.nbytes)
     else:                       # a finaliser wrote on the device meanwhile
-        coherence.settle_host(storage, views.outline(root.shape, root.dtype, root.strides), why)
+        coherence.settle_host(storage, views.meta(root.shape, root.dtype, root.strides), why)
     if token is not None:
         end(token)
     return lent

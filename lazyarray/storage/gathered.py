@@ -52,7 +52,7 @@ class Compacts:
         """The device wrote `written`: fetch again what somebody holds, forget the rest."""
         for key in list(self.arrays):
             shape, strides, dtype, offset = key
-            view = views.outline(shape, dtype, strides, offset)
+            view = views.meta(shape, dtype, strides, offset)
             if not views.overlap(view, written):
                 continue
             if sys.getrefcount(self.arrays[key]) <= 2:      # nobody but this dict and the call

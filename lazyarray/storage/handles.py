@@ -1,6 +1,6 @@
 """Making and unmaking lazy arrays: what is inside one, and where a result belongs.
 
-A lazy array is (storage, outline); a scalar is the same with no dimensions. The classes
+A lazy array is (storage, meta); a scalar is the same with no dimensions. The classes
 themselves are made in `array/array.py`, which binds them here, so that everything between the
 storage and the face can make them without knowing them.
 
@@ -36,14 +36,14 @@ else:
 class ArrayHandle(_Proxy):
     """What a lazy array is made of: one view of one storage. `LazyNdarray` gives it its members."""
 
-    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_leaf")
+    __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_leaf")
 
 
 class ScalarHandle:
     """What a lazy scalar is made of: a storage of one element, or its value. `LazyScalar` gives it its members."""
 
     # No proxy: libraries ask `hasattr(s, "__len__")` or for `Iterable`, and a proxy has every special method.
-    __slots__ = ("_self_storage", "_self_outline", "_self_array", "_self_base", "_self_value", "__weakref__")
+    __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_value", "__weakref__")
 
 
 array_type = None
@@ -60,7 +60,7 @@ def bind(array: type, scalar: type) -> None:
 class HostStorage:
     """Bytes of a dtype that the device can't hold: a plain ndarray with the storage's verbs.
 
-    The outline of such an array is the array itself.
+    The meta of such an array is the array itself.
     """
 
     __slots__ = ("device", "reads", "__weakref__")
@@ -68,7 +68,7 @@ class HostStorage:
     state = "host"
     pending = readers = None
     place = contextlib.nullcontext
-    quiet = False
+    clean = False
     stream = None
     loans = ()
     mirror = None
@@ -108,12 +108,12 @@ class HostStorage:
 
 # -- making ----------------------------------------------------------------------------------
 
-def new_array(storage: Storage | HostStorage, outline: np.ndarray | None, array: Any = None,
+def new_array(storage: Storage | HostStorage, meta: np.ndarray | None, array: Any = None,
               base: Any = None, /) -> ArrayHandle:
-    """A LazyNdarray of `outline` in `storage`; `array`: its device array, `base`: what it is a view of."""
+    """A LazyNdarray of `meta` in `storage`; `array`: its device array, `base`: what it is a view of."""
     x = _new(array_type)
     x._self_storage = storage
-    x._self_outline = outline
+    x._self_meta = meta
     x._self_array = array
     x._self_base = base
     x._self_leaf = None
@@ -124,12 +124,12 @@ if _native.recording is not None:
     new_array = _native.recording.new_array
 
 
-def new_scalar(storage: Storage | None, outline: np.ndarray | None, array: Any = None,
+def new_scalar(storage: Storage | None, meta: np.ndarray | None, array: Any = None,
                source: Any = None, value: np.generic | None = None) -> ScalarHandle:
     """A LazyScalar of the one element of a storage that nobody else can reach; `value`: it, if it is on the host."""
     s = object.__new__(scalar_type)
     s._self_storage = storage
-    s._self_outline = outline
+    s._self_meta = meta
     s._self_array = array
     s._self_base = source
     s._self_value = value
@@ -147,15 +147,15 @@ def scalar_of_value(value: np.generic) -> ScalarHandle | np.generic:
     return new_scalar(None, None, value=value)
 
 
-def view_of(x: ArrayHandle, outline: np.ndarray) -> ArrayHandle:
+def view_of(x: ArrayHandle, meta: np.ndarray) -> ArrayHandle:
     """A view of the storage of `x`."""
     base = x._self_base
-    return new_array(x._self_storage, outline, None, x if base is None else base)
+    return new_array(x._self_storage, meta, None, x if base is None else base)
 
 
 def turned(x: ArrayHandle) -> ArrayHandle:
     """A view of a lazy array with its axes reversed."""
-    return view_of(x, outline_of(x).T)
+    return view_of(x, meta_of(x).T)
 
 
 def reshaped(x: ArrayHandle, shape: tuple[Any, ...]) -> ArrayHandle | None:
@@ -167,8 +167,8 @@ def reshaped(x: ArrayHandle, shape: tuple[Any, ...]) -> ArrayHandle | None:
     for n in shape:
         if type(n) is not int:
             return None
-    outline = outline_of(x)
-    return view_of(x, outline.reshape(shape)) if outline.flags.c_contiguous else None      # NumPy needs no copy
+    meta = meta_of(x)
+    return view_of(x, meta.reshape(shape)) if meta.flags.c_contiguous else None      # NumPy needs no copy
 
 
 def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool = True,
@@ -221,9 +221,9 @@ def _of_new_memory(device: Device, array: Any) -> ArrayHandle:
         exports.own(storage)
         if whole:
             return new_array(storage, None, array)
-    outline = views.outline(array.shape, array.dtype, array.strides,
+    meta = views.meta(array.shape, array.dtype, array.strides,
                             device.first(array) - device.extent(storage.block)[0])
-    return new_array(storage, outline, array)
+    return new_array(storage, meta, array)
 
 
 def inside(device: Device, array: Any, sources: Sequence[Any]) -> ArrayHandle | None:
@@ -235,13 +235,13 @@ def inside(device: Device, array: Any, sources: Sequence[Any]) -> ArrayHandle | 
     if home is None:
         return None
     storage, offset, source = home
-    outline = views.outline(array.shape, array.dtype, array.strides, offset)
+    meta = views.meta(array.shape, array.dtype, array.strides, offset)
     if source is None:
-        return new_array(storage, outline, array)
-    if not writeable(outline_of(source)):
-        outline.flags.writeable = False
+        return new_array(storage, meta, array)
+    if not writeable(meta_of(source)):
+        meta.flags.writeable = False
     base = source._self_base
-    return new_array(storage, outline, array, source if base is None else base)
+    return new_array(storage, meta, array, source if base is None else base)
 
 
 def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, int, Any] | None:
@@ -264,7 +264,7 @@ def share(device: Device, array: Any) -> ArrayHandle:
     found = exports.find(device, array) if array.size else None
     if found is not None:
         storage, offset = found
-        return new_array(storage, views.outline(array.shape, array.dtype, array.strides, offset), array)
+        return new_array(storage, views.meta(array.shape, array.dtype, array.strides, offset), array)
     if not array.size:
         return new_array(Storage(device, array), None, array)
     # A loan of it to ourselves, as it were: all views of the storage hold the loan, so that whatever else holds the
@@ -274,11 +274,11 @@ def share(device: Device, array: Any) -> ArrayHandle:
     own, token = device.lend(root)
     storage = Storage(device, own)
     storage.loans = (exports.Held(device, token),)
-    storage.quiet = not foreign_streams.partners
+    storage.clean = not foreign_streams.partners
     exports.register(storage)
     if root is array:
-        return new_array(storage, storage.root_outline(), own)
-    return new_array(storage, views.outline(array.shape, array.dtype, array.strides,
+        return new_array(storage, storage.root_meta(), own)
+    return new_array(storage, views.meta(array.shape, array.dtype, array.strides,
                                             device.first(array) - device.extent(storage.block)[0]))
 
 
@@ -332,14 +332,14 @@ def is_scalar(obj: Any) -> bool:
     return kind is scalar_type or issubclass(kind, scalar_type)
 
 
-def outline_of(x: ArrayHandle | ScalarHandle) -> np.ndarray:
-    """The outline of a lazy array, made on first need where the device array came first."""
-    outline = x._self_outline
-    if outline is None:
+def meta_of(x: ArrayHandle | ScalarHandle) -> np.ndarray:
+    """The meta of a lazy array, made on first need where the device array came first."""
+    meta = x._self_meta
+    if meta is None:
         if x._self_storage is None:     # a scalar whose value is on the host
-            return views.outline((), x._self_value.dtype)
-        outline = x._self_outline = x._self_storage.root_outline()
-    return outline
+            return views.meta((), x._self_value.dtype)
+        meta = x._self_meta = x._self_storage.root_meta()
+    return meta
 
 
 def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
@@ -348,19 +348,19 @@ def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     if storage is None:
         return x._self_value
     array = x._self_array
-    if array is not None and storage.quiet and storage.stream == storage.device.stream():
+    if array is not None and storage.clean and storage.stream == storage.device.stream():
         return array
-    outline = outline_of(x)
-    array = storage.read_device(outline, array, why)
-    keep(x, outline, array)
+    meta = meta_of(x)
+    array = storage.read_device(meta, array, why)
+    keep(x, meta, array)
     return array
 
 
-def keep(x: ArrayHandle | ScalarHandle, outline: np.ndarray, array: Any) -> None:
+def keep(x: ArrayHandle | ScalarHandle, meta: np.ndarray, array: Any) -> None:
     """Let a lazy array know its device array, unless another thread has changed the way in which it looks at it."""
-    if x._self_outline is outline:
+    if x._self_meta is meta:
         x._self_array = array
-        if x._self_outline is not outline:
+        if x._self_meta is not meta:
             x._self_array = None
 
 
@@ -368,12 +368,12 @@ def host_of(x: ArrayHandle | ScalarHandle, why: str) -> np.ndarray:
     """A private, read-only host array of a lazy array (a NumPy scalar of a LazyScalar)."""
     if is_scalar(x):
         return value_of(x, why)
-    return x._self_storage.read_host(outline_of(x), why)
+    return x._self_storage.read_host(meta_of(x), why)
 
 
 def alias_of(x: ArrayHandle, why: str) -> np.ndarray:
     """A host array of `x` for foreign code: live, and writable if `x` is."""
-    return x._self_storage.expose_host(outline_of(x), why)
+    return x._self_storage.expose_host(meta_of(x), why)
 
 
 def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
@@ -388,7 +388,7 @@ def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
                 if source is not None:
                     source.reads += 1
                     s._self_base = None
-                array = storage.read_device(outline_of(s), s._self_array, why)
+                array = storage.read_device(meta_of(s), s._self_array, why)
                 value = s._self_value = transfer.to_host(storage.device, array, why)[()]
     return value
 

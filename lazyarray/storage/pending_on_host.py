@@ -55,7 +55,7 @@ def alias(storage: StorageState, view: np.ndarray) -> np.ndarray | None:
     # What was recorded to read them is still computed from what they were made of.
     if not node.leave():
         return None             # another thread has had it computed
-    storage._nbytes, storage.mirror, storage.ahead = nbytes, mirror, whole
+    storage._nbytes, storage.mirror, storage.host_dirty = nbytes, mirror, whole
     storage.stream = storage.device.stream()
     storage.pending = None      # last: until then other threads read what is recorded
     return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))

@@ -23,7 +23,7 @@ def place(storage: StorageState, view: np.ndarray) -> str:
     state = storage.state
     if state == "pending" or storage.mirror is None or storage.root is None and storage._block is None:
         return state
-    if storage.ahead & _bytes_of(view):
+    if storage.host_dirty & _bytes_of(view):
         return "host"
     return "device" if glance(storage, view) is None else "both"
 
@@ -76,7 +76,7 @@ def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:
         if array is None:
             array = storage.root if view is storage.root_view and storage.root is not None else (
                 storage.device_view(view))
-        return Look(storage, view, storage.device.xp, array, storage.ahead & _bytes_of(view))
+        return Look(storage, view, storage.device.xp, array, storage.host_dirty & _bytes_of(view))
 
 
 def corners(xp: Any, array: Any, edge: int, axes: int | None = None) -> Any:

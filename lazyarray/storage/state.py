@@ -7,7 +7,7 @@ this order, and never one further up while it holds one further down:
 2. the lock of all recorded work (`graph.node.lock`): computing it waits for no storage's lock;
 3. what guards one table each (`exports`, `upload_cache`, `pinned_pool` and so on), within which no other is taken.
 
-`quiet` is the short way: true while the device is current, nobody outside holds an alias or a device pointer, and
+`clean` is the short way: true while the device is current, nobody outside holds an alias or a device pointer, and
 nobody is writing, so that who reads on the device has nothing to find out.
 """
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StorageLock(RLock):
 class _Slots(Unique):
     """What every storage has, where `_native/recording.c` finds it without a name."""
 
-    __slots__ = ("device", "root", "stream", "loans", "foreign", "quiet", "pending", "readers", "root_view",
+    __slots__ = ("device", "root", "stream", "loans", "foreign", "clean", "pending", "readers", "root_view",
                  "__weakref__")
 
 
@@ -56,7 +56,7 @@ class StorageState(_Slots):
 
     # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
     mirror: Mirror | None = None
-    ahead = Ranges.EMPTY
+    host_dirty = Ranges.EMPTY
     joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
@@ -78,7 +78,7 @@ class StorageState(_Slots):
         self.stream = device.stream() if stream is None else stream     # that of the last write
         self.loans: tuple = ()      # weak references to tokens of device pointers that were handed out
         self.foreign = False        # somebody holds the device memory for as long as it lives
-        self.quiet = True
+        self.clean = True
         self.pending: Any = None    # the graph.node.Node that will give the bytes, while they are not computed
         self.readers: Any = None    # nodes that read the bytes, when they are computed
         self.root_view: np.ndarray | None = None
@@ -115,14 +115,14 @@ class StorageState(_Slots):
                 self._block = block
         return self._block
 
-    def root_outline(self) -> np.ndarray:
-        """The outline of the device array that the storage was made of."""
+    def root_meta(self) -> np.ndarray:
+        """The meta of the device array that the storage was made of."""
         if self.root_view is not None:
             return self.root_view
         root = self.root
         if not self.device.contiguity(root)[0]:
             self.block  # noqa: B018  settles the root's offset
-        self.root_view = views.outline(root.shape, root.dtype, root.strides, self._root_offset)
+        self.root_view = views.meta(root.shape, root.dtype, root.strides, self._root_offset)
         return self.root_view
 
     def device_view(self, view: np.ndarray) -> Any:
@@ -137,7 +137,7 @@ class StorageState(_Slots):
             return "host"
         if self.mirror is None or not self.mirror.full:
             return "device"
-        return "host" if self.ahead else "both"
+        return "host" if self.host_dirty else "both"
 
     @property
     def homes(self) -> int:
@@ -185,21 +185,21 @@ class StorageState(_Slots):
         """
         self.device.claim(array, self)
         self.root, self.stream, self.readers = array, stream, read_by
-        self.quiet = True
+        self.clean = True
         self.pending = None     # last: until then other threads wait for this one, and then none may find it half done
 
     def note_written(self, ranges: Ranges) -> None:
         """Foreign code has written `ranges`, which are valid in the mirror: they are current there alone."""
-        self.ahead = self.ahead | ranges
+        self.host_dirty = self.host_dirty | ranges
 
     def _let_go(self) -> None:
         if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
             self._resident = None       # nobody but us holds it
 
-    def update_quiet(self) -> None:
+    def update_clean(self) -> None:
         busy = (self.pending is not None or self.writing or self.compacts
-                or self.mirror is not None and (self.ahead or self.mirror.lent))
-        self.quiet = not busy and not is_watched(self)
+                or self.mirror is not None and (self.host_dirty or self.mirror.lent))
+        self.clean = not busy and not is_watched(self)
 
     def _check_usable(self) -> None:
         reason = self.device.usable()

@@ -45,26 +45,26 @@ class Storage(StorageState):
 
     @classmethod
     def from_host(cls, device: Device, array: np.ndarray) -> tuple[Storage, np.ndarray]:
-        """A storage, current on the host, with a copy of a dense array; and the array's outline in it."""
+        """A storage, current on the host, with a copy of a dense array; and the array's meta in it."""
         if not views.is_dense_array(array):
             array = np.array(array, order="K")
         self = cls(device, None)
         self._nbytes = array.nbytes
-        self.quiet = False
+        self.clean = False
         self.mirror = Mirror.reserve(max(array.nbytes, 1), current_options().write_tracking)
         whole = Ranges.span(0, array.nbytes)
         with self.mirror.filling(whole) as target:
             np.ndarray(array.shape, array.dtype, target, 0, array.strides)[...] = array
-        self.ahead = whole
-        return self, views.outline(array.shape, array.dtype, array.strides)
+        self.host_dirty = whole
+        return self, views.meta(array.shape, array.dtype, array.strides)
 
     # -- the four verbs --------------------------------------------------------------------
 
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
         """The device array of `view`, current. `array`: it, if the caller has it already."""
-        if not self.quiet and self.pending is not None:
+        if not self.clean and self.pending is not None:
             self.fill()
-        if self.quiet:
+        if self.clean:
             self.join()
         else:
             with self.lock:
@@ -81,8 +81,8 @@ class Storage(StorageState):
         `array`: it, if the caller has it already. With `overwrite` all of it will be written, so that bytes which only
         the host has are not uploaded first.
 
-        The lock is held, and the storage is not quiet, from the first look at it until aliases see what was written.
-        So other threads, which take no lock to read what is quiet, see the bytes as they were or as they are then.
+        The lock is held, and the storage is not clean, from the first look at it until aliases see what was written.
+        So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
         with self._lock or self.lock, self.place():
             within, self.writing = self.writing, self.writing + 1
@@ -101,7 +101,7 @@ class Storage(StorageState):
                 if begun:
                     coherence.end_write(self, view, not done, later)
                 else:
-                    self.update_quiet()
+                    self.update_clean()
                 raise
             return result
 
@@ -131,7 +131,7 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why).view()
             coherence.settle_host(self, view, why, lend=True)
-            self.quiet = False
+            self.clean = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
@@ -160,7 +160,7 @@ class Storage(StorageState):
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
         with self.lock:
             coherence.settle_host(self, view, why)
-            self.quiet = False
+            self.clean = False
             self.mirror.pin()
             return self.mirror.bytes.ctypes.data + self._offset(view)
 
@@ -201,10 +201,10 @@ def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
     storage = Storage(device, array)
     memory = transfer.extent_bytes(host)
     storage._nbytes = memory.nbytes
-    storage.quiet = False
+    storage.clean = False
     storage.mirror = Mirror.over(memory)
     if array is None:
-        storage.ahead = Ranges.span(0, memory.nbytes)
+        storage.host_dirty = Ranges.span(0, memory.nbytes)
     return storage
 
 

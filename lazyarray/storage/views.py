@@ -1,17 +1,17 @@
-"""Outlines: views without data, on which NumPy itself does the arithmetic of views.
+"""Metas: views without data, on which NumPy itself does the arithmetic of views.
 
-An *outline* is an ndarray with the dtype, shape, strides and flags of a view, whose data pointer is ``ORIGIN +
+An *meta* is an ndarray with the dtype, shape, strides and flags of a view, whose data pointer is ``ORIGIN +
 offset``. Slicing, transposing, reshaping, ``view(dtype)``, ``flags.writeable`` and the errors of all of these are
 NumPy's own, whatever side the bytes are on.
 
-Outlines lie in frames, where debuggers, tracebacks with variables and walkers of the garbage collector's objects meet
+Metas lie in frames, where debuggers, tracebacks with variables and walkers of the garbage collector's objects meet
 them. So they are of a class of their own, `Meta`, that has no values: its text says what it is, it compares by
 identity, is copied and pickled as what it is, and whatever else would read or write elements is a TypeError, in the
 library's own code too. What gets at the memory nevertheless, past the class (`numpy.asarray`, the buffer protocol,
 code in C), finds zeros that take no memory: the addresses from `ORIGIN` on are reserved.
 
-Dtypes that hold Python objects cannot be outlined (NumPy refuses buffers of objects); they live on the host alone,
-where the real array serves as its own outline.
+Dtypes that hold Python objects cannot have a meta (NumPy refuses buffers of objects); they live on the host alone,
+where the real array serves as its own meta.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .writeable import writeable
 
 _region = reserved_memory.blank_region()
 ORIGIN: int = 1 << 62 if _region is None else np.frombuffer(_region, np.uint8, 1).ctypes.data
-"""Where outlines begin: reserved memory, or, where there is none to be had, addresses that no process can map."""
+"""Where metas begin: reserved memory, or, where there is none to be had, addresses that no process can map."""
 
 _EXTENT = 1 << 60
 _memory = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
@@ -51,7 +51,7 @@ class Meta(np.ndarray):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return (f"<outline of {self.dtype!r}, shape {self.shape}, strides {self.strides}, "
+        return (f"<meta of {self.dtype!r}, shape {self.shape}, strides {self.strides}, "
                 f"offset {offset_of(self)}, without data>")
 
     __str__ = __repr__
@@ -72,7 +72,7 @@ class Meta(np.ndarray):
         return self.view()
 
     def copy(self, order: Any = "C") -> Meta:
-        """Another outline of the same: whoever finds one may copy it."""
+        """Another meta of the same: whoever finds one may copy it."""
         return self.view()
 
     def __deepcopy__(self, memo: Any) -> Meta:
@@ -88,7 +88,7 @@ class Meta(np.ndarray):
         if func in _TEXTS:
             return repr(self)
         if func not in _OF_FORM and not (func in _LIKE and kwargs.get("subok") is False):
-            raise TypeError(f"an outline has no data for {getattr(func, '__name__', func)}")
+            raise TypeError(f"a meta has no data for {getattr(func, '__name__', func)}")
         return super().__array_function__(func, types, args, kwargs)
 
 
@@ -114,7 +114,7 @@ _KEPT = frozenset((
 
 def _without_data(name: str) -> Callable[..., Any]:
     def refused(self: Meta, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"an outline has no data for {name}")
+        raise TypeError(f"a meta has no data for {name}")
 
     refused.__name__ = name
     return refused
@@ -129,14 +129,14 @@ for _name in ("__setitem__", "__delitem__", "__iter__", "__contains__", "__int__
 
 
 def _again(shape: Any, dtype: Any, strides: Any, offset: int, writes: bool) -> Meta:
-    """An outline that was pickled."""
-    found = outline(shape, dtype, strides, offset)
+    """A meta that was pickled."""
+    found = meta(shape, dtype, strides, offset)
     found.flags.writeable = writes
     return found
 
 
-def outline(shape: Any, dtype: Any, strides: Any = None, offset: int = 0, order: Any = "C") -> Meta:
-    """An outline `offset` bytes into a storage; contiguous in `order` without `strides`.
+def meta(shape: Any, dtype: Any, strides: Any = None, offset: int = 0, order: Any = "C") -> Meta:
+    """A meta `offset` bytes into a storage; contiguous in `order` without `strides`.
 
     One without elements has the strides of a new array: zeros.
     """
@@ -165,14 +165,14 @@ def no_array(dtype: Any) -> Any:
 
 
 def without_elements(view: np.ndarray) -> np.ndarray:
-    """A host array for an outline that has no elements, as writable as the outline."""
+    """A host array for a meta that has no elements, as writable as the meta."""
     array = np.empty(view.shape, view.dtype)
     array.flags.writeable = writeable(view)
     return array
 
 
 def offset_of(view: np.ndarray) -> int:
-    """Bytes from the start of the storage to the first element of an outline."""
+    """Bytes from the start of the storage to the first element of a meta."""
     return view.__array_interface__["data"][0] - ORIGIN
 
 
@@ -189,7 +189,7 @@ if _native.recording is not None:
 
 
 def extent(view: np.ndarray) -> tuple[int, int]:
-    """First byte and one past the last byte that an outline spans in its storage."""
+    """First byte and one past the last byte that a meta spans in its storage."""
     start = stop = offset_of(view)
     if view.size == 0:
         return start, start
@@ -214,18 +214,18 @@ def is_dense_array(array: np.ndarray) -> bool:
     return True
 
 
-#: Whether two outlines of the same storage may share bytes (by their extents).
+#: Whether two metas of the same storage may share bytes (by their extents).
 overlap: Callable[[np.ndarray, np.ndarray], bool] = undispatched(np.may_share_memory)
 
 
 def same_place(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two outlines name the same elements in the same order."""
+    """Whether two metas name the same elements in the same order."""
     return (a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
             and offset_of(a) == offset_of(b))
 
 
 def reshaped(view: np.ndarray, shape: Any, order: str | None = "C") -> np.ndarray | None:
-    """The outline in another shape, or None where NumPy would have to copy."""
+    """The meta in another shape, or None where NumPy would have to copy."""
     if _RESHAPE_HAS_COPY:
         try:
             return view.reshape(shape, order=order, copy=False)
@@ -238,7 +238,7 @@ def reshaped(view: np.ndarray, shape: Any, order: str | None = "C") -> np.ndarra
              else _regrouped(view.shape, view.strides, new, view.itemsize))
     if found is None:
         return None
-    result = outline(new, view.dtype, found[::-1] if fortran else found, offset_of(view))
+    result = meta(new, view.dtype, found[::-1] if fortran else found, offset_of(view))
     result.flags.writeable = writeable(view)
     return result
 
@@ -249,7 +249,7 @@ def _regrouped(shape: tuple[int, ...], strides: tuple[int, ...], new: Any, items
     For NumPy before 2.1, which can't be asked: there a reshape that needs a copy reads the memory.
     """
     if 0 in new:
-        return outline(new, np.dtype((np.void, itemsize))).strides
+        return meta(new, np.dtype((np.void, itemsize))).strides
     old = [(n, stride) for n, stride in zip(shape, strides) if n != 1]
     found: list[int] = []
     i = k = 0
@@ -275,8 +275,8 @@ def _regrouped(shape: tuple[int, ...], strides: tuple[int, ...], new: Any, items
 
 def _check_reshape(view: np.ndarray, shape: Any, order: str | None) -> tuple[int, ...]:
     """The new shape, without -1; NumPy's error if `shape` can't hold the view."""
-    # An outline of the same size that is contiguous reshapes without a copy, or not at all.
-    return outline((view.size,), np.uint8).reshape(shape, order=order).shape
+    # A meta of the same size that is contiguous reshapes without a copy, or not at all.
+    return meta((view.size,), np.uint8).reshape(shape, order=order).shape
 
 
 _ORDERS = {key: order for order in "CFAK" for key in (order, order.lower(), order.encode())}
@@ -292,18 +292,18 @@ def order_of(order: str | None, default: str) -> str:
 
 
 def like(view: np.ndarray, order: str = "K", dtype: Any = None, shape: Any = None) -> np.ndarray:
-    """An outline at offset 0 laid out as ``np.empty_like(view, order=order)`` would be."""
+    """A meta at offset 0 laid out as ``np.empty_like(view, order=order)`` would be."""
     dtype = view.dtype if dtype is None else np.dtype(dtype)
     if shape is not None and len(shape) != view.ndim:
         fortran = order == "F" or order == "A" and view.flags.fnc
-        return outline(shape[::-1], dtype).T if fortran else outline(shape, dtype)
+        return meta(shape[::-1], dtype).T if fortran else meta(shape, dtype)
     shape = view.shape if shape is None else tuple(shape)
     flags = view.flags
     if order == "C" or (order in "AK" and flags.c_contiguous) or (order == "A" and not flags.fnc):
-        return outline(shape, dtype)
+        return meta(shape, dtype)
     if order == "F" or flags.f_contiguous:
-        return outline(shape[::-1], dtype).T
+        return meta(shape[::-1], dtype).T
     # K: the axes in the order of their strides, ties in C order.
     axes = sorted(range(view.ndim), key=lambda i: (-abs(view.strides[i]), i))
-    packed = outline([shape[i] for i in axes], dtype)
+    packed = meta([shape[i] for i in axes], dtype)
     return packed.transpose(np.argsort(axes))

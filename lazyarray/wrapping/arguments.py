@@ -144,7 +144,7 @@ class Arguments:
                 elif has_twin:
                     raise NotOnDevice(f"the device holds no {obj.dtype}")
                 else:
-                    self._give(obj, obj._self_outline.view())
+                    self._give(obj, obj._self_meta.view())
             elif kind == SCALAR:
                 why = f"a number given to {self.name}"
                 self.given[id(obj)] = handles.value_of(obj, why) if self.rules.numbers else handles.device_of(obj, why)
@@ -181,12 +181,12 @@ class Arguments:
     def _take_lazy(self, obj: Any, x: Any, role: int) -> None:
         """`obj` is the lazy array `x`, or an alias of it."""
         array = handles.device_of(x, f"operand of {self.name}")
-        outline = handles.outline_of(x)
+        meta = handles.meta_of(x)
         if role == READ or not x.size:
             self.sources.append(x)
-        elif may_write(outline):
+        elif may_write(meta):
             self.sources.append(x)
-            self.writes.append((x._self_storage, outline, array))
+            self.writes.append((x._self_storage, meta, array))
             # Lent, so that it is known whether the function keeps it, to write to it later.
             array, token = self.device.lend(array)
             self._tokens.append((x._self_storage, weakref.ref(token)))

@@ -46,7 +46,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
                 return SLOW
             role = rules.role(slot)
             if role:
-                if has_twin or not storage.quiet or not obj.size or not may_write(handles.outline_of(obj)):
+                if has_twin or not storage.clean or not obj.size or not may_write(handles.meta_of(obj)):
                     return SLOW
                 modifies = True
             lazies.append((slot, obj, role))
@@ -60,7 +60,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             return SLOW
     if host is not None:
         few = has_twin and not lazies and host[1].nbytes < current_options().min_bytes
-        if few or modifies or not all(x._self_storage.quiet for _, x, _ in lazies):
+        if few or modifies or not all(x._self_storage.clean for _, x, _ in lazies):
             return SLOW
     return _call(device, function, args, kwargs, name, rules, lazies, modifies, host)
 
@@ -75,7 +75,7 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
     for slot, x, role in lazies:
         array = handles.device_of(x, name)
         if role:
-            opened.append((x._self_storage, handles.outline_of(x), array))
+            opened.append((x._self_storage, handles.meta_of(x), array))
             array, token = device.lend(array)
             tokens.append((x._self_storage, weakref.ref(token)))
             del token

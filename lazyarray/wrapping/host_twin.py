@@ -99,7 +99,7 @@ class _HostCall:
         device = self.arguments.device
         for x in self.written:
             if type(x._self_storage) is Storage:
-                coherence.hand_on(x._self_storage, handles.outline_of(x))
+                coherence.hand_on(x._self_storage, handles.meta_of(x))
         for target, array, before in self.downloaded:
             if before is None or array.tobytes() != before:
                 device.assign(target, transfer.to_device(device, array, f"modified by {self.arguments.name}"))

@@ -79,18 +79,18 @@ class Copied:
             return handles.new_array(Storage(device, own), None, own)
         offset = device.first(array) - low
         if handles.is_lazy(self.passed):
-            whole = handles.outline_of(self.passed)
-            outline = views.outline(array.shape, array.dtype, array.strides, views.extent(whole)[0] + offset)
-            outline.flags.writeable = False
-            return handles.view_of(self.passed, outline)
+            whole = handles.meta_of(self.passed)
+            meta = views.meta(array.shape, array.dtype, array.strides, views.extent(whole)[0] + offset)
+            meta.flags.writeable = False
+            return handles.view_of(self.passed, meta)
         if self.shared is not None:
             self._storage, low = self.shared.storage(device), device.extent(self.shared.block)[0]
             offset = device.first(array) - low
         elif self._storage is None:
             self._storage = adopted(device, self.passed, self.array)
-        outline = views.outline(array.shape, array.dtype, array.strides, offset)
-        outline.flags.writeable = self.passed.flags.writeable
-        return handles.new_array(self._storage, outline, array, self.passed[...].base)
+        meta = views.meta(array.shape, array.dtype, array.strides, offset)
+        meta.flags.writeable = self.passed.flags.writeable
+        return handles.new_array(self._storage, meta, array, self.passed[...].base)
 
 
 class Shared:
@@ -121,9 +121,9 @@ def in_place(device: Device, host: np.ndarray) -> ArrayHandle:
     """A lazy array of a host array's own memory, which its owner may write at any time."""
     storage = adopted(device, host)
     offset = host.__array_interface__["data"][0] - storage.mirror.address
-    outline = views.outline(host.shape, host.dtype, host.strides, offset)
-    outline.flags.writeable = host.flags.writeable
-    return handles.new_array(storage, outline, None, host[...].base)
+    meta = views.meta(host.shape, host.dtype, host.strides, offset)
+    meta.flags.writeable = host.flags.writeable
+    return handles.new_array(storage, meta, None, host[...].base)
 
 
 class Results:
@@ -213,5 +213,5 @@ class Results:
             root = array if array.base is None else array.base
             within = *device.extent(root), Storage(device, root)
             self._roots.append(within)
-        outline = views.outline(array.shape, array.dtype, array.strides, device.first(array) - within[0])
-        return handles.new_array(within[2], outline, array)
+        meta = views.meta(array.shape, array.dtype, array.strides, device.first(array) - within[0])
+        return handles.new_array(within[2], meta, array)

@@ -173,7 +173,7 @@ class TestWhere:
     def test_born_on_the_host(self):
         x = handles.host_result(np.zeros(5))
         assert self.where(x) == "on the host"
-        x._self_storage.read_device(handles.outline_of(x))
+        x._self_storage.read_device(handles.meta_of(x))
         assert "and on the host" in self.where(x)
 
     def test_what_the_device_cannot_hold(self):
@@ -216,7 +216,7 @@ def test_a_glance_sees_what_an_alias_wrote():
     alias[0] = 9
     with lazyarray.no_transfers():
         assert cells(x._repr_html_())[1][1] == "9."
-    assert residency.glance(x._self_storage, handles.outline_of(x)).flags.writeable is False
+    assert residency.glance(x._self_storage, handles.meta_of(x)).flags.writeable is False
 
 
 def test_where_copies_are_forbidden_it_says_so():

@@ -309,15 +309,15 @@ def test_what_gives_something_back_when_it_dies_is_not_copied():
             assert issubclass(kind, Unique), kind
 
 
-# -- outlines ------------------------------------------------------------------------------------
+# -- metas ------------------------------------------------------------------------------------
 
 OUTLINES = {
-    "dense": lambda: views.outline((3, 4), "f8"), "0-d": lambda: views.outline((), "i4", None, 64),
-    "empty": lambda: views.outline((0, 3), "f4"), "Fortran": lambda: views.outline((3, 4), "c16", order="F"),
-    "backwards": lambda: views.outline((300,), "u1")[::-3], "read-only": lambda: read_only(views.outline((5,), "?")),
-    "records": lambda: views.outline((5,), "i4,f8"), "broadcast": lambda: views.outline((10**6, 5), "f8", (0, 8)),
-    "10**12 elements": lambda: views.outline((10**6, 10**6), "f8"), "device array's": lambda: lazyarray.asarray(
-        np.ones((600, 300)))._self_storage.root_outline(), "dates": lambda: views.outline((5,), "M8[s]"),
+    "dense": lambda: views.meta((3, 4), "f8"), "0-d": lambda: views.meta((), "i4", None, 64),
+    "empty": lambda: views.meta((0, 3), "f4"), "Fortran": lambda: views.meta((3, 4), "c16", order="F"),
+    "backwards": lambda: views.meta((300,), "u1")[::-3], "read-only": lambda: read_only(views.meta((5,), "?")),
+    "records": lambda: views.meta((5,), "i4,f8"), "broadcast": lambda: views.meta((10**6, 5), "f8", (0, 8)),
+    "10**12 elements": lambda: views.meta((10**6, 10**6), "f8"), "device array's": lambda: lazyarray.asarray(
+        np.ones((600, 300)))._self_storage.root_meta(), "dates": lambda: views.meta((5,), "M8[s]"),
 }
 
 
@@ -327,30 +327,30 @@ def read_only(view):
 
 
 @pytest.mark.parametrize("name", OUTLINES)
-class TestOutlines:
+class TestMetas:
     def test_text_says_what_it_is(self, name):
-        outline = OUTLINES[name]()
-        for text in (repr(outline), str(outline), f"{outline}", np.array_repr(outline), np.array2string(outline),
-                     pprint.pformat(outline), repr([outline])):
-            assert "outline" in text and str(outline.shape) in text and repr(outline.dtype) in text, text
-        assert "outline" in reprlib.repr(outline)
+        meta = OUTLINES[name]()
+        for text in (repr(meta), str(meta), f"{meta}", np.array_repr(meta), np.array2string(meta),
+                     pprint.pformat(meta), repr([meta])):
+            assert "meta" in text and str(meta.shape) in text and repr(meta.dtype) in text, text
+        assert "meta" in reprlib.repr(meta)
 
-    def test_copies_are_outlines_of_the_same(self, name):
-        outline = OUTLINES[name]()
-        for other in (copy.copy(outline), outline.copy(), copy.deepcopy(outline), pickle.loads(pickle.dumps(outline)),
-                      pickle.loads(pickle.dumps(outline, 2))):
-            assert type(other) is views.Meta and views.same_place(outline, other) and not other.flags.owndata
-            assert other.flags.writeable == outline.flags.writeable
+    def test_copies_are_metas_of_the_same(self, name):
+        meta = OUTLINES[name]()
+        for other in (copy.copy(meta), meta.copy(), copy.deepcopy(meta), pickle.loads(pickle.dumps(meta)),
+                      pickle.loads(pickle.dumps(meta, 2))):
+            assert type(other) is views.Meta and views.same_place(meta, other) and not other.flags.owndata
+            assert other.flags.writeable == meta.flags.writeable
 
     def test_it_compares_by_identity(self, name):
-        outline, other = OUTLINES[name](), OUTLINES[name]()
-        for a, b in [(outline, other), (outline, np.zeros(3)), (outline, 3), (outline, None)]:
+        meta, other = OUTLINES[name](), OUTLINES[name]()
+        for a, b in [(meta, other), (meta, np.zeros(3)), (meta, 3), (meta, None)]:
             assert (a == b) is False and (b == a) is False and (a != b) is True and (b != a) is True
-        assert outline == outline and outline in [outline] and outline not in [other]
-        assert len({outline, other}) == 2
+        assert meta == meta and meta in [meta] and meta not in [other]
+        assert len({meta, other}) == 2
 
     def test_nothing_reads_or_writes_it(self, name):
-        outline = OUTLINES[name]()
+        meta = OUTLINES[name]()
         for call in (lambda o: o + 1, lambda o: 1 + o, lambda o: o + lazyarray.asarray([1.0]), np.sum, np.exp, np.sort,
                      lambda o: o.sum(), lambda o: o.tolist(), lambda o: o.tobytes(), list, float,
                      lambda o: o.fill(1), lambda o: operator.setitem(o, ..., 1), lambda o: operator.iadd(o, 1),
@@ -359,13 +359,13 @@ class TestOutlines:
                      lambda o: np.zeros(3) + o, np.copy, np.zeros_like,
                      lambda o: np.add(np.zeros(3), 1, out=o), lambda o: o.sort()):
             with pytest.raises(TypeError):
-                call(outline)
+                call(meta)
 
     def test_its_memory_is_there_nevertheless(self, name):
-        outline = OUTLINES[name]()
+        meta = OUTLINES[name]()
         if views._region is None:
             pytest.skip("no addresses could be reserved")
-        array = np.asarray(outline)
+        array = np.asarray(meta)
         assert type(array) is np.ndarray
         assert repr(array)
         if array.size:
@@ -376,11 +376,11 @@ class TestOutlines:
             assert bytes(memoryview(np.asarray(array).view())) is not None if array.dtype.kind != "M" else True
 
 
-def test_an_outline_of_any_size_takes_no_memory():
+def test_a_meta_of_any_size_takes_no_memory():
     resource = pytest.importorskip("resource")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outline = OUTLINES["10**12 elements"]()
-    assert not look(outline)
+    meta = OUTLINES["10**12 elements"]()
+    assert not look(meta)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
@@ -484,7 +484,7 @@ import numpy as np, lazyarray
 from lazyarray.storage import views
 from lazyarray.errors.inspection import Unique
 x = lazyarray.asarray(np.ones((600, 300)))
-assert "outline" in repr(x._self_storage.root_outline())
+assert "meta" in repr(x._self_storage.root_meta())
 assert x[1:].sum() == 599 * 300
 """
     done = run("-c", code)

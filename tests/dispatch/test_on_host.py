@@ -184,9 +184,9 @@ def test_turned_and_reshaped():
                 if x.size == 0 and -1 in np.ravel(new):
                     continue
                 found = handles.reshaped(x, new)
-                if not handles.outline_of(x).flags.c_contiguous:
+                if not handles.meta_of(x).flags.c_contiguous:
                     assert found is None
                     continue
                 assert found.shape == np.empty(x.shape).reshape(*new).shape
-                assert views.offset_of(found._self_outline) == views.offset_of(handles.outline_of(x))
+                assert views.offset_of(found._self_meta) == views.offset_of(handles.meta_of(x))
     assert handles.reshaped(x, ()) is None and handles.reshaped(x, (np.int64(0),)) is None

@@ -117,7 +117,7 @@ def test_calls_keep_nothing(call):
         call(x, y)
         compiled()
     rule = loops.rules[np.add, x.dtype, x.dtype] if (np.add, x.dtype, x.dtype) in loops.rules else x
-    kept = [rule, x.dtype, x._self_storage, x._self_leaf, x, y, np.add, handles.outline_of(x)]
+    kept = [rule, x.dtype, x._self_storage, x._self_leaf, x, y, np.add, handles.meta_of(x)]
     if rule is not x:
         kept.append(rule.step)
     kept = [one for one in kept if one is not None]     # views have no leaf; None is counted too before Python 3.12

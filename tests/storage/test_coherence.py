@@ -598,12 +598,12 @@ def test_a_pointer_that_a_finaliser_hands_out_while_bytes_are_fetched_is_known(n
     alias = np.asarray(x)
     handles.clear()
 
-    def outline(*args):
+    def meta(*args):
         monkeypatch.undo()
         handle()
-        return views.outline(*args)
+        return views.meta(*args)
 
-    monkeypatch.setattr(coherence, "views", SimpleNamespace(outline=outline))
+    monkeypatch.setattr(coherence, "views", SimpleNamespace(meta=meta))
     assert np.asarray(x)[1] == 1 and len(handles) == 1
     handles[-1][1] = 7
     assert np.asarray(x)[1] == 7 and alias[1] == 7

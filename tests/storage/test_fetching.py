@@ -288,7 +288,7 @@ def on_device(host):
 
 def untouched(x):
     storage = x._self_storage
-    return storage.mirror is None and storage.quiet and storage._resident is None and storage.state == "device"
+    return storage.mirror is None and storage.clean and storage._resident is None and storage.state == "device"
 
 
 @needs_buffers
@@ -309,7 +309,7 @@ class TestAliases:
         assert got.flags.writeable and got.tobytes() == wanted.tobytes() == host.tobytes()
         for a in (x, y):
             assert a._self_storage.state == "both" and a._self_storage.nbytes == host.nbytes
-            assert a._self_storage.mirror.full and a._self_storage.mirror.lent and not a._self_storage.quiet
+            assert a._self_storage.mirror.full and a._self_storage.mirror.lent and not a._self_storage.clean
 
     def test_all_ask_for_the_same_memory(self, device, late):
         x = on_device(np.arange(9.0))
@@ -328,12 +328,12 @@ class TestAliases:
         del alias
         assert x.sum() == 36
 
-    def test_the_storage_is_quiet_again_when_it_is_gone(self, device, late):
+    def test_the_storage_is_clean_again_when_it_is_gone(self, device, late):
         x = on_device(np.arange(9.0))
         alias = np.asarray(x)
         del alias
         handles.device_of(x)
-        assert x._self_storage.quiet and x._self_storage._resident is None
+        assert x._self_storage.clean and x._self_storage._resident is None
 
     def test_an_array_holds_the_memory(self, device, late):
         x = on_device(np.arange(9.0))

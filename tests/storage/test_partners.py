@@ -86,7 +86,7 @@ def test_arrays_that_came_from_them(theirs):
 def test_a_loan_that_has_ended_costs_nothing_more(theirs):
     x = lazyarray.asarray(PLAIN)
     held = lent(x)
-    assert not x._self_storage.quiet
+    assert not x._self_storage.clean
     del held
     y = x + 1
-    assert x._self_storage.quiet and y._self_storage.quiet
+    assert x._self_storage.clean and y._self_storage.clean

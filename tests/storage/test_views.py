@@ -1,4 +1,4 @@
-"""Outlines do NumPy's arithmetic of views, also where NumPy can't be asked without touching memory."""
+"""Metas do NumPy's arithmetic of views, also where NumPy can't be asked without touching memory."""
 from __future__ import annotations
 
 import itertools
@@ -34,14 +34,14 @@ def test_reshaped_is_numpys_view_or_none(shape, order, asked, monkeypatch):
     monkeypatch.setattr(views, "_RESHAPE_HAS_COPY", asked)
     for array, new in itertools.product(copies_of(shape), NEW):
         start = 4096
-        outline = views.outline(array.shape, array.dtype, array.strides, start)
+        meta = views.meta(array.shape, array.dtype, array.strides, start)
         try:
             want = array.reshape(new, order=order)
         except ValueError:
             with pytest.raises(ValueError):
-                views.reshaped(outline, new, order)
+                views.reshaped(meta, new, order)
             continue
-        got = views.reshaped(outline, new, order)
+        got = views.reshaped(meta, new, order)
         shares = array.size == 0 or np.shares_memory(want, array)
         found = got is not None
         assert found == shares, (array.shape, array.strides, new, order)
@@ -52,14 +52,14 @@ def test_reshaped_is_numpys_view_or_none(shape, order, asked, monkeypatch):
                 s for n, s in zip(want.shape, want.strides) if n > 1 and got.size]
 
 
-def test_outlines_are_numpys_views():
+def test_metas_are_numpys_views():
     array = np.zeros((4, 6), "i4")
-    outline = views.outline((4, 6), "i4", None, 16)
+    meta = views.meta((4, 6), "i4", None, 16)
     for cut in (np.s_[1:], np.s_[::-1, ::2], np.s_[..., None], np.s_[2], np.s_[:, 3]):
-        assert outline[cut].strides == array[cut].strides
-        assert outline[cut].shape == array[cut].shape
-        assert views.offset_of(outline[cut]) - 16 == (
+        assert meta[cut].strides == array[cut].strides
+        assert meta[cut].shape == array[cut].shape
+        assert views.offset_of(meta[cut]) - 16 == (
             array[cut].__array_interface__["data"][0] - array.__array_interface__["data"][0])
-    assert views.extent(outline[::-1]) == (16, 16 + 96)
-    start, stop = views.extent(outline[1:1])
+    assert views.extent(meta[::-1]) == (16, 16 + 96)
+    start, stop = views.extent(meta[1:1])
     assert start == stop

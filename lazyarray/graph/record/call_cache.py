@@ -45,7 +45,7 @@ class Known:
 
     def __init__(self, rule: Rule, given: Operands, node: Node, last: Step | None) -> None:
         items = list(node.operands)
-        casts = [cast is not None and outline is not None for cast, outline in zip(rule.casts or (), given.outlines)]
+        casts = [cast is not None and meta is not None for cast, meta in zip(rule.casts or (), given.metas)]
         self.last, self.steps = last, 1 + len(casts) + (last is not None)
         dtype = node.dtype if last is None else last.output
         uncast = [item.operands[0] if any(casts[i:i + 1]) else item for i, item in enumerate(items)]

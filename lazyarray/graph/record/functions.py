@@ -71,7 +71,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     if found is None:
         return None
     given, least = found
-    if given.outlines[0] is None:
+    if given.metas[0] is None:
         return None
     dtype = _result_type(given, range(1, 3))
     if dtype is None:
@@ -150,13 +150,13 @@ def astype(x: Any, target: np.dtype, order: str) -> Any:
     least = least_bytes()
     if least is None or type(storage) is not Storage:
         return None
-    outline = handles.outline_of(x)
-    if outline.size * target.itemsize < least and storage.pending is None:
+    meta = handles.meta_of(x)
+    if meta.size * target.itemsize < least and storage.pending is None:
         return None
-    step = cast(outline.dtype, target)
+    step = cast(meta.dtype, target)
     if step is None:
         return None
-    layout = views.like(outline, order, target)
+    layout = views.like(meta, order, target)
     given = Operands()
     if not given.add(x) or not given.settle(None, (), target.itemsize, least, axes_of(layout)):
         return None

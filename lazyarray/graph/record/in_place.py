@@ -33,31 +33,31 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
             break
     else:
         return None
-    outline = handles.outline_of(x)
-    if type(x._self_storage) is not Storage or not may_write(outline):
+    meta = handles.meta_of(x)
+    if type(x._self_storage) is not Storage or not may_write(meta):
         return None
-    result = native.recorded(ufunc, inputs, outline)
+    result = native.recorded(ufunc, inputs, meta)
     if result is None:
         return None
-    if not _taken_over(x, outline, result):
+    if not _taken_over(x, meta, result):
         storage = x._self_storage
-        storage.write_device(outline, x._self_array,
+        storage.write_device(meta, x._self_array,
                              lambda target: storage.device.assign(target, handles.device_of(result)), overwrite=True)
     return x
 
 
-def _taken_over(x: Any, outline: np.ndarray, result: Any) -> bool:
+def _taken_over(x: Any, meta: np.ndarray, result: Any) -> bool:
     """Let `x` become what was recorded, if it is the whole of its memory, and only recorded work looks at that."""
     storage = x._self_storage
-    if x._self_base is not None or outline is not storage.root_view or not outline.flags.forc:
+    if x._self_base is not None or meta is not storage.root_view or not meta.flags.forc:
         return False
     if storage.pending is None and (
-            storage.mirror is not None or not storage.quiet or storage.foreign or storage.compacts is not None
+            storage.mirror is not None or not storage.clean or storage.foreign or storage.compacts is not None
             or storage.loans and not all_ended(storage)):
         return False
     new = result._self_storage
-    if result._self_outline is new.root_view and new.root_view.strides == outline.strides:
-        new.root_view = outline        # so that one thing alone changes in `x`
+    if result._self_meta is new.root_view and new.root_view.strides == meta.strides:
+        new.root_view = meta        # so that one thing alone changes in `x`
     leaves = _leaves(x)     # held, so that none of them goes, and what came since is not taken for one
     del storage
     return native.take_over(x, len(leaves), new)   # type: ignore[no-any-return]

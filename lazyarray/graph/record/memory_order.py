@@ -1,4 +1,4 @@
-"""The memory order of recorded results: NumPy's, which goes by that of the operands, given by their outlines."""
+"""The memory order of recorded results: NumPy's, which goes by that of the operands, given by their metas."""
 from __future__ import annotations
 
 import math
@@ -30,39 +30,39 @@ def form_of(shape: tuple[int, ...], order: tuple[int, ...] | None) -> Form:
     return Form(tuple(shape[i] for i in order), False, order)
 
 
-def _in_order(outline: Any) -> bool:
-    return outline.ndim < 2 or outline.flags.c_contiguous
+def _in_order(meta: Any) -> bool:
+    return meta.ndim < 2 or meta.flags.c_contiguous
 
 
 _orders: dict[Any, tuple[int, ...] | None] = {}
 
 
-def order_of(outlines: list[Any]) -> tuple[int, ...] | None:
+def order_of(metas: list[Any]) -> tuple[int, ...] | None:
     """The order of a result's axes after these operands; None for C order."""
-    if all(map(_in_order, outlines)):
+    if all(map(_in_order, metas)):
         return None
-    key = tuple((o.shape, o.strides) for o in outlines)
+    key = tuple((o.shape, o.strides) for o in metas)
     found = _orders.get(key, key)
     if found is key:
         if len(_orders) >= 4096:
             _orders.clear()
-        found = _orders[key] = memory_order.order_of(outlines)
+        found = _orders[key] = memory_order.order_of(metas)
     return found    # type: ignore[return-value]
 
 
-def is_flat(outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
+def is_flat(meta: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
     """Whether the elements of an operand lie in memory as those of a dense result in this order."""
-    flags = outline.flags
-    if outline.shape != shape:
-        return order is None and flags.c_contiguous and outline.size == math.prod(shape)
+    flags = meta.flags
+    if meta.shape != shape:
+        return order is None and flags.c_contiguous and meta.size == math.prod(shape)
     if order is None:
         return flags.c_contiguous
     if order == tuple(range(len(shape) - 1, -1, -1)):
         return flags.f_contiguous
-    expected = outline.itemsize
+    expected = meta.itemsize
     for axis in reversed(order):
         if shape[axis] != 1:
-            if outline.strides[axis] != expected:
+            if meta.strides[axis] != expected:
                 return False
             expected *= shape[axis]
     return True
@@ -95,16 +95,16 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     return tuple(shape)
 
 
-#: Form and dtype -> an outline to make others of.
+#: Form and dtype -> a meta to make others of.
 templates: dict[Any, np.ndarray] = {}
 
 
 def template_of(shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
-    """An outline to make others of, by ``view()``, which is quicker."""
+    """A meta to make others of, by ``view()``, which is quicker."""
     key = shape, fortran, dtype
     found = templates.get(key)
     if found is None:
         if len(templates) >= 4096:
             templates.clear()
-        found = templates[key] = views.outline(shape, dtype, order="F" if fortran else "C")
+        found = templates[key] = views.meta(shape, dtype, order="F" if fortran else "C")
     return found

@@ -35,13 +35,13 @@ class Operands:
         The dtype of each, or the type of a Python number.
     items : list
         Of nodes, leaves and numbers.
-    outlines : list
+    metas : list
         Of the arrays among them, for their shapes and strides; None for numbers.
     as_given : bool
         None of them had to be computed, to be read in the result's form.
     """
 
-    __slots__ = ("function", "device", "place", "kinds", "items", "outlines", "sources", "steps", "large", "nodes",
+    __slots__ = ("function", "device", "place", "kinds", "items", "metas", "sources", "steps", "large", "nodes",
                  "size", "result", "as_given")
 
     def __init__(self, function: Any = None) -> None:
@@ -50,7 +50,7 @@ class Operands:
         self.place: int | None = None       # which of several devices
         self.kinds: list[Any] = []
         self.items: list[Any] = []
-        self.outlines: list[Any] = []
+        self.metas: list[Any] = []
         self.sources: list[Any] = []
         self.steps = 0
         self.large: tuple[Any, ...] = ()
@@ -68,7 +68,7 @@ class Operands:
             if x._self_value is not None:
                 return self._add_number(x._self_value, x._self_value.dtype)
             storage, array = x._self_storage, x._self_array
-            if array is None or not storage.quiet:
+            if array is None or not storage.clean:
                 return False
             self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
             return self._is_on(storage.device, array)
@@ -99,22 +99,22 @@ class Operands:
                 why = f"host operand of {self.function.__name__}"
                 array = transfer.to_device(self.device, self.sources[position], why)
                 self.items[position] = leaf = Leaf(array, Storage(self.device, array), "flat")
-                self.outlines[position] = array
+                self.metas[position] = array
                 self._count(leaf)
         return True
 
-    def _append(self, kind: Any, item: Any, outline: Any, source: Any) -> None:
+    def _append(self, kind: Any, item: Any, meta: Any, source: Any) -> None:
         self.kinds.append(kind)
         self.items.append(item)
-        self.outlines.append(outline)
+        self.metas.append(meta)
         self.sources.append(source)
 
     def _add_array(self, x: Any) -> bool:
         storage = x._self_storage
         node = storage.pending
         if node is not None:
-            outline = x._self_outline
-            found = (node, outline) if outline is storage.root_view else seen_in(node, outline)
+            meta = x._self_meta
+            found = (node, meta) if meta is storage.root_view else seen_in(node, meta)
             if found is not None:
                 if found[0] is not node:
                     self.nodes.append(found[0])
@@ -143,8 +143,8 @@ class Operands:
         if nbytes >= LARGE:
             self.large = (*self.large, (id(storage), nbytes))
 
-    def _add_node(self, node: Node, outline: Any, x: Any) -> bool:
-        self._append(node.step.output, node, outline, x)
+    def _add_node(self, node: Node, meta: Any, x: Any) -> bool:
+        self._append(node.step.output, node, meta, x)
         self.steps += node.steps
         if node.large:
             self.large = (*self.large, *node.large)
@@ -160,26 +160,26 @@ class Operands:
         leaf = leaf_of(x)
         if leaf is None:
             return False
-        self.items[position], self.outlines[position] = leaf, leaf.array
+        self.items[position], self.metas[position] = leaf, leaf.array
         self.steps -= item.steps
         self._count(leaf)
         return True
 
     def keep(self, count: int) -> None:
         """Leave out operands behind the first ones."""
-        del self.kinds[count:], self.items[count:], self.outlines[count:], self.sources[count:]
+        del self.kinds[count:], self.items[count:], self.metas[count:], self.sources[count:]
 
     # -- the result ----------------------------------------------------------------------------
 
     def shape(self) -> tuple[int, ...] | None:
         """The shape of the result, None if there is none."""
         found: tuple[int, ...] | None = None
-        for outline in self.outlines:
-            if outline is not None:
+        for meta in self.metas:
+            if meta is not None:
                 if found is None:
-                    found = outline.shape
-                elif found != outline.shape:
-                    found = broadcast(found, outline.shape)
+                    found = meta.shape
+                elif found != meta.shape:
+                    found = broadcast(found, meta.shape)
                     if found is None:
                         return None
         return found
@@ -191,27 +191,27 @@ class Operands:
         order, and so has each leaf.
         """
         if order == "K":
-            order = order_of([o for o in self.outlines if o is not None])
+            order = order_of([o for o in self.metas if o is not None])
         form = form_of(shape, order)    # type: ignore[arg-type]
-        for position, outline in enumerate(self.outlines):
-            if outline is not None and not self._settled(position, outline, shape, order):  # type: ignore[arg-type]
+        for position, meta in enumerate(self.metas):
+            if meta is not None and not self._settled(position, meta, shape, order):  # type: ignore[arg-type]
                 return None
             item = self.items[position]
             if form.order is not None and type(item) is Leaf:
                 item.array = memory_order.along(item.array, form.order)
         return form
 
-    def _settled(self, position: int, outline: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
+    def _settled(self, position: int, meta: Any, shape: tuple[int, ...], order: tuple[int, ...] | None) -> bool:
         item = self.items[position]
-        flat = is_flat(outline, shape, order)
+        flat = is_flat(meta, shape, order)
         if type(item) is Node:
-            if flat or order is None and not item.fortran and item.shape == outline.shape != shape and (
-                    outline.flags.c_contiguous):
+            if flat or order is None and not item.fortran and item.shape == meta.shape != shape and (
+                    meta.flags.c_contiguous):
                 return True
             if not self.computed(position):
                 return False
             item = self.items[position]
-            flat = is_flat(self.outlines[position], shape, order)
+            flat = is_flat(self.metas[position], shape, order)
         item.mode = "flat" if flat else "strided"
         return True
 
@@ -230,8 +230,8 @@ class Operands:
         if size * itemsize < least and any(type(item) is Leaf for item in self.items):
             return False        # small, and not of what waits already
         items = self.items
-        for position, outline in enumerate(self.outlines):
-            if outline is None:
+        for position, meta in enumerate(self.metas):
+            if meta is None:
                 try:
                     items[position] = scalars[position](items[position])
                 except OverflowError:       # beyond the dtype: compared by value, or refused
@@ -246,7 +246,7 @@ class Operands:
             return False
         self.result = form
         for position, cast in enumerate(casts or ()):
-            if cast is not None and self.outlines[position] is not None:
+            if cast is not None and self.metas[position] is not None:
                 items[position] = self.made(cast, (items[position],))
         return True
 
@@ -281,21 +281,21 @@ def leaf_of(x: Any) -> Leaf | None:
 def ready_array(x: Any) -> Any:
     """The device array of a lazy array whose bytes are there, or None if somebody else may change them."""
     storage = x._self_storage
-    if not storage.quiet or storage.foreign or storage.loans and not all_ended(storage):
+    if not storage.clean or storage.foreign or storage.loans and not all_ended(storage):
         return None
     array = x._self_array
     if array is None:
-        outline = handles.outline_of(x)
-        array = storage.root if outline is storage.root_view and storage.root is not None else (
-            storage.device_view(outline))
-        handles.keep(x, outline, array)
+        meta = handles.meta_of(x)
+        array = storage.root if meta is storage.root_view and storage.root is not None else (
+            storage.device_view(meta))
+        handles.keep(x, meta, array)
     return array
 
 
 def whole(x: Any) -> Leaf | None:
     """The leaf of a lazy array that is dense, complete and ready, kept with it; None if it is not that."""
-    storage, outline = x._self_storage, x._self_outline
-    if type(storage) is not Storage or outline is not None and outline is not storage.root_view:
+    storage, meta = x._self_storage, x._self_meta
+    if type(storage) is not Storage or meta is not None and meta is not storage.root_view:
         return None
     leaf = leaf_of(x)
     if leaf is None:
@@ -311,17 +311,17 @@ def whole(x: Any) -> Leaf | None:
     return leaf
 
 
-def seen_in(node: Node, outline: np.ndarray) -> tuple[Node, np.ndarray] | None:
-    """(node, outline) of a view of recorded work: of the whole of it in some order, or of a part of its numbers."""
+def seen_in(node: Node, meta: np.ndarray) -> tuple[Node, np.ndarray] | None:
+    """(node, meta) of a view of recorded work: of the whole of it in some order, or of a part of its numbers."""
     dtype = node.step.output
-    if outline.size != node.size:
+    if meta.size != node.size:
         return None
-    if outline.dtype == dtype:
-        return (node, outline) if views.is_dense_array(outline) else None
-    if dtype.kind != "c" or outline.dtype != np.dtype(dtype.char.lower()):
+    if meta.dtype == dtype:
+        return (node, meta) if views.is_dense_array(meta) else None
+    if dtype.kind != "c" or meta.dtype != np.dtype(dtype.char.lower()):
         return None
-    offset = views.offset_of(outline)
-    whole = views.outline(outline.shape, dtype, outline.strides)
+    offset = views.offset_of(meta)
+    whole = views.meta(meta.shape, dtype, meta.strides)
     if not views.is_dense_array(whole):
         return None
     step = _part(dtype, "imag" if offset else "real")

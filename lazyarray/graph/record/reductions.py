@@ -110,7 +110,7 @@ def _may_be(x: Any) -> bool:
         return False
     if x._self_storage.pending is not None:
         return True
-    least, array = least_bytes(), x._self_outline if x._self_array is None else x._self_array
+    least, array = least_bytes(), x._self_meta if x._self_array is None else x._self_array
     return least is not None and array.nbytes >= LOOKED_AT
 
 
@@ -144,17 +144,17 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
     found = _source(x)
     if found is None:
         return None
-    source, dtype, outline = found
-    key: list[Any] = [name, dtype, outline.shape, outline.strides]
+    source, dtype, meta = found
+    key: list[Any] = [name, dtype, meta.shape, meta.strides]
     for item in given.items():
         kind = type(item[1])
         if kind not in _CLEAR and not _is_clear(item[1]):
-            request = _requested(name, dtype, outline, given)
+            request = _requested(name, dtype, meta, given)
             break
         key.append(item)
         key.append(kind)        # since True == 1
     else:
-        request = _remembered(tuple(key), outline, given)
+        request = _remembered(tuple(key), meta, given)
     device = x._self_storage.device
     if request is None or device.usable() is not None:
         return None
@@ -186,17 +186,17 @@ def _is_clear(value: Any) -> bool:
     return kind is type and value in _CLASSES or isinstance(value, np.dtype)
 
 
-def _remembered(key: tuple[Any, ...], outline: Any, given: dict[str, Any]) -> _Request | None:
+def _remembered(key: tuple[Any, ...], meta: Any, given: dict[str, Any]) -> _Request | None:
     request = _requests.get(key, key)
     if request is key:
         if len(_requests) >= 4096:
             _requests.clear()
-        request = _requests[key] = _requested(key[0], key[1], outline, given)
+        request = _requests[key] = _requested(key[0], key[1], meta, given)
     return request
 
 
-def _requested(name: str, dtype: np.dtype, outline: Any, given: dict[str, Any]) -> _Request | None:
-    shape, order = outline.shape, _order_of(outline)
+def _requested(name: str, dtype: np.dtype, meta: Any, given: dict[str, Any]) -> _Request | None:
+    shape, order = meta.shape, _order_of(meta)
     for key, values in _SILENT.items():
         if key in given and not any(given[key] is value for value in values):
             return None
@@ -221,8 +221,8 @@ def _requested(name: str, dtype: np.dtype, outline: Any, given: dict[str, Any]) 
         lengths = tuple(shape[axis] for axis in left)
     turned = [left.index(axis) for axis in sorted(left)] if any(a > b for a, b in zip(left, left[1:])) else None
     turn = None if order == tuple(range(len(shape))) else order
-    return _Request(reduction, extent, freedom, lengths, turned, turn, is_flat(outline, shape, turn),
-                    _is_slow(name, dtype, extent, outline.nbytes))
+    return _Request(reduction, extent, freedom, lengths, turned, turn, is_flat(meta, shape, turn),
+                    _is_slow(name, dtype, extent, meta.nbytes))
 
 
 def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
@@ -248,8 +248,8 @@ def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
         return None
     node = storage.pending
     if node is not None:
-        outline = x._self_outline
-        found = (node, outline) if outline is storage.root_view else seen_in(node, outline)
+        meta = x._self_meta
+        found = (node, meta) if meta is storage.root_view else seen_in(node, meta)
         if found is None or found[0].step.output.char not in _KNOWN:
             return None
         return found[0], found[0].step.output, found[1]
@@ -259,12 +259,12 @@ def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
     return leaf, leaf.array.dtype, leaf.array
 
 
-def _order_of(outline: Any) -> tuple[int, ...]:
+def _order_of(meta: Any) -> tuple[int, ...]:
     """The axes from the outermost in memory to the innermost."""
-    ndim = outline.ndim
-    if ndim < 2 or outline.flags.c_contiguous:
+    ndim = meta.ndim
+    if ndim < 2 or meta.flags.c_contiguous:
         return tuple(range(ndim))
-    return tuple(sorted(range(ndim), key=lambda i: (-abs(outline.strides[i]), i)))
+    return tuple(sorted(range(ndim), key=lambda i: (-abs(meta.strides[i]), i)))
 
 
 def _is_in_order(axis: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -76,7 +76,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
              kinds: Any) -> Any:
     """The lazy array of a call with operands of any form and kind, recorded; None if it is not to be.
 
-    `written`: the outline of what it will be written to, if that is done in place. `key`: under which the next such
+    `written`: the meta of what it will be written to, if that is done in place. `key`: under which the next such
     call will be known, and `kinds`: which of its operands are leaves and nodes; both are None if it can't be known.
     """
     if written is None and _is_small(inputs, least):
@@ -92,7 +92,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     rule = rule_of(call)
     if rule is not None and rule.choose is not None:
         lasts = False
-        rule = rule.choose(given.items[1] if given.outlines[1] is None else None)
+        rule = rule.choose(given.items[1] if given.metas[1] is None else None)
     if rule is None:
         return None
     given.keep(len(rule.scalars))

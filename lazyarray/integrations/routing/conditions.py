@@ -19,14 +19,14 @@ Condition = Callable[[dict[str, Any]], "str | None"]
 def shape_of(value: Any) -> tuple[int, ...] | None:
     """The shape of an array, None of anything else."""
     if handles.is_lazy(value):
-        return handles.outline_of(value).shape
+        return handles.meta_of(value).shape
     return value.shape if isinstance(value, np.ndarray) else None
 
 
 def dtype_of(value: Any) -> np.dtype | None:
     """The dtype of an array, None of anything else."""
     if handles.is_lazy(value):
-        return handles.outline_of(value).dtype
+        return handles.meta_of(value).dtype
     return value.dtype if isinstance(value, np.ndarray) else None
 
 

@@ -948,7 +948,7 @@ class TestWhatAnAliasCosts:
             x.copy()
             del alias
             x.copy()
-        assert x._self_storage.quiet, "nor does one that is gone"
+        assert x._self_storage.clean, "nor does one that is gone"
 
     @pytest.mark.parametrize("pages", [1, 2, 17])
     def test_one_written_in_some_pages_costs_the_upload_of_those(self, nbytes, pages):

@@ -138,7 +138,7 @@ class Kernel(Unique):
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
-        self._told = form.told
+        self._takes_alignment = form.takes_alignment
         self.launch = self._in_c(function, form, strided=tuple(self._strided))
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
@@ -151,7 +151,7 @@ class Kernel(Unique):
             return None
         return launch.Launch(
             function.ptr, driver.launch, function, self._ndarray, self._kernels.cupy.cuda.get_current_stream,
-            self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.told, **more)
+            self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.takes_alignment, **more)
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         if self.launch is not None and (found := self.launch(arguments, shape, fortran)) is not None:
@@ -166,7 +166,7 @@ class Kernel(Unique):
             launcher, last, blocks, threads = self._planned(arguments, values, shape, fortran, size)
         else:
             blocks = -(-size // self._elements)
-            if self._told:
+            if self._takes_alignment:
                 places = 0
                 for i in self._flat:
                     places |= values[i]
@@ -192,7 +192,7 @@ class Kernel(Unique):
 
     def _launcher(self, form: Form, function: Any) -> Launcher:
         formats = [*self._inputs.formats, *["Q"] * len(self._dtypes), "q"]
-        if form.told:
+        if form.takes_alignment:
             formats.append("i")
         if form.ndim:
             formats.append(f"{walk_size(form)}s")
@@ -216,7 +216,7 @@ class Kernel(Unique):
             launcher = self._first if form == self._form else self._launcher(form, function)
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            found = self._plans[key] = launcher, walk or (True if form.told else None), blocks, form.threads
+            found = self._plans[key] = launcher, walk or (True if form.takes_alignment else None), blocks, form.threads
             if self.launch is not None:
                 plans = self.launch.plans
                 if len(plans) >= _PLANS:

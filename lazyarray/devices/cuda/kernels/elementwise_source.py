@@ -271,7 +271,7 @@ def _parameters(program: Program, form: Form, name: str) -> tuple[str, list[str]
     outputs = [type_of(dtype_of(program, number)) for number in program.outputs]
     parameters = [*_inputs(program), *(f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs)),
                   f"const {_index(form)} n"]
-    if form.told:
+    if form.takes_alignment:
         parameters.append("const int aligned")
     if form.ndim:
         parameters.append(f"const Walk_{name} w")
@@ -286,7 +286,7 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
     index, pack, units, stride = _index(form), form.pack, form.units, form.threads * form.pack
     text += (f"  const {index} tile = ({index})blockIdx.x * {form.elements};\n"
              f"  const {index} first = tile + threadIdx.x * {pack};\n"
-             f"  const bool whole = {'aligned && ' if form.told else ''}tile + {form.elements} <= n;\n")
+             f"  const bool whole = {'aligned && ' if form.takes_alignment else ''}tile + {form.elements} <= n;\n")
     whole = part = ""
     for i, operand in enumerate(program.inputs):
         read, t = form.reads[i], type_of(operand.dtype)

@@ -65,7 +65,7 @@ class Form(NamedTuple):
                 if read not in ("value", "flat") and (not self.walks or self.walks[i] == i)]
 
     @property
-    def told(self) -> bool:
+    def takes_alignment(self) -> bool:
         """Whether the kernel is told if addresses allow packs: it does without, then, though not as quickly."""
         return self.pack > 1 and not self.ndim
 
