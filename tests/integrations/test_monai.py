@@ -395,6 +395,7 @@ def calls():
 
 
 def test_everything_is_put_back():
+    lazyarray.disable()
     before = calls()
     with lazyarray.enabled("monai"):
         within = calls()
@@ -402,6 +403,7 @@ def test_everything_is_put_back():
             pass
         assert calls() == within
     assert within != before
+    lazyarray.disable()
     assert all(after is before[key] for key, after in calls().items())
     x = lazyarray.asarray(IMAGE)
     assert type(mt.Flip(0)(x)) is MetaTensor

@@ -20,6 +20,7 @@ import pytest
 
 import lazyarray
 from lazyarray.functions import tables
+from lazyarray.integrations.routing import enable as enable_module
 from lazyarray.integrations.routing.router import Router, is_router
 from lazyarray.settings import enabled
 
@@ -41,6 +42,7 @@ held = [imported_before]     # not a name in a module, so never replaced
 
 @pytest.fixture(autouse=True)
 def _everything_is_put_back():
+    lazyarray.disable()     # other tests have had blocks
     before = places()
     yield
     lazyarray.disable()
@@ -88,6 +90,8 @@ class TestPlaces:
             assert is_router(imported_before) and imported_before is scipy.ndimage.gaussian_filter
             assert is_router(sys.modules["scipy.ndimage._filters"].gaussian_filter)
             assert is_router(scipy.signal.fftconvolve)
+        assert is_router(imported_before) and imported_before is scipy.ndimage.gaussian_filter      # for a later block
+        lazyarray.disable()
         assert imported_before is scipy.ndimage.gaussian_filter is held[0]
 
     def test_only_what_was_asked_for(self):
@@ -100,12 +104,14 @@ class TestPlaces:
         with lazyarray.enabled("scipy"):
             module.filtered = scipy.ndimage.gaussian_filter
             assert is_router(module.filtered)
+        lazyarray.disable()
         assert module.filtered is scipy.ndimage.gaussian_filter and not is_router(module.filtered)
 
     def test_a_name_imported_meanwhile_is_put_back_too(self):
         module = sys.modules[__name__]
         with lazyarray.enabled("scipy"):
             module.meanwhile = scipy.ndimage.sobel
+        lazyarray.disable()
         assert not is_router(module.meanwhile) and module.meanwhile is scipy.ndimage.sobel
         del module.meanwhile
 
@@ -114,18 +120,79 @@ class TestPlaces:
             kept = scipy.ndimage.sobel
         assert is_router(kept) and type(kept(lazy)) is np.ndarray
 
-    def test_as_long_as_one_of_two_needs_it(self):
+    def test_as_long_as_one_of_two_needs_it(self, lazy):
         lazyarray.enable("scipy.ndimage")
         with lazyarray.enabled("scipy"):
             lazyarray.disable("scipy")
-            assert is_router(imported_before)
+            assert lazyarray.is_lazy(imported_before(lazy, 1))
+        assert type(imported_before(lazy, 1)) is np.ndarray
+        lazyarray.disable("scipy")
         assert not is_router(imported_before)
+
+    def test_only_the_first_block_searches_the_modules(self, lazy, monkeypatch):
+        with lazyarray.enabled("scipy.ndimage"):
+            pass
+        searched = []
+        namespaces = enable_module._namespaces
+        monkeypatch.setattr(enable_module, "_namespaces", lambda *less: searched.append(less) or namespaces(*less))
+        for _ in range(2):
+            with lazyarray.enabled("scipy.ndimage"), lazyarray.enabled("scipy.ndimage"):
+                assert lazyarray.is_lazy(imported_before(lazy, 1))
+        assert not searched
+        assert type(imported_before(lazy, 1)) is np.ndarray
+
+    def test_a_name_that_a_program_gets_between_two_blocks(self, lazy):
+        """As the cell of a notebook that imports a function after another cell had a block."""
+        module = sys.modules[__name__]
+        with lazyarray.enabled("scipy"):
+            pass
+        module.meanwhile = importlib.import_module("scipy.ndimage").sobel
+        try:
+            assert type(module.meanwhile(lazy)) is np.ndarray
+            with lazyarray.enabled("scipy"):
+                assert lazyarray.is_lazy(module.meanwhile(lazy))
+        finally:
+            lazyarray.disable()
+            assert not is_router(module.meanwhile)
+            del module.meanwhile
+
+    def test_modules_that_are_imported_between_two_blocks(self):
+        code = """
+            import lazyarray, numpy as np, scipy.ndimage, sys
+            with lazyarray.enabled("scipy"):
+                pass
+            assert "scipy.signal" not in sys.modules
+            from scipy.signal import fftconvolve
+            x = lazyarray.asarray(np.ones((4, 4)))
+            print(lazyarray.is_lazy(fftconvolve(x, x)))
+            with lazyarray.enabled("scipy"):
+                print(lazyarray.is_lazy(fftconvolve(x, x)), type(fftconvolve).__name__)
+            print(lazyarray.is_lazy(fftconvolve(x, x)))
+        """
+        assert child(code) == ["False", "True", "Router", "False"]
+
+    def test_disabled_by_another_thread_while_blocks_are_entered(self, lazy):
+        """Whoever is in a block has routers, whatever others do at the same time."""
+        done = threading.Event()
+
+        def disabling():
+            while not done.is_set():
+                lazyarray.disable()
+
+        thread = threading.Thread(target=disabling)
+        thread.start()
+        try:
+            for _ in range(50):
+                with lazyarray.enabled("scipy.ndimage"):
+                    assert lazyarray.is_lazy(imported_before(lazy, 1))
+        finally:
+            done.set()
+            thread.join()
 
     def test_disabled_in_a_block_it_stays_enabled_outside(self):
         lazyarray.enable("scipy")
         with lazyarray.enabled("scipy.ndimage"):
             pass
-        assert is_router(imported_before)
         lazyarray.disable("scipy.fft")
         assert is_router(imported_before) and not is_router(scipy.fft.fft)
         lazyarray.disable()
@@ -212,7 +279,7 @@ class TestWhoSeesIt:
             return imported_before(x, 1)
 
         assert lazyarray.is_lazy(smooth(lazy)) and lazyarray.is_lazy(asyncio.run(smooth_later(lazy)))
-        assert not is_router(imported_before)
+        assert type(imported_before(lazy, 1)) is np.ndarray
 
     def test_blocks_add_up(self, lazy):
         with lazyarray.enabled("scipy.fft"), lazyarray.enabled("scipy.ndimage"):
@@ -395,6 +462,7 @@ class TestInterpolators:
         before = [vars(owner)["__call__"] for owner in owners]
         with lazyarray.enabled("scipy"):
             assert all(is_router(vars(owner)["__call__"]) for owner in owners)
+        lazyarray.disable()
         assert all(vars(owner)["__call__"] is function for owner, function in zip(owners, before))
 
 
@@ -418,6 +486,8 @@ class TestHostArrays:
             found = scipy.special.erf(big)
             assert isinstance(scipy.special.erf, np.ufunc)
         assert lazyarray.is_lazy(found)
+        assert type(scipy.special.erf(big)) is np.ndarray
+        lazyarray.disable()
         assert type(scipy.special.erf) is np.ufunc and type(scipy.special.erf(big)) is np.ndarray
 
     def test_what_the_simulated_device_computes_with_is_not_sent_to_it(self, image):
@@ -534,6 +604,7 @@ class TestFromOutside:
             before = scipy.special.erf, scipy.ndimage.sobel
             with lazyarray.enabled("scipy"), lazyarray.no_transfers():
                 print(lazyarray.is_lazy(scipy.special.erf(x)), lazyarray.is_lazy(scipy.ndimage.sobel(x)))
+            lazyarray.disable()
             print(before[0] is scipy.special.erf, before[1] is scipy.ndimage.sobel)
         """
         assert child(code, SCIPY_ARRAY_API="1") == ["True"] * 4

@@ -3,7 +3,11 @@
 While a library is enabled, a *router* replaces each function in its table of twins, in the namespace of every module
 that has it: the library's public modules, its private ones, and those that imported the name before. A router checks
 whether the library is enabled here (in this thread and task), and whether an argument is lazy; if not, it calls the
-original function. When the library is no longer enabled anywhere, the original functions are restored.
+original function.
+
+The first use of a library searches the namespaces of all modules, which takes tens of milliseconds. From then on the
+routers stay, so that a later block costs a few microseconds: modules that are imported meanwhile get the routers with
+the names. `disable` restores the original functions.
 
 Functions that are stored elsewhere are not replaced: in a container, a default, a closure or a class.
 """
@@ -17,6 +21,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Self
 
@@ -42,11 +47,13 @@ _WHOLE = dict(WHOLE.values())
 
 _lock = threading.RLock()
 _users: Counter[str] = Counter()
+_installed: set[str] = set()
 _awaited: set[str] = set()
 _owners: set[type] = set()      # classes whose instances are called as functions are
 
 
-def modules_of(names: Iterable[str]) -> frozenset[str]:
+@lru_cache(256)
+def modules_of(*names: str) -> frozenset[str]:
     """The modules of the host libraries that these names stand for: a library, or one module of it.
 
     Raises
@@ -54,11 +61,10 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
     ValueError
         If a name is unknown; says which ones are known.
     """
-    wanted = list(names)
-    if not wanted or any(not isinstance(name, str) for name in wanted):
+    if not names or any(not isinstance(name, str) for name in names):
         raise ValueError(f"Name at least one library. Supported: {', '.join(map(repr, _KNOWN))}")
     found: set[str] = set()
-    for name in wanted:
+    for name in names:
         if name in WHOLE:
             found.add(WHOLE[name][0])
             continue
@@ -103,14 +109,14 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     >>> lazyarray.enable("scipy.ndimage")
     >>> lazyarray.disable("scipy.ndimage")
     """
-    modules = modules_of(libraries)
+    modules = modules_of(*libraries)
     _choose(lambda before: before.with_(modules, numpy))
 
 
 def disable(*libraries: str) -> None:
-    """Undo `enable` for these libraries, or for all if none is given.
+    """Undo `enable` for these libraries, or for all if none is given, and restore their original functions.
 
-    ``with enabled(...)`` blocks are not affected.
+    ``with enabled(...)`` blocks are not affected: what a block uses at this moment is not restored.
 
     Parameters
     ----------
@@ -128,8 +134,9 @@ def disable(*libraries: str) -> None:
     >>> lazyarray.enable("scipy.fft", "scipy.ndimage")
     >>> lazyarray.disable()
     """
-    modules = modules_of(libraries) if libraries else None
+    modules = modules_of(*libraries) if libraries else None
     _choose(lambda before: before.without(modules))
+    _remove(modules)
 
 
 class enabled(Scope):
@@ -150,8 +157,9 @@ class enabled(Scope):
 
     Notes
     -----
-    Entering and leaving the outermost block searches the namespaces of all modules, which takes some milliseconds.
-    Blocks within it take some microseconds.
+    Entering the first block for a library searches the namespaces of all modules, which takes some tens of
+    milliseconds. Later blocks take some microseconds, as the routers stay in place. Outside blocks they call the
+    original functions, in less than a microsecond; `disable` restores these.
 
     A task that was started in a block and continues after it runs on the host from then on.
 
@@ -170,21 +178,19 @@ class enabled(Scope):
 
     def __init__(self, *libraries: str, numpy: bool = False) -> None:
         self._libraries, self._numpy = libraries, numpy
-        self._modules = modules_of(libraries)   # a mistake is told here
+        self._modules = modules_of(*libraries)   # it raises the errors
+        self._keys = _keys(NOTHING.with_(self._modules, numpy))
 
     def _value(self) -> Choice:
         return current().with_(self._modules, self._numpy)
 
     def __enter__(self) -> Self:
-        _hold(self._keys())
+        _hold(self._keys)
         return super().__enter__()
 
     def __exit__(self, *exc_info: object) -> None:
         super().__exit__(*exc_info)
-        _release(self._keys())
-
-    def _keys(self) -> list[str]:
-        return _keys(NOTHING.with_(self._modules, self._numpy))
+        _release(self._keys)
 
     def __repr__(self) -> str:
         return f"enabled({', '.join(map(repr, self._libraries))}{', numpy=True' if self._numpy else ''})"
@@ -219,26 +225,26 @@ def _keys(choice: Choice) -> list[str]:
 
 
 def _hold(keys: list[str]) -> None:
+    """Have routers for these, and have them stay for as long as they are used."""
     with _lock:
-        if all(_users[key] > 0 for key in keys):    # somebody else has it enabled already
+        if _installed.issuperset(keys):
             _users.update(keys)
             return
-    ready = _found_now(keys)
+        missing = [key for key in keys if key not in _installed]
+    ready = _found_now(missing)
     with _lock:
-        new = {key for key in keys if not _users[key]}
         _users.update(keys)
+        new = {key: routers for key, routers in ready.items() if key not in _installed}
         if new:
-            _install({key: routers for key, routers in ready.items() if key in new})
-    for key in new - ready.keys():
-        if module := _there(key.removesuffix(UFUNCS)):
+            _install(new)
+    for key in missing:
+        if key not in ready and (module := _there(key.removesuffix(UFUNCS))):
             _imported(module)   # by another thread, after we had looked
 
 
 def _release(keys: list[str]) -> None:
     with _lock:
         _users.subtract(keys)
-        if any(not _users[key] for key in keys):
-            _remove()
 
 
 def _found_now(keys: list[str]) -> dict[str, dict[int, Router]]:
@@ -270,7 +276,7 @@ def _imported(module: types.ModuleType) -> None:
     ready = {key: _routers(module, key) for key in (name, name + UFUNCS)}
     with _lock:
         _awaited.discard(name)
-        _install({key: routers for key, routers in ready.items() if _users[key]})
+        _install({key: routers for key, routers in ready.items() if _users[key] and key not in _installed})
 
 
 def _install(ready: dict[str, dict[int, Router]]) -> None:
@@ -284,6 +290,8 @@ def _install(ready: dict[str, dict[int, Router]]) -> None:
         found |= routers
     if found:
         for namespace in _namespaces():
+            if found.keys().isdisjoint(map(id, list(namespace.values()))):
+                continue
             for name, value in list(namespace.items()):
                 router = found.get(id(value))
                 if router is not None:
@@ -292,6 +300,7 @@ def _install(ready: dict[str, dict[int, Router]]) -> None:
         router = found.get(id(vars(owner)["__call__"]))
         if router is not None:
             owner.__call__ = router  # type: ignore[method-assign]
+    _installed.update(ready)
 
 
 def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
@@ -338,23 +347,28 @@ def _layers(function: Any) -> list[Any]:
     return layers
 
 
-def _remove() -> None:
-    """Put back the functions whose routers nobody needs any more."""
-    for ufunc, gives in list(tables.FOREIGN_UFUNCS.items()):
-        if isinstance(gives, DeviceUfunc) and not _users[gives.twin.module]:
-            del tables.FOREIGN_UFUNCS[ufunc]
-    for name, ours in _WHOLE.items():
-        if not _users[name] and f"lazyarray.integrations.{ours}" in sys.modules:
+def _remove(modules: frozenset[str] | None) -> None:
+    """Put back the functions of these modules, or of all, whose routers nobody uses now."""
+    with _lock:
+        unused = {key for key in _installed
+                  if not _users[key] and (modules is None or key.removesuffix(UFUNCS) in modules)}
+        if not unused:
+            return
+        _installed.difference_update(unused)
+        for ufunc, gives in list(tables.FOREIGN_UFUNCS.items()):
+            if isinstance(gives, DeviceUfunc) and gives.twin.module in unused:
+                del tables.FOREIGN_UFUNCS[ufunc]
+        for name in unused & _WHOLE.keys():
             _whole(name).remove()
-    # What computes on the device was not given routers, but has them if it was imported meanwhile.
-    for namespace in _namespaces(frozenset({"lazyarray"})):
-        for name, value in list(namespace.items()):
-            if is_router(value) and not _users[value._self_key]:
-                namespace[name] = value.__wrapped__
-    for owner in _owners:
-        value = vars(owner)["__call__"]
-        if is_router(value) and not _users[value._self_key]:
-            owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
+        # What computes on the device was not given routers, but has them if it was imported meanwhile.
+        for namespace in _namespaces(frozenset({"lazyarray"})):
+            for name, value in list(namespace.items()):
+                if is_router(value) and value._self_key in unused:
+                    namespace[name] = value.__wrapped__
+        for owner in _owners:
+            value = vars(owner)["__call__"]
+            if is_router(value) and value._self_key in unused:
+                owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
 
 
 def _namespaces(less: frozenset[str] = _OWN_CODE) -> Iterable[dict[str, Any]]:
