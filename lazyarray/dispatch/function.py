@@ -17,6 +17,7 @@ from ..errors import NotOnDevice
 from ..functions import memory_order, tables, written_parameters
 from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
 from ..functions.pytree import replace
+from ..functions.views import steering
 from ..graph.record import functions, reductions
 from ..storage import handles, transfer, views
 from ..storage.statements import held
@@ -108,8 +109,16 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tupl
             raise NotOnDevice("out= and dtype= exclude each other")
         positions, names = written_parameters.written_slots(func)
         leaf = functools.partial(_unwrapped, device, sources, func)
-        device_args = [a if i in positions else replace(a, leaf) for i, a in enumerate(bare_args)]
-        device_kwargs = {k: a if k in names else replace(a, leaf) for k, a in bare_kwargs.items()}
+        slots = written_parameters.steering_slots(func)
+
+        def unwrapped(slot: int | str, a: Any) -> Any:
+            name, read_there = slots.get(slot, ("", True))
+            if read_there and not (name and type(a) is np.ndarray):
+                return replace(a, leaf)
+            return steering(a, name, func)
+
+        device_args = [a if i in positions else unwrapped(i, a) for i, a in enumerate(bare_args)]
+        device_kwargs = {k: a if k in names else unwrapped(k, a) for k, a in bare_kwargs.items()}
         # Opened last, so that no thread waits for another array while it holds one for writing.
         writing: list = []
         device_args = [_opened(a, writing) if i in positions else a for i, a in enumerate(device_args)]

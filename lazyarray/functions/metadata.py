@@ -23,7 +23,7 @@ from .adapters import common, indexing
 from .creation import MAKING
 from .numerical_ranges import wrapped
 from .pytree import replace
-from .views import as_lazy, on_host_side, viewed
+from .views import as_lazy, on_host_side, steering, viewed
 
 # -- metadata ------------------------------------------------------------------------------------
 
@@ -108,7 +108,8 @@ def _index_grid(name: str) -> Callable[..., Any]:
         meta = handles.meta_of(arr)
         if meta.ndim != 2:
             raise ValueError("input array must be 2-d")
-        return tuple(map(wrapped, getattr(devices.current().xp, name)(meta.shape[0], k, meta.shape[1])))
+        return tuple(map(wrapped, getattr(devices.current().xp, name)(
+            meta.shape[0], steering(k, "k", getattr(np, name)), meta.shape[1])))
 
     return handler
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from .. import devices
 from ..errors import NotOnDevice, refuse
-from ..storage import handles, views
-from .adapters import common
+from ..storage import facts, handles, transfer, views
+from .host_parameters import INTEGERS, ITERATING
+from .kinds import PLAIN, SUBCLASS, kind_of
 from .pytree import replace
 
 if TYPE_CHECKING:
@@ -44,16 +45,33 @@ def viewed(x: Any, result: Any) -> Any:
     return replace(result, leaf)
 
 
-def on_host_side(obj: Any) -> Any:
-    """A parameter that is lazy (a shape, an axis, places to split at), as NumPy reads it."""
-    def leaf(item: Any) -> Any:
-        if not handles.is_lazy(item):
-            return item
-        if handles.is_scalar(item) or handles.meta_of(item) is None or item._self_storage.state != "device":
-            return handles.host_of(item, "a parameter of a view")
-        return common.fetch(handles.device_of(item), "a parameter of a view")
+def on_host_side(obj: Any, why: str = "a parameter on the host") -> Any:
+    """A parameter that says how a function works, with host arrays and NumPy scalars in place of lazy ones."""
+    return obj if type(obj) in PLAIN else replace(obj, functools.partial(_on_host, why))
 
-    return replace(obj, leaf)
+
+def _on_host(why: str, item: Any) -> Any:
+    if handles.is_lazy(item):
+        return facts.host_value(item, why)
+    device = devices.current()
+    if isinstance(item, device.array_type):
+        return transfer.to_host(device, item, why, kind="synchronise")
+    refuse(kind_of(type(item)) == SUBCLASS, "an ndarray subclass is a parameter")
+    return item
+
+
+def steering(obj: Any, name: str, func: Callable[..., Any]) -> Any:
+    """A parameter of `host_parameters.NAMES` as an adapter gets it: integers in an array as Python's own.
+
+    Those with dimensions come as lists, which no function takes where NumPy refuses an array.
+    """
+    if type(obj) in PLAIN:
+        return obj
+    obj = on_host_side(obj, f"{name}= of {func.__name__}")
+    if name not in INTEGERS or not isinstance(obj, (np.ndarray, np.generic)) or obj.dtype.kind not in "iu" or (
+            (func, name) in ITERATING):
+        return obj
+    return obj.tolist()
 
 
 def _first_name(func: Callable[..., Any]) -> str:
@@ -184,7 +202,7 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def diag(v: Any, k: Any = 0) -> Any:
-    x = as_lazy(v)
+    x, k = as_lazy(v), steering(k, "k", np.diag)
     if handles.meta_of(x).ndim == 1:
         return handles.wrap(devices.current(), devices.current().xp.diag(handles.device_of(x), k))
     if handles.meta_of(x).ndim != 2:

@@ -1,4 +1,4 @@
-"""Which of a function's arguments it writes, by position and by name."""
+"""Which of a function's arguments it writes, and which say how it works, by position and by name."""
 from __future__ import annotations
 
 import functools
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from . import tables
+from . import host_parameters, tables
 
 #: Functions in C whose signature `inspect` can't read in every release of NumPy.
 _POSITIONS = {
-    np.concatenate: {"out": 2}, np.dot: {"out": 2}, np.copyto: {"dst": 0}, np.putmask: {"a": 0},
+    np.concatenate: {"axis": 1, "out": 2}, np.dot: {"out": 2}, np.copyto: {"dst": 0}, np.putmask: {"a": 0},
     np.busday_count: {"out": 5}, np.busday_offset: {"out": 6}, np.is_busday: {"out": 4},
 }
 
@@ -40,11 +40,29 @@ def position(func: Callable[..., Any], name: str) -> int | None:
     """Where a parameter may stand among the positional arguments; None if it is given by name only."""
     known = _POSITIONS.get(func)
     if known is not None:
-        return known[name]
+        return known.get(name)
     for i, (key, parameter) in enumerate(inspect.signature(func).parameters.items()):
         if key == name and parameter.kind is not parameter.KEYWORD_ONLY:
             return i
     return None
+
+
+@functools.cache
+def steering_slots(func: Callable[..., Any]) -> dict[int | str, tuple[str, bool]]:
+    """Where the parameters of `host_parameters` may stand: position or name -> (name, whether the device reads it too)."""
+    try:
+        own = frozenset(inspect.signature(func).parameters)
+    except ValueError:      # in C: an operand is given by position, all else by name
+        own = frozenset()
+    names = host_parameters.NAMES if "kwargs" in own or not own else own & host_parameters.NAMES
+    found: dict[int | str, tuple[str, bool]] = {}
+    for name in names:
+        if (func, name) in host_parameters.OPERANDS:
+            continue
+        found[name] = name, (func, name) in host_parameters.ON_DEVICE
+        if own and (i := position(func, name)) is not None:
+            found[i] = found[name]
+    return found
 
 
 def take_out(func: Callable[..., Any], args: tuple[Any, ...],

@@ -64,6 +64,7 @@ class StorageState(_Slots):
     writing = 0                 # how many device writes are under way, all of the thread that has the lock
     compacts: Any = None        # the gathered.Compacts, if there are some
     incoming: Any = None        # the prefetch.Incoming that is under way
+    facts: tuple | None = None  # (`writes` then, what is known of the values): see `facts`
     _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
     _block = None
     _root_offset = 0

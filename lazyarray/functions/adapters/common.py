@@ -129,6 +129,13 @@ def integer(number: Any) -> int:
     return operator.index(number)
 
 
+def numbers(obj: Any) -> Any:
+    """A parameter in Python's own numbers and tuples, which is all that the device library takes."""
+    if isinstance(obj, (np.ndarray, np.generic)):
+        obj = obj.tolist()
+    return tuple(map(numbers, obj)) if isinstance(obj, list) else obj
+
+
 def axis_of(axis: Any) -> Any:
     """`axis` of a reduction as NumPy takes it: None, an integer, or a tuple of integers (a list is an error)."""
     if axis is None:

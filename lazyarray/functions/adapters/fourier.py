@@ -12,7 +12,7 @@ import numpy as np
 import numpy.fft as npf
 
 from ...errors import refuse, wrong
-from .common import array, axis_index, fetch, integer, takes_arrays
+from .common import array, axis_index, integer, numbers
 
 
 def _one(name: str) -> Any:
@@ -75,7 +75,7 @@ def _many(name: str) -> Any:
 
     def adapter(xp, /, a, s=None, axes=default, norm=None, out=None):
         a = _ready(xp, a, real_input)
-        s, axes = _shape_and_axes(a, fetch(s, "sizes"), axes, real_output)
+        s, axes = _shape_and_axes(a, s, axes, real_output)
         if not axes and last in ("fft", "ifft") and not real_input:
             refuse(a.ndim == 0, "the transform of a 0-d array")
             return a
@@ -95,10 +95,18 @@ def _many(name: str) -> Any:
     return adapter
 
 
+def _shifted(name: str) -> Any:
+    def adapter(xp, /, x, axes=None):
+        wrong(isinstance(axes, np.ndarray) and not axes.ndim, "iteration over a 0-d array")
+        return getattr(xp.fft, name)(array(xp, x), numbers(axes))
+
+    return adapter
+
+
 ADAPTED: dict[Any, Any] = {
     **{getattr(npf, n): _one(n) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
     **{getattr(npf, n): _many(n) for n in
        ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn")},
-    npf.fftshift: takes_arrays("fft.fftshift", "x"), npf.ifftshift: takes_arrays("fft.ifftshift", "x"),
+    npf.fftshift: _shifted("fftshift"), npf.ifftshift: _shifted("ifftshift"),
 }
 

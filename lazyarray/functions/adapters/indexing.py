@@ -25,6 +25,7 @@ from .common import (
     indices,
     intp,
     is_device,
+    numbers,
     truth,
     without_device,
 )
@@ -321,14 +322,14 @@ def select(xp: Any, /, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 def unravel_index(xp: Any, /, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     places = array(xp, indices)
     wrong(places.dtype.kind not in "iub", "only int indices permitted")
-    return tuple(xp.unravel_index(places.astype(intp, copy=False), shape, order))
+    return tuple(xp.unravel_index(places.astype(intp, copy=False), numbers(shape), order))
 
 
 def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
     parts = [array(xp, m) for m in multi_index]
     wrong(any(p.dtype.kind not in "iub" for p in parts), "only int indices permitted")
     parts = [p.astype(intp) if p.dtype.kind == "b" else p for p in parts]
-    return xp.ravel_multi_index(parts, dims, mode, order)
+    return xp.ravel_multi_index(parts, numbers(dims), mode, order)
 
 
 def ix_(xp: Any, /, *args: Any) -> tuple[Any, ...]:

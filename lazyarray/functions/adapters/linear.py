@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axes_of, fetch, raising, truth, tuple_type
+from .common import array, axes_of, axis_of, fetch, raising, truth, tuple_type
 from .reductions import count_nonzero
 
 _none = np._NoValue
@@ -262,7 +262,7 @@ def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool =
 
 def vector_norm(xp: Any, /, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = array(xp, x)
-    shape, axes = x.shape, axes_of(axis, x.ndim)
+    shape, axes = x.shape, axes_of(axis_of(axis), x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     flat = x.transpose(*axes, *rest).reshape([-1] + [shape[i] for i in rest]) if x.size else x
     result = norm(xp, flat, ord, 0)

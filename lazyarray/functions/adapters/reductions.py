@@ -287,7 +287,7 @@ def std(xp: Any, /, a: Any, *args: Any, **kwargs: Any) -> Any:
 def average(xp: Any, /, a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
             keepdims: Any = _none) -> Any:
     a = array(xp, a)
-    keepdims = _keep(keepdims)
+    axis, keepdims = tuple(axis) if isinstance(axis, list) else axis, _keep(keepdims)
     if weights is None:
         refuse(a.size == 0, "the mean of nothing")
         result = mean(xp, a, axis, keepdims=keepdims)

@@ -11,7 +11,7 @@ from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
 from . import common
-from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, takes_arrays
+from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, numbers, takes_arrays
 
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
@@ -121,12 +121,13 @@ def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 def tile(xp: Any, /, A: Any, reps: Any) -> Any:
-    return xp.tile(array(xp, A), _host_numbers(fetch(reps, "how often to repeat")))
+    return xp.tile(array(xp, A), numbers(reps))
 
 
 def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
     a = array(xp, a)
-    shape = tuple(new_shape) if np.iterable(new_shape) else (new_shape,)
+    wrong(isinstance(new_shape, np.ndarray) and not new_shape.ndim, "iteration over a 0-d array")
+    shape = tuple(numbers(new_shape)) if np.iterable(new_shape) else (new_shape,)
     wrong(any(n < 0 for n in shape), "all elements of `new_shape` must be non-negative")
     if not a.size or not math.prod(shape):
         return xp.zeros(shape, a.dtype)
@@ -135,14 +136,10 @@ def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
 
 def roll(xp: Any, /, a: Any, shift: Any, axis: Any = None) -> Any:
     a = array(xp, a)
-    rolled = xp.roll(a, _host_numbers(fetch(shift, "how far to roll")), axis)
+    rolled = xp.roll(a, numbers(shift), numbers(axis))
     if axis is None:
         return memory_order.laid_out(devices.current(), rolled, None)
     return memory_order.after(devices.current(), "copied", rolled, (a,), {})
-
-
-def _host_numbers(obj: Any) -> Any:
-    return tuple(obj.tolist()) if isinstance(obj, np.ndarray) and obj.ndim else obj
 
 
 def meshgrid(xp: Any, /, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
@@ -163,7 +160,7 @@ def meshgrid(xp: Any, /, *xi: Any, copy: bool = True, sparse: bool = False, inde
 def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     given, a = array, common.array(xp, array)
     refuse(callable(mode) or isinstance(pad_width, dict), "a function that pads, or widths by axis")
-    widths = np.asarray(fetch(pad_width, "how far to pad"))
+    widths = np.asarray(pad_width)
     wrong(widths.dtype.kind != "i", "`pad_width` must be of integral type.")
     pairs = [tuple(map(int, p)) for p in np.broadcast_to(widths, (a.ndim, 2))] if widths.size else []
     wrong(any(n < 0 for p in pairs for n in p), "index can't contain negative values")
@@ -177,7 +174,7 @@ def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs
         return a.copy() if a is given else a
     if mode in ("linear_ramp", "mean") and a.dtype.kind in "iu" or mode in ("reflect", "symmetric", "median"):
         raise NotOnDevice(f"{mode!r} borders of {a.dtype}")
-    kwargs = {k: fetch(v, k) for k, v in kwargs.items()}
+    kwargs = {k: numbers(v) for k, v in kwargs.items()}
     if any(is_negative_zero(v) for given in kwargs.values() for v in np.ravel(given)):
         raise NotOnDevice("the device's borders of negative zeros are positive")
     return xp.pad(a, pairs if a.ndim else pad_width, mode, **kwargs)

@@ -1,0 +1,96 @@
+"""What is known of the values of an array that is on the device: a count, bounds, the values of a small one.
+
+To find such a thing out, the host waits for the device. It holds until somebody writes to the storage, and is forgotten
+with it. Nothing is kept of a storage that others may write behind our back: of one whose aliases or device pointers
+somebody holds.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import handles, transfer, views
+from .storage import Storage
+
+__all__ = ["Bounds", "bounds_of", "host_value", "known_of", "note_bounds"]
+
+#: Bytes of an array whose values are kept on the host.
+_MOST = 1 << 16
+
+
+def known_of(x: Any) -> dict[str, Any] | None:
+    """What is known of a lazy array, to be read and added to; None if nothing can be kept.
+
+    It is asked for before the values are looked at: what was found out of values that were written meanwhile is then
+    lost, and not taken for true.
+    """
+    facts = _facts(x._self_storage)
+    if facts is None:
+        return None
+    meta = handles.meta_of(x)
+    key = views.offset_of(meta), meta.shape, meta.strides, meta.dtype.char
+    found: dict[str, Any] | None = facts.get(key)
+    if found is None:
+        if len(facts) >= _MOST_VIEWS:
+            facts.clear()
+        found = facts[key] = {}
+    return found
+
+
+#: Views of one storage of which something is known.
+_MOST_VIEWS = 64
+
+
+def _facts(storage: Any) -> dict[Any, Any] | None:
+    if type(storage) is not Storage:
+        return None
+    writes = storage.writes         # before it is asked whether somebody may be writing
+    if not (storage.clean or storage.pending is not None) or storage.loans or storage.foreign:
+        return None
+    facts = storage.facts
+    if facts is None or facts[0] != writes:
+        facts = storage.facts = writes, {}
+    return facts[1]     # type: ignore[no-any-return]
+
+
+def host_value(x: Any, why: str) -> Any:
+    """A read-only host array or NumPy scalar with the values of a lazy array that steers a call: fetched once."""
+    if handles.is_scalar(x):
+        return handles.value_of(x, why)
+    storage = x._self_storage
+    if type(storage) is not Storage or storage.state != "device":
+        return handles.host_of(x, why)
+    known = known_of(x)
+    if known is not None and "value" in known:
+        return known["value"]
+    value = transfer.to_host(storage.device, handles.device_of(x), why, kind="synchronise")
+    value.setflags(write=False)
+    if known is not None and value.nbytes <= _MOST:
+        known["value"] = value
+    return value
+
+
+# -- bounds --------------------------------------------------------------------------------------
+
+#: The least and the greatest value.
+Bounds = tuple[int, int]
+
+
+def note_bounds(x: Any, low: int, high: int) -> None:
+    """All elements of a new array of integers, and so of its views, are from `low` to `high`."""
+    facts = _facts(x._self_storage)
+    if facts is not None:
+        facts["bounds"] = low, high, np.dtype(x.dtype)
+
+
+def bounds_of(x: Any) -> Bounds | None:
+    """The bounds of a lazy array's values, as far as they are known."""
+    facts = _facts(x._self_storage)
+    if facts is None:
+        return None
+    whole = facts.get("bounds")
+    if whole is not None and whole[2] == x.dtype:
+        return whole[:2]    # type: ignore[no-any-return]
+    known = known_of(x)
+    return None if known is None else known.get("bounds")
