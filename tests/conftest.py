@@ -74,6 +74,14 @@ def _warn_again() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _nothing_was_uploaded_before() -> None:
+    """Copies of host arrays are kept: how many uploads a test counts must not depend on those before it."""
+    from lazyarray.storage import upload_cache
+
+    upload_cache.forget_all()
+
+
+@pytest.fixture(autouse=True)
 def _nobody_listens_afterwards() -> Iterator[None]:
     """Whoever still listened would change the way that the calls of later tests take."""
     from lazyarray.events import trace

@@ -14,7 +14,7 @@ from ..errors import NotOnDevice
 from ..events.trace import begin, end
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
-from ..storage import handles, transfer, views
+from ..storage import handles, transfer, upload_cache, views
 from ..storage.storage import Storage
 from .function import upload_operand
 
@@ -374,7 +374,7 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
                 raise NotOnDevice("a list is nested deeper than the array has dimensions")
             cast = _drop_leading(cast, target.ndim)
             _check_broadcast(cast.shape, target.shape)
-        return transfer.to_device(device, cast, "assigned from the host")
+        return upload_cache.operand(device, cast, "assigned from the host")
     if not by_arrays:
         array = _drop_leading(array, target.ndim)
         _check_broadcast(array.shape, target.shape)

@@ -19,7 +19,7 @@ from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
 from ..functions.pytree import replace
 from ..functions.views import steering
 from ..graph.record import functions, reductions
-from ..storage import handles, transfer, views
+from ..storage import handles, transfer, upload_cache, views
 from ..storage.statements import held
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
@@ -201,11 +201,11 @@ def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj
 
 
 def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:
-    """A host operand on the device; NotOnDevice if its dtype can't be there."""
+    """A host operand on the device, to be read alone; NotOnDevice if its dtype can't be there."""
     if not device.can_hold(array.dtype):
         raise NotOnDevice(f"the device holds no {array.dtype}")
     name = getattr(func, "__name__", "")
-    return transfer.to_device(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
+    return upload_cache.operand(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
 
 
 def _wrapped(device: Device, result: Any, sources: Sequence[Any], scalar: bool) -> Any:

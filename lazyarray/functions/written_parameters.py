@@ -49,7 +49,7 @@ def position(func: Callable[..., Any], name: str) -> int | None:
 
 @functools.cache
 def steering_slots(func: Callable[..., Any]) -> dict[int | str, tuple[str, bool]]:
-    """Where the parameters of `host_parameters` may stand: position or name -> (name, whether the device reads it too)."""
+    """Where the parameters of `host_parameters` may stand: position or name -> (name, whether the device reads it)."""
     try:
         own = frozenset(inspect.signature(func).parameters)
     except ValueError:      # in C: an operand is given by position, all else by name

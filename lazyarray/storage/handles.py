@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _native, devices
 from ..errors import NotOnDevice
-from . import exports, foreign_streams, transfer, views
+from . import exports, foreign_streams, transfer, upload_cache, views
 from .storage import Storage
 from .writeable import writeable
 
@@ -186,12 +186,13 @@ def wrap(device: Device, array: Any, sources: Sequence[Any] = (), scalar: bool =
     """
     if fresh:
         known = (device.root(array) is not array or any(array is x._self_array for x in sources)) and (
-            _home(device, array, sources) is not None)
+            _home(device, array, sources) is not None) or upload_cache.is_kept(device, array)
     elif array.ndim or not scalar:
         found = inside(device, array, sources)
         return _of_new_memory(device, array) if found is None else found
     else:
-        known = _home(device, array, sources) is not None or exports.owner(device, array) is not None
+        known = _home(device, array, sources) is not None or exports.owner(device, array) is not None or (
+            upload_cache.is_kept(device, array))
     if known:
         array = array.copy("K")
     return new_scalar(Storage(device, array), None, array) if not array.ndim and scalar else _of_new_memory(
@@ -211,6 +212,8 @@ def _of_new_memory(device: Device, array: Any) -> ArrayHandle:
     Results of one call may be views of one new array, as those of ``nonzero`` are, element by element in turn. They
     share a storage: one over each would copy the bytes of the others with its own.
     """
+    if upload_cache.is_kept(device, array):
+        array = array.copy("K")
     root = device.root(array)
     if root is array or not array.size:
         return new_array(Storage(device, array), None, array)

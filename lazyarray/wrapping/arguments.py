@@ -15,10 +15,9 @@ from ..dispatch import host_fallback
 from ..errors import NotOnDevice
 from ..functions.kinds import CONTAINER, DEVICE, GENERIC, GPU, HOST, LAZY, OTHER, SCALAR, SUBCLASS, kind_of
 from ..functions.pytree import Copies, leaves, replace
-from ..storage import handles, transfer
+from ..storage import handles, transfer, upload_cache
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
-from . import upload_cache
 from .results import Copied, Shared
 
 if TYPE_CHECKING:
@@ -236,11 +235,11 @@ class Arguments:
     def _take_read(self, obj: np.ndarray, role: int, why: str) -> None:
         """A host array that is not modified, or must not be."""
         device = self.device
-        array = upload_cache.remembered(device, obj, why)
-        if array is None:
-            array = transfer.to_device(device, obj, why, layout=True)
+        array, kept = upload_cache.argument(device, obj, why)
+        if id(array) in self.back:      # equal arguments stay two
+            array, kept = transfer.to_device(device, obj, why, layout=True), False
         if role == READ:
-            self.copied.append(Copied(obj, array))
+            self.copied.append(Copied(obj, array, kept=kept))
         else:
             array = self._copy(obj, array)
         self._give(obj, array)

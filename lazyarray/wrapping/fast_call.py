@@ -16,10 +16,9 @@ import numpy as np
 
 from ..functions.kinds import GENERIC, HOST, LAZY, OTHER, kind_of
 from ..settings.options import current as current_options
-from ..storage import handles, transfer
+from ..storage import handles, upload_cache
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
-from . import upload_cache
 from .arguments import READ, Arguments, Rules
 from .generators import drive, is_stepped
 from .ownership import is_new
@@ -87,8 +86,8 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
     copied = []
     if host is not None:
         slot, passed = host
-        array = _uploaded(device, passed, f"operand of {name}")
-        copied.append(Copied(passed, array))
+        array, kept = _uploaded(device, passed, f"operand of {name}")
+        copied.append(Copied(passed, array, kept=kept))
         back[id(array)] = passed
         if type(slot) is int:
             device_args[slot] = array
@@ -126,10 +125,11 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
                     storage.note_loan(token)
 
 
-def _uploaded(device: Device, array: np.ndarray, why: str) -> Any:
+def _uploaded(device: Device, array: np.ndarray, why: str) -> tuple[Any, bool]:
+    """The device array of a host array that is not modified, and whether other calls have it, too."""
     try:
-        return transfer.to_device(device, array, why, layout=True)
+        return upload_cache.argument(device, array, why)
     except MemoryError:
         if not upload_cache.forget_all():
             raise
-    return transfer.to_device(device, array, why, layout=True)      # there is more room now
+    return upload_cache.argument(device, array, why)        # there is more room now

@@ -57,13 +57,16 @@ class Copied:
         What to copy back if it does. Without any, it must not.
     shared : Shared or None
         The memory that it has in common with other arguments.
+    kept : bool
+        `array` serves other calls, too.
     """
 
-    __slots__ = ("passed", "array", "block", "before", "targets", "shared", "_storage")
+    __slots__ = ("passed", "array", "block", "before", "targets", "shared", "kept", "_storage")
 
     def __init__(self, passed: Any, array: Any, block: Any = None, before: Any = None,
-                 targets: list[tuple[np.ndarray, Any]] | None = None, shared: Shared | None = None) -> None:
-        self.passed, self.array = passed, array
+                 targets: list[tuple[np.ndarray, Any]] | None = None, shared: Shared | None = None,
+                 kept: bool = False) -> None:
+        self.passed, self.array, self.kept = passed, array, kept
         self.block, self.before, self.targets, self.shared = block, before, targets or [], shared
         self._storage: Storage | None = None
 
@@ -78,6 +81,12 @@ class Copied:
             own = array.copy()
             return handles.new_array(Storage(device, own), None, own)
         offset = device.first(array) - low
+        if self.kept:       # what others read is not written through a result
+            if self._storage is None:
+                block, first = device.block(self.array)
+                self._storage = adopted(device, self.passed, device.view(
+                    block.copy(), self.array.shape, self.array.dtype, self.array.strides, first))
+            array = device.view(self._storage.block, array.shape, array.dtype, array.strides, offset)
         if handles.is_lazy(self.passed):
             whole = handles.meta_of(self.passed)
             meta = views.meta(array.shape, array.dtype, array.strides, views.extent(whole)[0] + offset)

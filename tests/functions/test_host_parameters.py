@@ -1,4 +1,4 @@
-"""Parameters that say how a function works are read on the host, whatever they come as: nothing is uploaded for them."""
+"""Parameters that say how a function works are read on the host: nothing is uploaded for them, whatever they are."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def numbers(value):
 
 
 def cases_of(func, make):
-    """(case, how many arrays it makes) of each recipe in which `make` makes some: `h` host arrays, `a` those under test."""
+    """(case, how many arrays it makes) of each recipe in which `make` makes some: `h` on the host, `a` lazy ones."""
     lines, kind = recipes.RECIPES[func]
     bound = parity.NAMES["bound_" + func.__name__] = Bound(func)
     for line in lines:

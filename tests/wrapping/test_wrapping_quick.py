@@ -8,7 +8,7 @@ import pytest
 
 import lazyarray
 from lazyarray import HostFallbackWarning, lazy
-from lazyarray.wrapping import upload_cache
+from lazyarray.storage import upload_cache
 
 device = lazyarray.device()
 
@@ -43,12 +43,12 @@ def test_one_event_with_the_name_of_the_function():
     x = np.ones((50, 4))
     with lazyarray.trace() as t:
         y = lazy(plus, pure=True)(x)
-        z = lazy(plus, pure=True)(y, x)
-    assert [(e.kind, e.nbytes, e.shape, e.reason) for e in t] == 2 * [
+        z = lazy(plus, pure=True)(y, x)     # the copy is still there
+    assert [(e.kind, e.nbytes, e.shape, e.reason) for e in t] == [
         ("upload", x.nbytes, x.shape, f"operand of {__name__}.plus")]
     assert (np.asarray(z) == 3).all()
     with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError, match="operand of"):
-        lazy(plus, pure=True)(x)
+        lazy(plus, pure=True)(x + 1)
 
 
 def test_an_array_that_is_there_twice_is_copied_once():
@@ -64,7 +64,7 @@ def test_two_arrays_and_those_that_are_read_only():
     add = lazy(plus, pure=True)
     with lazyarray.trace() as t:
         found = [add(x, y), add(y, x), add(y)]
-    assert [np.asarray(f)[0] for f in found] == [4, 4, 4] and len(t.uploads) in (3, 5)  # as the kernel can watch pages
+    assert [np.asarray(f)[0] for f in found] == [4, 4, 4] and len(t.uploads) == 2
 
 
 def test_results_that_are_arguments_or_views_of_them():

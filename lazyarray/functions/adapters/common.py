@@ -20,7 +20,7 @@ from ... import devices
 from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
-from ...storage import transfer
+from ...storage import transfer, upload_cache
 from ..kinds import WEAK, is_container
 from ..pytree import replace
 
@@ -49,7 +49,7 @@ def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
         if host.ndim == 0:
             obj = filled(xp, (), host[()], host.dtype)
         else:
-            obj = transfer.to_device(devices.current(), host, "operand given as a list")
+            obj = upload_cache.operand(devices.current(), host, "operand given as a list")
     if dtype is not None and obj.dtype != dtype:
         obj = obj.astype(dtype)
     return obj
@@ -131,7 +131,7 @@ def integer(number: Any) -> int:
 
 def numbers(obj: Any) -> Any:
     """A parameter in Python's own numbers and tuples, which is all that the device library takes."""
-    if isinstance(obj, (np.ndarray, np.generic)):
+    if isinstance(obj, (np.ndarray, np.generic)) and obj.dtype.kind != "b":
         obj = obj.tolist()
     return tuple(map(numbers, obj)) if isinstance(obj, list) else obj
 

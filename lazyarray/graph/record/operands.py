@@ -13,7 +13,7 @@ import numpy as np
 from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
-from ...storage import handles, transfer, views
+from ...storage import handles, transfer, upload_cache, views
 from ...storage.state import all_ended
 from ...storage.storage import Storage
 from ..memory_bound import LARGE
@@ -96,10 +96,12 @@ class Operands:
             if item is None:
                 if self.device.count > 1:
                     return False
-                why = f"host operand of {self.function.__name__}"
-                array = transfer.to_device(self.device, self.sources[position], why)
-                self.items[position] = leaf = Leaf(array, Storage(self.device, array), "flat")
-                self.metas[position] = array
+                host, why = self.sources[position], f"host operand of {self.function.__name__}"
+                storage = upload_cache.kept(self.device, host, why)
+                if storage is None:
+                    storage = Storage(self.device, transfer.to_device(self.device, host, why))
+                self.items[position] = leaf = Leaf(storage.root, storage, "flat")
+                self.metas[position] = storage.root
                 self._count(leaf)
         return True
 

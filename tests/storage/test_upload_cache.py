@@ -1,9 +1,10 @@
-"""Uploads of read-only host arrays: made once while nobody writes to the array, and again as soon as somebody did."""
+"""Uploads of host arrays: made once while nobody writes to the array, and again as soon as somebody did."""
 from __future__ import annotations
 
 import ctypes
 import gc
 import mmap
+import operator
 import threading
 import weakref
 
@@ -11,19 +12,12 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray.storage import upload_cache
 from lazyarray.storage.mirror.dirty_tracking import kernel
-from lazyarray.wrapping import upload_cache
 
 SIZES = {"least": upload_cache.LEAST // 8, "pages": 81_920, "odd": 123_457}
 pytestmark = pytest.mark.skipif(kernel() is None, reason="the kernel has no page tracking here")
 every_size = pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered():
-    upload_cache.forget_all()
-    yield
-    upload_cache.forget_all()
 
 
 @lazyarray.lazy(pure=True)
@@ -64,16 +58,54 @@ def test_any_layout_that_owns_its_memory(size, dtype, order):
     assert len(t.uploads) == 1
 
 
-def test_a_writable_array_is_uploaded_each_time():
-    array = np.arange(100_000.0)
-    assert [count_of(array) for _ in range(3)] == [1, 1, 1]
+#: Writable arrays: found by their bytes, kept at once, and kept when they come again.
+COMPARED = {"tiny": 3, "small": upload_cache.SMALL // 8, "kept": upload_cache.SMALL // 8 + 1,
+            "seen": upload_cache.AT_ONCE // 8 + 1, "most": upload_cache.COMPARED // 8}
+compared = pytest.mark.parametrize("size", COMPARED.values(), ids=list(COMPARED))
 
 
-@pytest.mark.parametrize("size", [1, upload_cache.LEAST // 8 - 1])
-def test_a_small_array_is_uploaded_each_time(size):
-    array = locked(size)
-    assert [count_of(array), count_of(array)] == [1, 1]
-    assert count_of(np.broadcast_to(array[:1], (upload_cache.LEAST, 8 * size))) == 1
+@compared
+def test_a_writable_array_is_uploaded_once(size):
+    array = np.arange(float(size))
+    first = 2 if array.nbytes > upload_cache.AT_ONCE else 1
+    assert [count_of(array) for _ in range(4)] == [1] * first + [0] * (4 - first)
+
+
+@compared
+@pytest.mark.parametrize("where", [0, 0.3, 0.999999])
+def test_a_write_is_found(size, where):
+    array = np.arange(float(size))
+    for _ in range(3):
+        count_of(array)
+    array[int(where * size)] += 0.5
+    assert count_of(array) == 1
+    assert sum(count_of(array) for _ in range(8)) <= 3 and count_of(array) == 0
+
+
+@compared
+def test_any_layout_is_compared(size):
+    base = np.arange(4.0 * size).reshape(2, -1)
+    zero = lazyarray.asarray(np.zeros(1))
+    for array in (base.T[:size // 2], base[:, ::4], base[::-1, :size // 2], np.asfortranarray(base[:, :size // 2])):
+        with lazyarray.trace() as t:
+            for _ in range(4):
+                np.testing.assert_array_equal(zero + array, array)
+        assert len(t.uploads) <= 2
+
+
+def test_a_larger_array_that_may_be_written_is_uploaded_each_time():
+    array = np.arange(float(upload_cache.COMPARED // 8 + 1))
+    assert [count_of(array) for _ in range(4)] == [1, 1, 1, 1]
+    array = locked(upload_cache.LEAST // 8 - 1)
+    assert count_of(np.broadcast_to(array[:1], (upload_cache.LEAST, 8))) == 1
+
+
+def test_an_array_that_changes_each_time_is_not_kept():
+    array = np.zeros(upload_cache.AT_ONCE // 8)
+    for i in range(40):
+        array[-1] = i
+        assert count_of(array) == 1
+    assert sum(copy.storage is not None for copy in upload_cache._copies.values()) <= 1
 
 
 def test_views_of_a_read_only_array_have_a_copy_each():
@@ -145,32 +177,33 @@ def test_bytes_never_change():
     assert [count_of(array), count_of(array), count_of(array[3:]), count_of(array[3:])] == [1, 0, 1, 0]
 
 
-def of_a_writable_base():
-    view = np.arange(100_000.0)[:]
+def of_a_writable_base(size, tmp_path):
+    view = np.arange(size)[:]
     view.flags.writeable = False
     return view
 
 
-def of_a_bytearray():
-    array = np.frombuffer(bytearray(800_000))
+def of_a_bytearray(size, tmp_path):
+    array = np.frombuffer(bytearray(int(size) * 8))
     array.flags.writeable = False
     return array
 
 
-def of_a_mapping():
-    return np.frombuffer(mmap.mmap(-1, 800 << 10, access=mmap.ACCESS_READ))
+def of_a_mapping(size, tmp_path):
+    return np.frombuffer(mmap.mmap(-1, int(size) * 8, access=mmap.ACCESS_READ))
 
 
-def of_a_memory_map(tmp_path):
-    np.arange(100_000.0).tofile(tmp_path / "data")
+def of_a_memory_map(size, tmp_path):
+    np.arange(size).tofile(tmp_path / "data")
     return np.memmap(tmp_path / "data", float, "r")
 
 
+@pytest.mark.parametrize(("size", "expected"), [(100_000.0, [1, 0]), (200_000.0, [1, 1])])
 @pytest.mark.parametrize("make", [of_a_writable_base, of_a_bytearray, of_a_mapping, of_a_memory_map])
-def test_memory_that_others_may_write_is_uploaded_each_time(make, tmp_path):
-    array = make(tmp_path) if make is of_a_memory_map else make()
+def test_memory_that_others_may_write_is_compared_or_uploaded_each_time(make, size, expected, tmp_path):
+    array = make(size, tmp_path)
     assert not array.flags.writeable
-    assert [count_of(array), count_of(array)] == [1, 1]
+    assert [count_of(array), count_of(array)] == expected
 
 
 def test_the_copy_goes_with_the_array():
@@ -277,3 +310,62 @@ def test_a_function_that_may_modify_it_gets_another_copy():
     with pytest.raises(ValueError, match="assignment destination is read-only"):
         spoil(array)
     assert array[5] == 5 and count_of(array) == 0
+
+
+# -- every door ----------------------------------------------------------------------------------------
+
+X = np.arange(24.0).reshape(4, 6)
+DOORS = {
+    "an operator": lambda x, h: x * h,
+    "a recorded operator": lambda x, h: (x + 1) * h,
+    "a function": lambda x, h: np.concatenate([x, h]),
+    "a list": lambda x, h: np.concatenate([x, [[1.0] * 6, [2.0] * 6]]),
+    "a list of indexes": lambda x, h: x[:, [4, 2, 1]],
+    "a mask": lambda x, h: x[h > 11],
+    "an assignment": lambda x, h: operator.setitem(x.copy(), (slice(None), [1, 2]), h[:, :2]),
+    "a GPU function": lambda x, h: lazyarray.lazy(lambda a, b: a + b, pure=True)(x, h),
+    "out=": lambda x, h: np.add(x, h, out=x.copy()),
+    "a ufunc's reduction": lambda x, h: np.add.reduce(x, where=h > 3),
+}
+
+
+@pytest.mark.parametrize("use", DOORS.values(), ids=list(DOORS))
+def test_every_way_in_uploads_once_and_sees_writes(use):
+    x, h = lazyarray.asarray(X), X[::-1].copy()
+    for _ in range(2):
+        with lazyarray.trace() as t:
+            for _ in range(4):
+                found = use(x, h)
+        expected = use(X, h)
+        if expected is not None:
+            np.testing.assert_array_equal(np.asarray(found), expected)
+        assert len(t.uploads) <= 2      # the values, and an index or a mask
+        h[1, 2] = -7
+
+
+def test_results_are_no_views_of_what_is_kept():
+    x, h = lazyarray.asarray(X), [5.0, 6.0]
+    for _ in range(2):
+        grids = np.meshgrid(x[0], h, copy=False, sparse=True)
+        assert grids[1].tolist() == [[5.0], [6.0]]
+        np.add(grids[1], 1, out=grids[1])
+
+
+def test_a_function_that_breaks_its_promise_harms_no_other():
+    h = np.arange(4.0)
+
+    @lazyarray.lazy(pure=True)
+    def spoil(x):
+        x += 1
+
+    spoil(h)
+    assert np.add(lazyarray.asarray(np.zeros(4)), h).tolist() == [0, 1, 2, 3]
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(upload_cache, "MOST_COPIES", 10)
+    monkeypatch.setattr(upload_cache, "MOST_BYTES", 100_000)
+    for i in range(30):
+        count_of(np.full(10 * (i + 1), float(i)), np.full(2_000 + i, float(i)))
+    copies = upload_cache._copies.values()
+    assert len(copies) <= 10 and sum(len(copy.bytes) for copy in copies) == upload_cache._held <= 100_000
