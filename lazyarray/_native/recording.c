@@ -78,6 +78,7 @@ static PyMethodDef methods[] = {
     {"address", address, METH_O, address_doc},
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
     {"take_over", FAST(take_over), METH_FASTCALL, take_over_doc},
+    {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
@@ -97,8 +98,9 @@ PyInit_recording(void)
             return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
-    PyObject *module = no_arguments == NULL || zero == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 15) < 0)
+    waiting = PyList_New(0);
+    PyObject *module = no_arguments == NULL || zero == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 16) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -172,6 +172,56 @@ introduce(PyObject *node, PyObject *ref)
     return failed;
 }
 
+/* -- what waits ---------------------------------------------------------------------------------------------------- */
+
+/* Weak references to the storages that wait to be computed, and to some that no longer do. A program that measures time
+   asks for them: what was recorded and not computed would not count. */
+static PyObject *waiting;
+static Py_ssize_t waiting_most = 256;       /* how many there may be until those are left out that wait no more */
+
+static int
+still_waits(PyObject *ref)
+{
+    PyObject *storage = referent(ref);
+    int waits = storage != NULL && got(storage, S.pending) != Py_None;
+    Py_XDECREF(storage);
+    return waits;
+}
+
+static int
+note_waiting(PyObject *ref)
+{
+    Py_ssize_t length = PyList_GET_SIZE(waiting), left = 0;
+    if (length >= waiting_most) {
+        PyObject **items = ((PyListObject *)waiting)->ob_item;
+        for (Py_ssize_t i = 0; i < length; i++)
+            if (still_waits(items[i])) {
+                PyObject *item = items[left];
+                items[left++] = items[i];
+                items[i] = item;
+            }
+        waiting_most = 2 * left > 256 ? 2 * left : 256;
+        if (PyList_SetSlice(waiting, left, length, NULL) < 0)
+            return -1;
+    }
+    return PyList_Append(waiting, ref);
+}
+
+PyDoc_STRVAR(waiting_doc, "waiting()\n--\n\nThe storages whose bytes are recorded and not computed, the oldest first.");
+
+static PyObject *
+list_waiting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(waiting); i++) {
+        PyObject *storage = referent(PyList_GET_ITEM(waiting, i));
+        if (storage != NULL && got(storage, S.pending) != Py_None && PyList_Append(found, storage) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(storage);
+    }
+    return found;
+}
+
 /* -- what becomes of a node ---------------------------------------------------------------------------------------- */
 
 /* The storage that waits for a node has its bytes: `Storage.computed`, without the check. */
@@ -206,6 +256,8 @@ array_of(PyObject *node, PyObject *back)
     put(node, N.storage, home);
     if (got(node, N.array) != Py_None)      /* since its operands know it: somebody was about to change them */
         fill(storage, node);
+    else if (note_waiting(home) < 0)
+        goto end;
     if (AT(node, N.large) != no_arguments) {
         PyObject *noted = PyObject_CallFunctionObjArgs(py.note_large, node, ref, NULL);
         Py_XDECREF(noted);

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dispatch import location
 from ..errors import TransferError
 from ..events.markup import LINE, cell, clipped, element, escape, image, table
 from ..events.report import format_bytes
@@ -28,7 +29,7 @@ MOST_BYTES = 2 * (2 * EDGE) ** 2 * 16 + 4 * THUMBNAIL**2
 """Two planes of corners of the widest numbers, and a thumbnail of four bytes a pixel."""
 
 WHERE = {"device": "on the device ({device})", "host": "on the host",
-         "both": "on the device ({device}) and on the host", "pending": "not computed before it was shown"}
+         "both": "on the device ({device}) and on the host", "pending": "deferred"}
 
 _PIXELS = frozenset("?BHefd")       # dtypes of colour pictures
 _SMALLEST, _LONGEST = 8, 16         # sides of what is taken for an image: at least, and how many times the other
@@ -43,7 +44,7 @@ def html(x: ArrayHandle) -> str:
     storage = x._self_storage
     where = residency.place(storage, meta) if type(storage) is Storage else "host"
     facts = [("shape", str(meta.shape)), ("dtype", str(meta.dtype)), ("bytes", _bytes(meta.nbytes)),
-             ("where", _where(x, where))]
+             ("where", location.deferred(x) or _where(x, where))]
     looks = [table([(cell(name, head=True), cell(text, most=_LINE)) for name, text in facts])]
     try:
         with storage.place():
@@ -182,7 +183,9 @@ def _picture(meta: np.ndarray) -> str:
 
 
 def _image(seen: residency.Look, kind: str) -> str:
-    xp, array = seen.xp, seen.array
+    xp, shape = seen.xp, seen.view.shape
+    stride = _stride(shape)
+    array = seen.pick(lambda array: array[::stride, ::stride])
     with np.errstate(all="ignore"):
         pixels = thumbnail(xp, array, kind == "colour")
     packed = pixels.view(np.uint32)[..., 0]     # four bytes in one value
@@ -191,10 +194,15 @@ def _image(seen: residency.Look, kind: str) -> str:
     pixels = np.ascontiguousarray(packed)[..., None].view(np.uint8)
     height, width = pixels.shape[:2]
     zoom = max(1, 128 // max(height, width))
-    rows, columns = array.shape[:2]
+    rows, columns = shape[:2]
     return image(data_uri(pixels), f"thumbnail of {rows} x {columns} pixels",
                  f"image-rendering:pixelated;border:{LINE};"
                  f"width:{width * zoom}px;height:{height * zoom}px;max-width:none;flex:none")
+
+
+def _stride(shape: tuple[int, ...]) -> int:
+    """Of the rows and columns of an image of that shape, every how many-th is looked at."""
+    return max(1, -(-max(shape[:2]) // THUMBNAIL) // _LOOKED_AT)
 
 
 def thumbnail(xp: Any, array: Any, colour: bool) -> Any:
@@ -214,7 +222,7 @@ def thumbnail(xp: Any, array: Any, colour: bool) -> Any:
     counts = []
     for axis in (0, 1):
         factor = -(-max(array.shape[:2]) // THUMBNAIL)
-        stride = max(1, factor // _LOOKED_AT)
+        stride = _stride(array.shape)
         values = values[(slice(None),) * axis + (slice(None, None, stride),)]
         taken = min(-(-factor // stride), values.shape[axis])
         counts.append((values.shape[axis] // taken, taken))

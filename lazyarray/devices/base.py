@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 """The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
 
+#: What computes deferred work; `graph/waiting.py` adds itself.
+deferred: list[Callable[[], object]] = []
+
 HERE: AbstractContextManager[Any] = nullcontext()
 """The context of a device that is the current one already."""
 
@@ -282,9 +285,31 @@ class Device(ABC):
         again while another one still reads it.
         """
 
-    @abstractmethod
     def synchronize(self) -> None:
+        """Compute all deferred work of the process, and let the host wait for all work issued on the current stream.
+
+        Without the first a timing would leave out what has been recorded and not computed. `block_until_ready` does
+        the same for some arrays.
+        """
+        for compute in deferred:
+            compute()
+        self.wait_for_stream()
+
+    @abstractmethod
+    def wait_for_stream(self) -> None:
         """Let the host wait for all work issued on the current stream."""
+
+    @abstractmethod
+    def moment(self) -> Any:
+        """The moment at which the current stream has done all work issued on it so far; see `seconds_between`."""
+
+    @abstractmethod
+    def seconds_between(self, first: Any, last: Any) -> float:
+        """The time between two moments of one stream, in seconds, after a wait for the second one."""
+
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether the device is still computing what was issued on the current stream, asked without a wait."""
 
     @abstractmethod
     def device_of(self, d: Any) -> int:

@@ -129,13 +129,13 @@ def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
     """
     def seconds(call: Callable[[], Any], number: int = 1) -> float:
         call()
-        device.synchronize()
+        device.wait_for_stream()
         found = []
         for _ in range(rounds):
             start = time.perf_counter()
             for _ in range(number):
                 call()
-            device.synchronize()
+            device.wait_for_stream()
             found.append((time.perf_counter() - start) / number)
         return sorted(found)[len(found) // 2]
 
@@ -147,7 +147,7 @@ def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
     few_there, many_there = xp.arange(16.0), xp.arange(large / 8)
     to_few, to_many = np.empty(16), np.empty(large // 8)
     host_call = seconds(lambda: few * 2.0, 1000)
-    launch = seconds(lambda: (few_there * 2.0, device.synchronize()), 100)
+    launch = seconds(lambda: (few_there * 2.0, device.wait_for_stream()), 100)
     copy_call = seconds(lambda: device.download(few_there, to_few), 100)
     return Costs(host_call=host_call, host_rate=rate(lambda: some * 2.0, host_call, _CACHED, 100), launch=launch,
                  device_rate=rate(lambda: many_there * 2.0, launch), copy_call=copy_call,

@@ -74,6 +74,8 @@ class Node(Unique):
                  "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "described",
                  "__weakref__")
     lock = lock
+    #: `sampling.sample`, which needs this class.
+    sample: Any
 
     def __init__(self, device: Device, step: Step, operands: tuple[Any, ...], shape: tuple[int, ...], fortran: bool,
                  steps: int, large: Any, strided: bool = False, size: int | None = None) -> None:

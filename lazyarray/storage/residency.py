@@ -4,7 +4,7 @@ To look is not to use: nothing is uploaded, no alias is refreshed, and only the 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,8 @@ def _bytes_of(view: np.ndarray) -> Ranges:
 class Look(NamedTuple):
     """An array that is looked at: `array` of the functions `xp`, NumPy's or the device's, whose values are current.
 
-    Not so the bytes of `written`, which only the host has: a device array is then good for `fetched` alone.
+    Not so the bytes of `written`, which only the host has: a device array is then good for `fetched` alone. `node`:
+    the recorded work that gives the array, which is None then.
     """
 
     storage: StorageState
@@ -57,6 +58,14 @@ class Look(NamedTuple):
     xp: Any
     array: Any
     written: Ranges
+    node: Any = None
+
+    def pick(self, function: Callable[[Any], Any]) -> Any:
+        """``function(array)``, where the function makes an array of some elements, whatever their values are.
+
+        Of recorded work no more than these elements is computed, where that is possible.
+        """
+        return function(self.array) if self.node is None else self.node.sample(function)
 
 
 def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:
@@ -67,9 +76,11 @@ def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:
             host = pending_on_host.private(storage, view)
         if host is not None:
             return Look(storage, view, np, host, Ranges.EMPTY)
+        storage._check_usable()
+        if storage.pending is not None and view is storage.root_view:
+            return Look(storage, view, storage.device.xp, None, Ranges.EMPTY, storage.pending)
         if storage.pending is not None:
             storage.fill()
-        storage._check_usable()
         if storage.mirror is not None:
             coherence.collect(storage)
         storage.join()
@@ -91,8 +102,8 @@ def corners(xp: Any, array: Any, edge: int, axes: int | None = None) -> Any:
 def fetched(seen: Look, why: str, edge: int, axes: int | None = None, places: Sequence[tuple[int, ...]] = ((),)
             ) -> np.ndarray:
     """The corners of what lies at each of `places`, one after the other along a new first axis, in one copy."""
-    xp, array = seen.xp, seen.array
-    cut = xp.stack([corners(xp, array[(*place, ...)], edge, axes) for place in places])
+    xp = seen.xp
+    cut = seen.pick(lambda array: xp.stack([corners(xp, array[(*place, ...)], edge, axes) for place in places]))
     if xp is np:
         return cut
     storage, view = seen.storage, seen.view

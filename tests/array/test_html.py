@@ -193,14 +193,16 @@ class TestWhere:
         html = x._repr_html_()
         assert "host" not in facts(html)["where"] and cells(html)[1][1] == "5."
 
-    def test_what_was_not_computed_is_computed_to_be_shown(self):
-        x = lazyarray.asarray(np.zeros((10, 10))) + 1
-        with lazyarray.options(defer_from=0):
-            x * 2       # the first call of a kind is not deferred
-            y = x * 2
-        first, second = y._repr_html_(), y._repr_html_()
-        assert facts(first)["where"] == "not computed before it was shown" and cells(first)[1][1] == "2."
-        assert facts(second)["where"] == f"on the device ({lazyarray.device().name})"
+    def test_deferred_work_is_shown_and_stays_deferred(self):
+        x = lazyarray.asarray(np.arange(100.0).reshape(10, 10))
+        y = np.sqrt(x * 2 + 1)
+        for _ in range(2):
+            html = y._repr_html_()
+            assert facts(html)["where"] == "deferred: sqrt(x * 2 + 1), 3 operations"
+            assert cells(html)[1][1] == "1." and "<img" in html
+        assert lazyarray.where(y).side == "pending"
+        np.asarray(y)
+        assert "deferred" not in self.where(y)
 
     def test_on_several_devices_it_names_which(self):
         if lazyarray.device().count == 1:

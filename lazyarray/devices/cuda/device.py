@@ -265,8 +265,20 @@ class CudaDevice(Device):
             else:
                 event.synchronize()     # the default stream of another thread: this one would make its own wait
 
-    def synchronize(self) -> None:
+    def wait_for_stream(self) -> None:
         self._current_stream().synchronize()
+
+    def moment(self) -> Any:
+        event = self.xp.cuda.Event()
+        event.record(self._current_stream())
+        return event
+
+    def seconds_between(self, first: Any, last: Any) -> float:
+        last.synchronize()
+        return self.xp.cuda.get_elapsed_time(first, last) / 1e3
+
+    def busy(self) -> bool:
+        return not self._current_stream().done
 
     def raising(self) -> AbstractContextManager[Any]:
         """A context in which a singular or indefinite matrix is an error, not a result of rubbish (CuPy's default)."""

@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -176,8 +177,17 @@ class SimulatedDevice(Device):
         if earlier != later:
             later.wait_event(earlier.record(Event(disable_timing=True)))
 
-    def synchronize(self) -> None:
+    def wait_for_stream(self) -> None:
         hardware.current_stream().synchronize()
+
+    def moment(self) -> float:
+        return perf_counter()       # work is computed when it is issued
+
+    def seconds_between(self, first: float, last: float) -> float:
+        return last - first
+
+    def busy(self) -> bool:
+        return False
 
     def device_of(self, d: SimulatedArray) -> int:
         return d._memory.device

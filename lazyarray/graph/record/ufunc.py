@@ -11,6 +11,7 @@ import numpy as np
 from numpy._core import umath
 
 from ... import devices
+from ...devices import base
 from ...devices.program import Operand, Program, Step, reformed
 from ...functions import memory_order
 from ...settings import options
@@ -18,7 +19,7 @@ from ...storage import handles
 from ...storage.foreign_streams import partners
 from ...storage.state import cut
 from ...storage.storage import Storage
-from .. import memory_bound, programs
+from .. import memory_bound, programs, sampling, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from .call_cache import Known, keep, known
 from .loops import Rule, cast, rule_of, rules
@@ -125,6 +126,8 @@ def recorded(given: Any) -> Any:
 
 def bind(array_type: type, planned: Any) -> None:
     """Tell the part in C what it calls and looks at (called once, by `array/array.py`)."""
+    Node.sample = sampling.sample
+    base.deferred.append(waiting.compute_all)
     if native is not None:
         native.bind({
             "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,

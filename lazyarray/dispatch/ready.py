@@ -1,0 +1,86 @@
+"""Waiting for results: what a program does before it reads the clock."""
+from __future__ import annotations
+
+from typing import Any, TypeVar, overload
+
+from .. import devices
+from ..events.trace import begin, end
+from ..functions.pytree import leaves
+from ..graph import waiting
+from ..storage import handles
+from ..storage.storage import Storage
+
+__all__ = ["block_until_ready"]
+
+_T = TypeVar("_T")
+
+
+@overload
+def block_until_ready(array: _T, /) -> _T: ...
+
+
+@overload
+def block_until_ready(*arrays: Any) -> tuple[Any, ...]: ...
+
+
+def block_until_ready(*arrays: Any) -> Any:
+    """Compute what is deferred in the arguments, and wait until the device has done it.
+
+    Nothing is copied to the host. Use it before you read a clock: operations on lazy arrays return before they are
+    computed, as those of CuPy and JAX do. Work on other arrays is not waited for; `device` has a method ``synchronize``
+    for all work of the process.
+
+    Parameters
+    ----------
+    *arrays : array, or container of arrays
+        Lazy arrays and scalars, device arrays, and lists, tuples, dicts, named tuples and dataclasses of them, nested
+        in any way. Other libraries' arrays that have a method ``block_until_ready``, as JAX's have, are waited for too.
+        Anything else, such as a NumPy array or a number, is ready.
+
+    Returns
+    -------
+    object or tuple
+        The argument itself, as from `jax.block_until_ready`; a tuple of them if there is not exactly one.
+
+    Raises
+    ------
+    MemoryError or the device library's error
+        If the deferred work fails.
+
+    See Also
+    --------
+    benchmark : how long a function takes.
+
+    Examples
+    --------
+    >>> import time
+    >>> import numpy as np, lazyarray
+    >>> x = lazyarray.asarray(np.ones(1000))
+    >>> start = time.perf_counter()
+    >>> y = lazyarray.block_until_ready(np.sqrt(x * 2 + 1))
+    >>> seconds = time.perf_counter() - start
+    """
+    device = devices.current()
+    places: dict[int, list[Storage]] = {}
+    for x in leaves(list(arrays)):
+        if handles.is_lazy(x):
+            storage = x._self_storage
+            if type(storage) is Storage:
+                waiting.compute((storage,))
+                if storage.state != "host":
+                    array = storage.block if storage.root is None else storage.root
+                    places.setdefault(device.device_of(array), []).append(storage)
+        elif isinstance(x, device.array_type):
+            places.setdefault(device.device_of(x), [])
+        elif callable(wait := getattr(x, "block_until_ready", None)):
+            wait()
+    if places:
+        token = begin("synchronise", reason="block_until_ready")
+        for number, storages in places.items():
+            with device.on(number):
+                for storage in storages:
+                    storage.join()
+                device.wait_for_stream()
+        if token is not None:
+            end(token)
+    return arrays[0] if len(arrays) == 1 else arrays
