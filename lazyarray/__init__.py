@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc as _gc
 import os as _os
+import sys as _sys
 import typing as _typing
 
 # What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time, and to
@@ -35,6 +36,11 @@ finally:
         _gc.enable()
 
 if _typing.TYPE_CHECKING:
+    from lazyarray import numpy as numpy
+    from lazyarray import testing as testing
+    from lazyarray.dispatch.benchmark import benchmark
+    from lazyarray.dispatch.location import memory_info, where
+    from lazyarray.dispatch.ready import block_until_ready
     from lazyarray.integrations.lazy_module import lazy_module
     from lazyarray.integrations.routing.enable import disable, enable, enabled
     from lazyarray.wrapping.decorator import lazy
@@ -52,6 +58,8 @@ __all__ = [
     "asarray",
     "asdevice",
     "asnumpy",
+    "benchmark",
+    "block_until_ready",
     "device",
     "disable",
     "enable",
@@ -59,34 +67,48 @@ __all__ = [
     "is_lazy",
     "lazy",
     "lazy_module",
+    "memory_info",
     "no_transfers",
     "options",
     "prefetch",
     "trace",
+    "where",
 ]
 
 # Imported when they are first asked for: many programs never do, and all pay for an import.
 _LATER = {
+    "benchmark": "lazyarray.dispatch.benchmark",
+    "block_until_ready": "lazyarray.dispatch.ready",
     "disable": "lazyarray.integrations.routing.enable",
     "enable": "lazyarray.integrations.routing.enable",
     "enabled": "lazyarray.integrations.routing.enable",
     "lazy": "lazyarray.wrapping.decorator",
     "lazy_module": "lazyarray.integrations.lazy_module",
+    "memory_info": "lazyarray.dispatch.location",
+    "where": "lazyarray.dispatch.location",
 }
+#: Packages that need no import of their own.
+_PACKAGES = ("numpy", "testing")
 
 
 def __getattr__(name: str) -> _typing.Any:
-    home = _LATER.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(home), name)
-    return found
+    if name in _LATER:
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return found
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    import numpy
+
+    text = f"module {__name__!r} has no attribute {name!r}"
+    if name in numpy.__all__:
+        text += f". NumPy's functions are in lazyarray.numpy: lazyarray.numpy.{name}"
+    raise AttributeError(text, name=name, obj=_sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted([*__all__, *_PACKAGES, "__version__"])
 
 
 _on_import.activate()     # last of all: what is imported already is registered with at once

@@ -2,6 +2,7 @@
 
 Such code looks for the ndarray struct, which no proxy has, and asks the proxy nothing. What is called through here gets
 host aliases instead: nothing is copied that is current on the host, and what is written into them is written.
+``lazyarray.enable("cv2")`` does it to a whole library; the functions here are for all others.
 
 Most libraries convert arguments before they call such code. The functions that do not, and that are found by their
 names in a module, are listed here: when their module is imported, what `on_ndarrays` makes of them takes their place.
@@ -84,6 +85,11 @@ def on_ndarrays(target: _Target) -> _Target:
     ['ndarray', 'int']
     """
     return _Functions(target) if isinstance(target, ModuleType) else _on_ndarrays(target)
+
+
+def run(twin: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One call of a function of a library that is enabled so: see `routing.twin.COMPILED`."""
+    return host_fallback.with_aliases(function, args, kwargs, f"{twin.host} takes only ndarrays")
 
 
 def _on_ndarrays(function: Callable[..., Any]) -> Any:

@@ -9,6 +9,8 @@ The first use of a library searches the namespaces of all modules, which takes t
 routers stay, so that a later block costs a few microseconds: modules that are imported meanwhile get the routers with
 the names. `disable` restores the original functions.
 
+The compiled functions of OpenCV, and one of torch's, require NumPy's own arrays. Their routers pass host aliases.
+
 Functions that are stored elsewhere are not replaced: in a container, a default, a closure or a class.
 """
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -31,8 +33,9 @@ from ...functions import tables
 from ...settings.enabled import NOTHING, Choice, current, default, scopes, set_default
 from ...settings.options import Scope
 from ..on_import import on_import
+from .names import Library
 from .router import ON_THE_HOST, DeviceUfunc, Router, is_router, unrouted
-from .twin import TABLES, WHOLE, table
+from .twin import COMPILED, TABLES, WHOLE, Twin, table
 
 __all__ = ["disable", "enable", "enabled"]
 
@@ -42,7 +45,11 @@ _OWN_CODE = frozenset({"lazyarray", "cupy", "cupyx", "cupy_backends", "cucim"})
 UFUNCS = " ufuncs"
 """What the name of a module ends with that stands for its ufuncs: they are replaced only where host arrays go too."""
 
-_KNOWN = (*TABLES, *WHOLE)
+_KNOWN = (*TABLES, *WHOLE, *COMPILED)
+_OTHER_NAMES = {"opencv": "cv2", "opencv-python": "cv2", "scikit-image": "skimage", "pytorch": "torch",
+                "cucim": "skimage", "cupyx": "scipy"}
+"""Other names of these libraries, for the error that names the right one."""
+
 _WHOLE = dict(WHOLE.values())
 
 _lock = threading.RLock()
@@ -68,18 +75,26 @@ def modules_of(*names: str) -> frozenset[str]:
         if name in WHOLE:
             found.add(WHOLE[name][0])
             continue
+        if name in COMPILED:
+            found.add(name)
+            continue
         library = name.partition(".")[0]
-        known = {twin.module for twin in table(library).values()} if library in TABLES else set()
+        known = {twin.module for twin in table(library).values()}
         matching = {module for module in known if name == library or module == name or module.startswith(name + ".")}
         if not matching:
             supported = sorted(known) or sorted(_KNOWN)
-            nearest = "".join(f" Did you mean {match!r}?" for match in get_close_matches(name, supported, 1))
-            raise ValueError(f"Unknown library {name!r}. Supported: {', '.join(supported)}.{nearest}")
+            raise ValueError(f"Unknown library {name!r}. Supported: {', '.join(supported)}.{_nearest(name)}")
         found |= matching
     return frozenset(found)
 
 
-def enable(*libraries: str, numpy: bool = False) -> None:
+def _nearest(name: str) -> str:
+    name = name.lower()
+    near = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else get_close_matches(name, get_args(Library), 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def enable(*libraries: Library, numpy: bool = False) -> None:
     """Run calls of these libraries on the device, in the whole process.
 
     If an argument is a lazy array, the call runs the function's twin on the device, and the result is lazy. A call that
@@ -88,7 +103,9 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     Parameters
     ----------
     *libraries : str
-        "scipy", "skimage", one of their modules such as "scipy.ndimage", or "monai".
+        "scipy", "skimage", one of their modules such as "scipy.ndimage", or "monai"; also "cv2" and "torch", whose
+        compiled functions (of torch `torch.from_numpy`) require NumPy's own arrays: they stay on the host, get an alias
+        of a lazy array, and return what they return for it.
     numpy : bool
         Also run calls with host arrays on the device, if they have at least ``options(min_bytes=...)`` bytes (1 MiB if
         that is not set). The results are lazy.
@@ -96,7 +113,7 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     Raises
     ------
     ValueError
-        If a library is unknown.
+        If a library is unknown. The message has the nearest name.
 
     See Also
     --------
@@ -113,7 +130,7 @@ def enable(*libraries: str, numpy: bool = False) -> None:
     _choose(lambda before: before.with_(modules, numpy))
 
 
-def disable(*libraries: str) -> None:
+def disable(*libraries: Library) -> None:
     """Undo `enable` for these libraries, or for all if none is given, and restore their original functions.
 
     ``with enabled(...)`` blocks are not affected: what a block uses at this moment is not restored.
@@ -176,7 +193,7 @@ class enabled(Scope):
 
     _stack = scopes
 
-    def __init__(self, *libraries: str, numpy: bool = False) -> None:
+    def __init__(self, *libraries: Library, numpy: bool = False) -> None:
         self._libraries, self._numpy = libraries, numpy
         self._modules = modules_of(*libraries)   # it raises the errors
         self._keys = _keys(NOTHING.with_(self._modules, numpy))
@@ -309,6 +326,8 @@ def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
     if module.__name__ in _WHOLE:
         _whole(module.__name__)     # imported now, while no lock is held
         return found
+    if module.__name__ in COMPILED:
+        return found if key.endswith(UFUNCS) else _compiled(module)
     for twin in table(module.__name__.partition(".")[0]).values():
         if twin.module != module.__name__:
             continue
@@ -322,6 +341,21 @@ def _routers(module: types.ModuleType, key: str) -> dict[int, Router]:
         # Under SCIPY_ARRAY_API=1 the public function is a wrapper of the one that private modules call.
         for layer in _layers(function):
             found[id(layer)] = Router(layer, twin)
+    return found
+
+
+def _compiled(library: types.ModuleType) -> dict[int, Router]:
+    """The routers of functions that are given host aliases, in a library and in the modules of it that are there."""
+    found: dict[int, Router] = {}
+    name = library.__name__
+    for module in [m for key, m in list(sys.modules.items()) if key == name or key.startswith(name + ".")]:
+        if not isinstance(module, types.ModuleType):
+            continue
+        for key in COMPILED[name] or vars(module):
+            function = unrouted(vars(module).get(key))
+            if isinstance(function, types.BuiltinFunctionType):
+                path = f"{name}.{key}"
+                found[id(function)] = Router(function, Twin(path, path, adapter="compiled:run"))
     return found
 
 

@@ -20,7 +20,7 @@ from ...errors import NotOnDevice
 from ...functions.pytree import leaves
 from .conditions import Condition
 
-__all__ = ["DOUBLE", "Condition", "Parameters", "Tolerance", "Twin", "none", "table", "twins"]
+__all__ = ["COMPILED", "DOUBLE", "Condition", "Parameters", "Tolerance", "Twin", "none", "table", "twins"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -221,7 +221,11 @@ WHOLE = {"monai": ("monai.transforms", "monai")}
 """Library that is enabled otherwise than function by function -> the module that is waited for, and the one of ours
 that has ``install()`` and ``remove()`` for it."""
 
+COMPILED: dict[str, tuple[str, ...]] = {"cv2": (), "torch": ("from_numpy",)}
+"""Library whose compiled functions require NumPy's own arrays -> those of them that are given host aliases while it is
+enabled; without any named, all functions of its modules."""
+
 
 def table(library: str) -> dict[str, Twin]:
-    """The twins of a host library; its table is read by those who ask for it."""
-    return import_module(f"lazyarray.integrations.{TABLES[library]}").TWINS
+    """The twins of a host library, if it has any; its table is read by those who ask for it."""
+    return import_module(f"lazyarray.integrations.{TABLES[library]}").TWINS if library in TABLES else {}
