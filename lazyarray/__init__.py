@@ -22,6 +22,7 @@ try:
         DeviceUnavailableError,
         HostFallbackWarning,
         LazyArrayError,
+        NotEnabledWarning,
         SimulatedDeviceWarning,
         TransferError,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "LazyArrayError",
     "LazyNdarray",
     "LazyScalar",
+    "NotEnabledWarning",
     "SimulatedDeviceWarning",
     "TransferError",
     "asarray",

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,8 @@ def _warn_again() -> Iterator[None]:
     from lazyarray.events.fallback_warning import reset_warnings
 
     reset_warnings()
+    if hints := sys.modules.get("lazyarray.integrations.hints"):
+        hints.forget()
     yield
 
 

@@ -1,6 +1,8 @@
 """The host side of a call: NumPy itself runs, and what it returns becomes lazy again."""
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -19,7 +21,15 @@ from ..storage.writeable import writeable
 def name_of(func: Callable[..., Any]) -> str:
     """The dotted name of a NumPy function, as users write it."""
     module = getattr(func, "__module__", None) or "numpy"
+    if isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:
+        module = _home_of(func)     # a ufunc of another library does not know where it is
     return f"{module}.{getattr(func, '__name__', func)}"
+
+
+def _home_of(ufunc: np.ufunc) -> str:
+    special = sys.modules.get("scipy.special")
+    found = inspect.unwrap(getattr(special, ufunc.__name__, None))
+    return "scipy.special" if found is ufunc else "numpy"
 
 
 def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, aliases: bool = False,

@@ -25,7 +25,7 @@ from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import ufunc_methods
 from .function import TAKES_PART, devices_of
-from .host_fallback import on_host
+from .host_fallback import name_of, on_host
 from .ufunc_general import IN_PLACE, PLANS, elementwise
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
     except NotOnDevice as error:
         reason = str(error)
-    name = f"numpy.{ufunc.__name__}" if method == "__call__" else f"numpy.{ufunc.__name__}.{method}"
+    name = name_of(ufunc) + ("" if method == "__call__" else f".{method}")
     return on_host(function, inputs, kwargs, reason, name=name, positions=(0,) if method == "at" else (),
                    names=("out",))
 

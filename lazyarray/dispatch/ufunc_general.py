@@ -101,7 +101,7 @@ def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
     if entry is None:
         if ufunc in tables.FOREIGN_UFUNCS:
             return tables.FOREIGN_UFUNCS[ufunc]()
-        raise NotOnDevice(tables.UFUNC_HOST_ONLY.get(ufunc, "the device has no such ufunc"))
+        raise NotOnDevice(tables.UFUNC_HOST_ONLY.get(ufunc, "it is none of NumPy's ufuncs"))
     if isinstance(entry, str):
         return getattr(devices.current().xp, entry)
     xp = devices.current().xp

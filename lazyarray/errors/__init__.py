@@ -7,6 +7,7 @@ __all__ = [
     "DeviceUnavailableError",
     "HostFallbackWarning",
     "LazyArrayError",
+    "NotEnabledWarning",
     "SimulatedDeviceWarning",
     "TransferError",
 ]
@@ -32,6 +33,15 @@ class HostFallbackWarning(UserWarning):
 
     It is given once per function and process, for the first line of your code that calls it. Turn it off with
     ``lazyarray.options(warn_fallbacks=False)`` or a warning filter.
+    """
+
+
+class NotEnabledWarning(UserWarning):
+    """A library's function ran on the host because the library is not enabled: the device has an equivalent.
+
+    It is given once per library and process, for the first line of your code whose call copied a lazy array to the
+    host. `lazyarray.enable` is what it asks for. Turn it off with ``lazyarray.options(warn_fallbacks=False)`` or a
+    warning filter. A filter that makes errors of all warnings does not make an error of this one.
     """
 
 

@@ -6,7 +6,7 @@ one process-wide tuple; inner and later ones decide over outer and earlier ones.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from os import PathLike
 from threading import RLock, get_ident
@@ -46,6 +46,12 @@ _process: tuple[tuple[Any, Any], ...] = ()
 _process_lock = RLock()       # a finaliser that runs within may listen, too
 
 
+#: Called before a copy to the host while there may be something to say about it, and what names a library's function
+#: that the call which copies belongs to: `integrations/hints.py`.
+before_download: Callable[[], None] | None = None
+function_of_stack: Callable[[], str] | None = None
+
+
 def heard() -> bool:
     """Whether anybody listens to events, or forbids them, here and now."""
     return bool(listeners.get() or _process)
@@ -66,6 +72,8 @@ def begin(
     TransferError
         If `no_transfers` forbids it here. Nothing has been copied yet.
     """
+    if before_download is not None and kind == "materialise":
+        before_download()
     listening = listeners.get()
     if not listening and not _process:
         return None
@@ -108,6 +116,8 @@ def _begin(
         logging.getLogger("lazyarray").warning(text)
     if not recorders:
         return None
+    if kind == "materialise" and not name and function_of_stack is not None:
+        name = function_of_stack()
     fields = {"kind": kind, "name": name, "nbytes": nbytes, "shape": shape, "dtype": dtype, "reason": reason}
     return _Token(recorders, fields | {"filename": filename, "lineno": lineno, "code": code})
 

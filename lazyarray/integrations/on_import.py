@@ -25,6 +25,7 @@ _WAITING_FOR: dict[str, str] = {
                 "scipy.spatial._distance_wrap skimage.transform._hough_transform",
     "cupy": "cupy cupyx.jit",
     "dask": "dask.array dask.sizeof dask.tokenize distributed.protocol",
+    "hints": "scipy skimage",
     "jax": "jax",
     "numba": "numba numba.cuda.dispatcher",
     "numpy_random": "numpy.random",
