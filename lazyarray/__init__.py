@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc as _gc
 import os as _os
 import sys as _sys
+import types as _types
 import typing as _typing
 
 # What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time, and to
@@ -38,13 +39,14 @@ finally:
 
 if _typing.TYPE_CHECKING:
     from lazyarray import numpy as numpy
-    from lazyarray import testing as testing
     from lazyarray.dispatch.benchmark import benchmark
     from lazyarray.dispatch.location import memory_info, where
     from lazyarray.dispatch.ready import block_until_ready
     from lazyarray.integrations.lazy_module import lazy_module
     from lazyarray.integrations.routing.enable import disable, enable, enabled
     from lazyarray.wrapping.decorator import lazy
+
+    testing: _types.ModuleType
 
 __version__ = "0.1.0"
 
@@ -93,25 +95,29 @@ _LATER = {
 _PACKAGES = ("numpy", "testing")
 
 
-def __getattr__(name: str) -> _typing.Any:
-    from importlib import import_module
+if not _typing.TYPE_CHECKING:      # type checkers know the names, and report others
+    def __getattr__(name: str) -> _typing.Any:
+        from importlib import import_module
 
-    if name in _LATER:
-        found = globals()[name] = getattr(import_module(_LATER[name]), name)
-        return found
-    if name in _PACKAGES:
-        return import_module(f"{__name__}.{name}")
-    import numpy
+        if name in _LATER:
+            found = globals()[name] = getattr(import_module(_LATER[name]), name)
+            return found
+        if name in _PACKAGES:
+            return import_module(f"{__name__}.{name}")
+        import numpy
 
-    text = f"module {__name__!r} has no attribute {name!r}"
-    if name in numpy.__all__:
-        text += f". NumPy's functions are in lazyarray.numpy: lazyarray.numpy.{name}"
-    raise AttributeError(text, name=name, obj=_sys.modules[__name__])
+        text = f"module {__name__!r} has no attribute {name!r}"
+        if name in numpy.__all__:
+            text += f". NumPy's functions are in lazyarray.numpy: lazyarray.numpy.{name}"
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *_PACKAGES, "__version__"])
 
+
+# A package of ours has the name of NumPy's function: who asks for it is told where that is. Imports don't look here.
+globals().pop("array", None)
 
 _on_import.activate()     # last of all: what is imported already is registered with at once
 if _os.environ.get("LAZYARRAY_ENABLE"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from ..events.report import align, summary
 from ..events.trace import trace
 from ..graph import waiting
 from .ready import block_until_ready
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Benchmark", "benchmark"]
 
@@ -78,7 +75,7 @@ class Benchmark:
         return element("div", title + table([head, *rows]) + below, "text-align:left",
                        **{"class": "lazyarray-benchmark"})
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Any = None) -> Any:
         """Plot the times of all calls, in their order, with the medians as lines. Needs matplotlib.
 
         Parameters

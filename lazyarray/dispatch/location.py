@@ -132,7 +132,7 @@ class _Names:
         alive = sys.version_info >= (3, 13) or frame.f_locals is frame.f_globals
         for namespace in (frame.f_globals, frame.f_locals if alive else {}):
             for name, value in list(namespace.items()):
-                if not name.startswith("_") and handles.is_lazy(value):
+                if name.isidentifier() and not name.startswith("_") and handles.is_lazy(value):
                     self._found.setdefault(id(value._self_storage), []).append((name, value))
 
     def name(self, storage: Any, array: Any) -> str | None:

@@ -44,8 +44,8 @@ def block_until_ready(*arrays: Any) -> Any:
 
     Raises
     ------
-    MemoryError or the device library's error
-        If the deferred work fails.
+    MemoryError
+        If the deferred work needs more memory than the device has. Faults of the device are its library's errors.
 
     See Also
     --------

@@ -1,0 +1,168 @@
+"""Waiting and timing: deferred work is computed before the clock is read, and nothing is copied for it."""
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import benchmark, block_until_ready, where
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@dataclasses.dataclass
+class Box:
+    inside: object
+
+
+def pending():
+    x = lazyarray.asarray(np.arange(100.0))
+    y = np.sqrt(x * 2 + 1)
+    assert where(y).side == "pending"
+    return y
+
+
+class TestBlockUntilReady:
+    @pytest.mark.parametrize("pack", [
+        lambda y: y, lambda y: [y], lambda y: (1, (y, "a")), lambda y: {"k": {"l": [y]}}, lambda y: Pair(y, None),
+        lambda y: Box(Box(y)), lambda y: [y.sum(), y, 3, np.ones(2), None, lazyarray.asarray(["text"])],
+    ])
+    def test_what_is_deferred_in_any_container_is_computed_and_the_argument_returned(self, pack):
+        y = pending()
+        obj = pack(y)
+        with lazyarray.no_transfers():
+            assert block_until_ready(obj) is obj
+        assert where(y).side == "device"
+        assert np.array_equal(np.asarray(y), np.sqrt(np.arange(100.0) * 2 + 1))
+
+    def test_several_arguments(self):
+        y, z = pending(), pending()
+        assert block_until_ready(y, z) == (y, z) if False else [a is b for a, b in zip(block_until_ready(y, z), (y, z))]
+        assert where(y).side == where(z).side == "device" and block_until_ready() == ()
+
+    def test_only_the_arguments_are_computed(self):
+        y, z = pending(), pending()
+        block_until_ready(y)
+        assert where(z).side == "pending"
+
+    def test_views_scalars_and_device_arrays(self):
+        y = pending()
+        block_until_ready(y.reshape(10, 10)[2:].T)
+        assert where(y).side == "device"
+        block_until_ready(lazyarray.asdevice(y), y.max())
+
+    def test_other_libraries_arrays_are_waited_for(self):
+        class Array:
+            waited = 0
+
+            def block_until_ready(self):
+                self.waited += 1
+
+        other = Array()
+        block_until_ready([other])
+        assert other.waited == 1
+
+    def test_a_wait_is_an_event(self):
+        with lazyarray.trace() as t:
+            block_until_ready(pending())
+            block_until_ready(np.ones(3), 5)
+        assert [event.reason for event in t.synchronisations] == ["block_until_ready"]
+
+    def test_work_on_another_stream_is_waited_for(self):
+        device = lazyarray.device()
+        if device.name == "cuda":
+            with device.new_stream():
+                y = lazyarray.asarray(np.ones(1000)) * 2
+                block_until_ready(y)
+            assert float(y.sum()) == 2000
+        else:
+            with device.delayed():
+                with device.new_stream():
+                    y = lazyarray.asarray(np.ones(1000)) + 0
+                    y._self_storage.fill()
+                block_until_ready(y)
+                assert lazyarray.asdevice(y).get()[5] == 1
+
+
+class TestSynchronize:
+    def test_all_deferred_work_is_computed(self):
+        made = [pending(), pending()]
+        thread = threading.Thread(target=lambda: made.append(pending()))
+        thread.start()
+        thread.join()
+        with lazyarray.no_transfers():
+            lazyarray.device().synchronize()
+        assert [where(x).side for x in made] == ["device"] * 3
+
+
+class TestBenchmark:
+    def test_deferred_work_counts(self):
+        x = lazyarray.asarray(np.ones(300_000))
+        recorded = min(_timed(lambda: np.sqrt(x * 2 + 1)) for _ in range(20))
+        found = benchmark(lambda: np.sqrt(x * 2 + 1), n_repeat=5, n_warmup=2)
+        assert found.total_times.min() > 3 * recorded
+        assert (found.total_times >= found.cpu_times).all() and (found.gpu_times > 0).all()
+        assert found.cpu_times.shape == found.total_times.shape == (5,) and found.gpu_times.shape == (1, 5)
+
+    def test_arguments_and_names(self):
+        calls = []
+
+        def f(x, *, scale):
+            calls.append(where(x).side)
+            return x * scale
+
+        found = benchmark(f, pending(), kwargs={"scale": 3}, n_repeat=4, n_warmup=2)
+        assert set(calls) == {"device"}, "arguments are computed before"
+        assert len(calls) == 2 + 1 + 4 and found.name == "f"
+        assert benchmark(len, "abc", n_repeat=1, n_warmup=0, name="length").name == "length"
+        with pytest.raises(ValueError, match="n_repeat"):
+            benchmark(f, n_repeat=0)
+
+    def test_the_duration_is_bounded(self):
+        start = time.perf_counter()
+        found = benchmark(time.sleep, 0.05, max_duration=0.1, n_warmup=0, n_repeat=1000)
+        assert 1 <= len(found.cpu_times) <= 4 and time.perf_counter() - start < 2
+
+    def test_copies_are_reported(self):
+        x = lazyarray.asarray(np.ones(1000))
+        report = repr(benchmark(lambda: np.asarray(x + 1), n_repeat=2))
+        assert "1 materialisation (7.8 KiB" in report and "0 uploads" in report
+
+    def test_the_report(self):
+        found = benchmark(len, "abc", n_repeat=3)
+        lines = repr(found).splitlines()
+        label = "GPU-0" if lazyarray.device().name == "cuda" else "simulated"
+        assert lines[0] == "len: 3 calls" and lines[1].split() == ["mean", "std", "min", "max"]
+        assert [line.split()[0] for line in lines[2:5]] == ["CPU", label, "total"]
+        assert ("says nothing about a GPU" in repr(found)) == (label == "simulated")
+        assert "<table" in found._repr_html_() and label in found._repr_html_()
+
+    def test_the_plot(self):
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("agg")
+        from matplotlib import pyplot
+
+        found = benchmark(lambda: pending(), n_repeat=6, name="softplus")
+        ax = found.plot()
+        assert ax.get_title() == "softplus" and len(ax.get_legend().get_texts()) == 3
+        points = ax.lines[0].get_ydata()
+        assert len(points) == 6 and ax.get_ylabel() in ("time (us)", "time (ms)")
+        assert found.plot(ax) is ax
+        pyplot.close(ax.figure)
+
+    def test_errors_are_the_functions(self):
+        with pytest.raises(ZeroDivisionError):
+            benchmark(lambda: 1 / 0)
+
+
+def _timed(call):
+    start = time.perf_counter()
+    result = call()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds

@@ -1,0 +1,62 @@
+"""What ``dir(lazyarray)`` shows, what is there without an import of its own, and what errors of names say."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import lazyarray
+from lazyarray.integrations.routing.names import Library
+from lazyarray.integrations.routing.twin import COMPILED, TABLES, WHOLE, table
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_dir_is_the_public_api():
+    assert dir(lazyarray) == sorted([*lazyarray.__all__, "numpy", "testing", "__version__"])
+    assert all(hasattr(lazyarray, name) for name in dir(lazyarray))
+
+
+def test_packages_are_there_without_an_import_of_their_own():
+    code = ("import sys, lazyarray; before = 'lazyarray.testing' in sys.modules; "
+            "print(before, lazyarray.numpy.zeros(2).shape, lazyarray.testing.check.__class__.__name__)")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.split(maxsplit=1) == ["False", "(2,) Oracle\n"]
+
+
+@pytest.mark.parametrize("name", ["array", "zeros", "random", "float64", "linalg"])
+def test_numpys_names_point_to_the_namespace(name):
+    with pytest.raises(AttributeError, match=rf"lazyarray\.numpy\.{name}$"):
+        getattr(lazyarray, name)
+    assert hasattr(lazyarray.numpy, name)
+
+
+def test_other_names_are_plain_errors_with_a_suggestion():
+    with pytest.raises(AttributeError, match="no attribute 'enabel'$") as caught:
+        lazyarray.enabel
+    assert caught.value.name == "enabel" and caught.value.obj is lazyarray
+
+
+class TestLibraries:
+    def test_the_names_that_type_checkers_know_are_those_that_are_taken(self):
+        modules = {twin.module for library in TABLES for twin in table(library).values()}
+        above = {module[:i] for module in modules for i, char in enumerate(module) if char == "."}
+        assert set(get_args(Library)) == modules | above | {*TABLES, *WHOLE, *COMPILED}
+        for name in get_args(Library):
+            lazyarray.enabled(name)
+
+    @pytest.mark.parametrize(("wrong", "right"), [
+        ("scipyy", "scipy"), ("skimge.filters", "skimage.filters"), ("scipy.ndimag", "scipy.ndimage"),
+        ("opencv", "cv2"), ("scikit-image", "skimage"), ("pytorch", "torch"), ("SciPy", "scipy"), ("Torch", "torch"),
+    ])
+    def test_mistakes_get_the_nearest_name(self, wrong, right):
+        for use in (lazyarray.enable, lazyarray.disable, lazyarray.enabled):
+            with pytest.raises(ValueError, match=rf"Unknown library '{wrong}'.* Did you mean '{right}'\?$"):
+                use(wrong)
+
+    def test_what_is_near_to_nothing_gets_the_list(self):
+        with pytest.raises(ValueError, match=r"Unknown library 'xyzzy'\. Supported: .*scipy.*torch\.$"):
+            lazyarray.enable("xyzzy")
