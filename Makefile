@@ -51,7 +51,7 @@ sanitize:
 bench: $(TEST_ENV)
 	$(RUN) -m benchmarks $(ARGS)
 
-# The README's table of speed and the plots, from the newest results.
+# The tables of docs/performance.rst and the plots, from the newest results.
 report: $(PLOT_ENV)
 	$(RUN) -m benchmarks.report $(ARGS)
 

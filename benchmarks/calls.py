@@ -1,4 +1,4 @@
-"""What a call costs: the figures of the section "Speed" in the README."""
+"""What a call costs: the first table of the page on performance."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""What the newest results say: the README's table of speed, and the plots.
+"""What the newest results say: the tables of the page on performance, and the plots.
 
-``python -m benchmarks.report`` or ``make report`` makes them.
-The table stands between two comments of ``README.rst``; the plots, which need matplotlib, in ``docs/_static``.
+``python -m benchmarks.report`` or ``make report`` makes them. The tables stand between two comments of
+``docs/performance.rst``; the plots, which need matplotlib, in ``docs/_static``.
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 from . import timing
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.rst"
+PAGE = ROOT / "docs" / "performance.rst"
 STATIC = ROOT / "docs" / "_static"
 BEGIN = ".. the next lines are made by `python -m benchmarks.report`\n"
 END = ".. the end of what the report makes\n"
 
-#: Kind of results -> the figures that the README shows, and what it calls them.
+#: Kind of results -> the figures that the first table shows, and what it calls them.
 HEADLINES: dict[str, dict[str, str]] = {
     "copies": {
         "np.asarray(x), 1024 MiB, of the page-locked rate":
@@ -102,7 +102,7 @@ def shown(figure: dict) -> str:
 
 
 def headlines() -> list[tuple[str, ...]]:
-    """The rows of the README's first table."""
+    """The rows of the first table."""
     rows = []
     for kind, labels in HEADLINES.items():
         figures = {figure["what"]: figure for figure in (newest(kind) or {"figures": []})["figures"]}
@@ -146,25 +146,23 @@ def settings() -> str:
 
 
 def section() -> str:
-    """The text between the comments of the README."""
+    """The text between the comments of the page."""
     asked, missed = tally()
     met = f"{asked - missed} of {asked} targets are met" if missed else f"All {asked} targets are met"
     about = (f"Medians and ratios from one run, after a warm-up ({settings()}). The filters work on images of "
-             f"4096 x 4096 pixels. {met}; ``docs/performance.rst`` has all figures.")
+             f"4096 x 4096 pixels. {met}; the tables below have all figures.")
     lines = [BEGIN, *textwrap.wrap(about, 120), "", *grid(("What", "Target", "Measured", "Met"), headlines()), "",
-             *(line for name, text in PLOTS.items() if name in IN_README
-               for line in (f".. image:: docs/_static/{name}.svg", f"   :alt: {text}", "")),
              "The table of the first paper on CuPy, ``arange(n).reshape(1000, -1).T * 2``, in milliseconds:", "",
              *grid(("n", *LIBRARIES[:3]), papers_table()), "", END]
     return "\n".join(lines)
 
 
 def with_section(text: str) -> str:
-    """The README with what the newest results say."""
+    """The page with what the newest results say."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"README.rst lacks the lines {BEGIN!r} and {END!r}")
+        raise ValueError(f"{PAGE.name} lacks the lines {BEGIN!r} and {END!r}")
     return before + section() + after
 
 
@@ -236,7 +234,6 @@ PLOTS = {
     "speed-programs": "How many times as fast as their peers whole programs are",
     "speed-table1": "Times of arange, reshape, transpose and multiply by NumPy, CuPy and lazyarray, by size",
 }
-IN_README = ("speed-chains", "speed-programs")
 DRAWN = {"speed-chains": (plot_chains, (8, 2.6)), "speed-programs": (plot_programs, (8, 3.8)),
          "speed-table1": (plot_table1, (6, 3.2))}
 
@@ -264,8 +261,8 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true", help="make only the table, without matplotlib")
     arguments = parser.parse_args()
-    README.write_text(with_section(README.read_text()))
-    print(README)
+    PAGE.write_text(with_section(PAGE.read_text()))
+    print(PAGE)
     if not arguments.table:
         print(*draw(STATIC), sep="\n")
 

@@ -13,8 +13,22 @@ author = "The lazyarray developers"
 copyright = author
 version = release = lazyarray.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "figures"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "sphinx.ext.viewcode",
+              "sphinx_copybutton", "figures", "gallery"]
 exclude_patterns = ["_build"]
+
+# The other projects' own inventories, and where there is no network the names that are used here, in `_inventories`.
+intersphinx_mapping = {
+    "numpy": ("https://numpy.org/doc/stable/", (None, "_inventories/numpy.inv")),
+    "cupy": ("https://docs.cupy.dev/en/stable/", (None, "_inventories/cupy.inv")),
+    "scipy": ("https://docs.scipy.org/doc/scipy/", (None, "_inventories/scipy.inv")),
+}
+intersphinx_timeout = 5
+
+# The button copies the input alone: neither prompts nor results.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
 
 # Docstrings put the names of parameters and of functions between single backticks: what is ours becomes a link, and
 # the rest is set as code.

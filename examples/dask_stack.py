@@ -2,7 +2,7 @@
 
 The pipeline is that of cucim_pipeline.py, unchanged: written for NumPy and one image. Each frame is sent to a worker
 and uploaded there once. The labels of the objects are copied to the host, where the objects are measured one by one.
-The panels are lazy, and so is what Dask computes from all of them. With --kill, one worker is killed in the middle:
+The panels are lazy, and so is what Dask computes from all of them. With ``--kill``, one worker is killed in the middle:
 other workers compute its frames again, and the results are the same.
 """
 from __future__ import annotations

@@ -11,6 +11,10 @@ import sys as _sys
 import types as _types
 import typing as _typing
 
+from lazyarray.errors.namesake import refuse as _refuse_namesake
+
+_refuse_namesake()
+
 # What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time, and to
 # look once at its end a sixth. So it goes to the oldest generation at once, as if it had been looked at.
 _collecting = _gc.isenabled()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import runpy
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from importlib import metadata
 import numpy as np
 
 import lazyarray
-from lazyarray import devices
+from lazyarray import _native, devices
+from lazyarray.errors import NotOnDevice
 from lazyarray.events.report import align
 from lazyarray.graph import cost_model
 from lazyarray.integrations.routing import enable
@@ -26,35 +28,78 @@ from lazyarray.storage.mirror import dirty_tracking
 RATE_BYTES = 64 << 20
 RATE_REPEATS = 3
 
+NO_CUPY = "to use an NVIDIA GPU: pip install 'lazy-ndarray[cuda13]', or [cuda12], the version that nvidia-smi shows"
+NO_CUCIM = ("to run scikit-image on a GPU: pip install 'lazy-ndarray[cucim]' for CUDA 13; "
+            "pip install 'lazy-ndarray[cuda12]' cucim-cu12 for CUDA 12")
+
 
 def versions() -> list[tuple[str, str]]:
-    """Name and version of lazyarray and of what it stands on; CuPy's wheels go by several names."""
-    cupy = sorted((name, distribution.version) for distribution in metadata.distributions()
-                  if (name := distribution.metadata["Name"] or "").startswith("cupy"))
+    """Name and version of lazyarray and of what it stands on."""
     return [
-        ("lazyarray", lazyarray.__version__),
+        ("lazyarray", f"{lazyarray.__version__} ({os.path.dirname(lazyarray.__file__)})"),
         ("Python", platform.python_version()),
         ("NumPy", np.__version__),
         ("wrapt", metadata.version("wrapt")),
-        *(cupy or [("CuPy", "not installed")]),
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
     ]
+
+
+def advised(name: str, state: str, advice: str = "") -> list[tuple[str, str]]:
+    """A row, and a second one if there is something to do."""
+    return [(name, state), *([("  what to do", advice)] if advice else [])]
 
 
 def device() -> list[tuple[str, str]]:
     """Which device is used, why, and what to do for a better one."""
     found = devices.why()
-    return [("device", f"{found.device} (CUDA: {found.state})"), ("why", found.reason),
-            *([("what to do", found.advice)] if found.advice else [])]
+    driver = devices.driver()
+    return [*advised("device", f"{found.device} (CUDA: {found.state})"), *advised("why", found.reason, found.advice),
+            *advised("driver", driver or "none found")]
+
+
+def libraries() -> list[tuple[str, str]]:
+    """What is installed of the libraries that compute on the device, and of those that are sent there."""
+    on_cuda = devices.why().device == "cuda"
+    rows = _distributions("CuPy", "cupy", "" if on_cuda else NO_CUPY)
+    rows += _distributions("cuCIM", "cucim", NO_CUCIM)
+    if on_cuda and rows[-1][0] == "cuCIM":
+        try:
+            devices.current().library("cucim.skimage")
+        except NotOnDevice as error:
+            rows += [("  what to do", str(error))]
+    for title, name, extra in (("SciPy", "scipy", "skimage"), ("scikit-image", "scikit-image", "skimage")):
+        rows += _distributions(title, name, f"pip install 'lazy-ndarray[{extra}]'")
+    return rows
+
+
+def _distributions(title: str, prefix: str, advice: str) -> list[tuple[str, str]]:
+    """A library that goes by several names, one for each version of CUDA."""
+    found = sorted({(name, distribution.version) for distribution in metadata.distributions()
+                    if re.fullmatch(prefix + r"(-cu(da)?\d+x?)?", name := distribution.metadata["Name"] or "")})
+    if not found:
+        return advised(title, "not installed", advice)
+    return advised(title, ", ".join(version if name == prefix else f"{version} ({name})" for name, version in found),
+                   f"uninstall all but one: pip uninstall {found[0][0]}" if len(found) > 1 else "")
+
+
+def compiled() -> list[tuple[str, str]]:
+    """Whether the parts in C are there."""
+    if not _native.missing:
+        return [("compiled parts", "all")]
+    reasons = ", ".join(f"{name} ({reason})" for name, reason in _native.missing.items())
+    return advised("compiled parts", f"missing: {reasons}; each operation is computed at once, and calls take longer",
+                   "install a wheel, or install a C compiler (such as gcc) and lazy-ndarray again; "
+                   "in a checkout: pip install -e .")
 
 
 def write_tracking() -> list[tuple[str, str]]:
     """How writes through host aliases are found."""
     why_not = dirty_tracking.why_no_pages()
     if why_not is None:
-        return [("write tracking", "by pages: only what foreign code wrote is uploaded again")]
-    return [("write tracking", "none: everything that foreign code may have written is uploaded again"),
-            ("why", why_not)]
+        return [("write tracking", "by pages: only what other code wrote is uploaded again")]
+    return [*advised("write tracking", "none: everything that other code may have written is uploaded again"),
+            *advised("why", why_not, "use Linux 6.7 or later on x86-64 or ARM; in a container, allow the system calls "
+                                     "userfaultfd and ioctl")]
 
 
 def rates() -> list[tuple[str, str]]:
@@ -105,6 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """What the command does."""
     parser = argparse.ArgumentParser(prog="python -m lazyarray", description=(
         "Without a command: which device was found, what it can do, how fast it copies."))
+    parser.add_argument("--version", action="version", version=f"lazyarray {lazyarray.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("measure", help="measure what decides where small work runs (some seconds)")
     runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device")
@@ -120,7 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif chosen.command == "measure":
         measure()
     else:
-        for section in (versions, device, write_tracking, rates, lambda: places(cost_model.costs())[:1]):
+        for section in (versions, device, libraries, lambda: compiled() + write_tracking(), rates,
+                        lambda: places(cost_model.costs())[:1]):
             print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
 
 

@@ -7,18 +7,29 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["launch", "recording", "small_copies", "staging"]
+__all__ = ["launch", "missing", "recording", "small_copies", "staging"]
 
 #: What the Python modules expect: raised with each change of what a module in C takes or gives.
 INTERFACE = 16
 
 
+#: Name of a part that can't be used -> the reason, for ``python -m lazyarray``.
+missing: dict[str, str] = {}
+
+
 def _found(name: str) -> ModuleType | None:
     try:
         module = importlib.import_module(name, __package__)
-    except ImportError:     # there was no compiler, or it was for another Python
+    except ModuleNotFoundError:
+        missing[name[1:]] = "not compiled"
         return None
-    return module if getattr(module, "INTERFACE", 0) == INTERFACE else None     # else it was compiled from other text
+    except ImportError as error:
+        missing[name[1:]] = str(error)
+        return None
+    if getattr(module, "INTERFACE", 0) != INTERFACE:
+        missing[name[1:]] = "compiled from another version of the source"
+        return None
+    return module
 
 
 #: `_native/recording.c`, for `graph` and `storage/handles.py`.

@@ -12,7 +12,7 @@ from ..errors import DeviceUnavailableError, SimulatedDeviceWarning
 from ..events.callers import warn_user
 from .base import Device, Diagnosis
 
-__all__ = ["Device", "Diagnosis", "after_fork", "current", "why"]
+__all__ = ["Device", "Diagnosis", "after_fork", "current", "driver", "why"]
 
 CHOICES = ("cuda", "simulated")
 
@@ -64,6 +64,13 @@ def why() -> Diagnosis:
             return _why or Diagnosis("none", "not asked", str(error), "Set LAZYARRAY_DEVICE to cuda or simulated.")
     assert _why is not None
     return _why
+
+
+def driver() -> str | None:
+    """Return NVIDIA's driver and the newest version of CUDA that it supports, as text; None without a driver."""
+    from .cuda import driver as nvidia
+
+    return nvidia.describe()
 
 
 def after_fork() -> None:

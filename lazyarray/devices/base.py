@@ -375,7 +375,7 @@ class Device(ABC):
 
         Raises
         ------
-        NotOnDevice
+        lazyarray.errors.NotOnDevice
             If there is no such module, or the package that has it is not installed; says which one to install.
         """
 

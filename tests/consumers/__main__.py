@@ -2,7 +2,7 @@
 
     python -m tests.consumers [--write]
 
-With --write the table goes into README.rst, provided that every call did what its record says.
+With --write the table goes into docs/libraries.rst, provided that every call did what its record says.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
 def main() -> int:
     """Run, print, write."""
     parser = argparse.ArgumentParser(prog="python -m tests.consumers", description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="put the table into README.rst")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/libraries.rst")
     write = parser.parse_args().write
 
     from . import table

@@ -1,4 +1,4 @@
-"""The table of the README: one row for each library and outcome."""
+"""The table of the page on other libraries: one row for each library and outcome."""
 from __future__ import annotations
 
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .records import COPIES, Copies, Record, Refused
 
-README = Path(__file__).parents[2] / "README.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "libraries.rst"
 _BEGIN = ".. the next lines are made by `python -m tests.consumers --write`\n"
 _END = ".. the end of what is made\n"
 _VERSIONS = "Measured with "
@@ -49,20 +49,20 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _split() -> tuple[str, str, str]:
-    text = README.read_text()
+    text = PAGE.read_text()
     before, begin, rest = text.partition(_BEGIN)
     made, end, after = rest.partition(_END)
     if not (begin and end):
-        raise ValueError(f"{README} has no place for the table: {_BEGIN!r} ... {_END!r}")
+        raise ValueError(f"{PAGE} has no place for the table: {_BEGIN!r} ... {_END!r}")
     return before + begin, made, end + after
 
 
-def in_readme() -> str:
-    """The table as it stands in the README, less the versions that it was measured with."""
+def in_page() -> str:
+    """The table as it stands in the page, less the versions that it was measured with."""
     return re.sub(rf"{_VERSIONS}.*?\.\n\n", "", _split()[1], flags=re.DOTALL).strip() + "\n"
 
 
 def write(records: Iterable[Record], versions: str) -> None:
-    """Put the table into the README."""
+    """Put the table into the page."""
     before, _, after = _split()
-    README.write_text(f"{before}\n{table(records)}\n{_VERSIONS}{versions}.\n\n{after}")
+    PAGE.write_text(f"{before}\n{table(records)}\n{_VERSIONS}{versions}.\n\n{after}")

@@ -1,4 +1,4 @@
-"""What the README says of speed is what the newest results say."""
+"""What the documentation says of speed is what the newest results say."""
 from __future__ import annotations
 
 import json
@@ -13,8 +13,8 @@ from benchmarks import report, timing
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_says_what_the_newest_results_say():
-    text = report.README.read_text()
+def test_the_page_says_what_the_newest_results_say():
+    text = report.PAGE.read_text()
     assert report.with_section(text) == text, "run `python -m benchmarks.report`"
 
 
@@ -29,15 +29,15 @@ def test_all_kinds_are_counted():
 
 
 def test_the_plots_exist_and_are_shown():
-    shown = set(re.findall(r"docs/_static/([\w-]+)\.svg", report.README.read_text()))
-    assert shown == set(report.IN_README) < set(report.PLOTS) == set(report.DRAWN)
+    shown = set(re.findall(r"docs/_static/(speed-[\w-]+)\.svg", (ROOT / "README.rst").read_text()))
+    assert shown and shown < set(report.PLOTS) == set(report.DRAWN)
     for name in report.PLOTS:
         assert "<svg" in (report.STATIC / f"{name}.svg").read_text()[:1000]
     pages = "".join(path.read_text() for path in (ROOT / "docs").glob("*.rst"))
     assert all(f"_static/{name}.svg" in pages for name in report.PLOTS)
 
 
-def test_a_readme_without_its_place_is_told():
+def test_a_page_without_its_place_is_an_error():
     with pytest.raises(ValueError, match="lacks the lines"):
         report.with_section("nothing")
 

@@ -16,6 +16,7 @@ from test_house import FLOORS
 
 import lazyarray
 from lazyarray import testing
+from lazyarray.functions import tables
 from lazyarray.settings.options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,8 @@ def text_of(page):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     pytest.importorskip("sphinx", reason="the extra `docs` brings Sphinx")
-    pytest.importorskip("furo", reason="the extra `docs` brings the theme")
+    for name in ("furo", "sphinx_copybutton"):
+        pytest.importorskip(name, reason="the extra `docs` brings it")
     folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html", "-d", folder / "trees", DOCS,
@@ -57,10 +59,32 @@ def test_what_is_public_is_documented(built):
     inventory = InventoryFile.loads((built / "objects.inv").read_bytes(), uri="")
     named = {name for kind in inventory.data.values() for name in kind}
     wanted = {f"lazyarray.{name}" for name in lazyarray.__all__} | {
-        f"lazyarray.testing.{name}" for name in testing.__all__ if not name.isupper()}
+        f"lazyarray.testing.{name}" for name in testing.__all__ if not name.isupper()} | {
+        f"lazyarray.devices.Device.{name}" for name in ("library", "name", "on", "synchronize", "xp")}
     assert sorted(wanted - named) == []
     page = (built / "api" / "options.html").read_text()
     assert [name for name in Options._fields if name not in page] == []
+
+
+def test_code_can_be_copied_and_read_and_names_of_numpy_are_links(built):
+    page = (built / "api" / "arrays.html").read_text()
+    assert 'href="https://numpy.org/doc/stable/reference/generated/numpy.ndarray.html#numpy.ndarray"' in page
+    assert 'href="../_modules/lazyarray/dispatch/convert.html#asarray"' in page
+    assert "copybutton.js" in page
+    assert 'href="https://docs.cupy.dev/en/stable/' in "".join(
+        (built / page.with_suffix(".html")).read_text() for page in PAGES)
+
+
+def test_no_page_is_left_out_of_the_contents():
+    listed = {(page.parent / name).as_posix() for page in PAGES
+              for tree in re.findall(r"^\.\. toctree::\n((?:[ ]+.*\n|\n)+)", text_of(page), re.MULTILINE)
+              for name in re.findall(r"^ +([\w/]+)$", tree, re.MULTILINE)}
+    assert {page.with_suffix("").as_posix() for page in PAGES} - {"index"} == listed
+
+
+def test_the_tables_of_the_page_on_contributing_exist():
+    named = re.findall(r"^   \* - ``([A-Z_]+)``$", text_of("contributing.rst"), re.MULTILINE)
+    assert named and [name for name in named if not hasattr(tables, name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

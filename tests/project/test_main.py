@@ -1,32 +1,91 @@
 """``python -m lazyarray`` says what was found and how fast it copies."""
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
 
 import lazyarray
+from lazyarray import __main__ as command
+from lazyarray.devices import Diagnosis
+from lazyarray.devices.cuda import driver
 from lazyarray.graph import cost_model
 
 ROOT = Path(__file__).parents[2]
 
 
+def report(root=ROOT, **settings):
+    """What the command prints: the text, and the rows by their names."""
+    found = subprocess.run([sys.executable, "-m", "lazyarray"], env=os.environ | {"PYTHONPATH": str(root)} | settings,
+                           cwd=root, capture_output=True, text=True, timeout=300, check=True)
+    assert found.stderr == ""
+    return found.stdout, dict(re.findall(r"^([\w -]+): +(.+)$", found.stdout, re.MULTILINE))
+
+
 def test_the_report():
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    found = subprocess.run(
-        [sys.executable, "-m", "lazyarray"], env=environment, capture_output=True, text=True, timeout=300, check=True
-    )
-    rows = dict(re.findall(r"^([\w -]+): +(.+)$", found.stdout, re.MULTILINE))
-    assert rows["lazyarray"] == lazyarray.__version__ and rows["NumPy"] == np.__version__
-    assert rows["device"].startswith(lazyarray.device().name) and rows["why"]
+    _, rows = report()
+    assert rows["lazyarray"].split()[0] == lazyarray.__version__ and rows["NumPy"] == np.__version__
+    assert rows["device"].startswith(lazyarray.device().name) and rows["why"] and rows["driver"]
     assert rows["write tracking"].startswith(("by pages", "none"))
     for direction in ("uploads", "materialisations"):
         assert re.fullmatch(r"[\d,]+ MB/s", rows[direction]) and rows[direction] != "0 MB/s"
-    assert found.stderr == ""
+    for library in ("CuPy", "cuCIM", "SciPy", "scikit-image"):
+        assert re.match(r"\d+\.|not installed", rows[library]), library
+
+
+def test_the_version():
+    found = subprocess.run([sys.executable, "-m", "lazyarray", "--version"], env=os.environ | {"PYTHONPATH": str(ROOT)},
+                           capture_output=True, text=True, timeout=300, check=True)
+    assert found.stdout == f"lazyarray {lazyarray.__version__}\n"
+
+
+def test_a_build_without_a_compiler_says_so(tmp_path):
+    shutil.copytree(ROOT / "lazyarray", tmp_path / "lazyarray", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    text, rows = report(tmp_path, LAZYARRAY_DEVICE="simulated")
+    assert rows["compiled parts"].startswith("missing: recording (not compiled)")
+    assert "install a C compiler" in text.partition("compiled parts")[2]
+
+
+def test_every_part_that_is_missing_comes_with_its_way_out(monkeypatch):
+    """As on a machine with neither libraries nor write tracking."""
+    monkeypatch.setattr(command.metadata, "distributions", lambda: iter(()))
+    monkeypatch.setattr(command.dirty_tracking, "why_no_pages", lambda: "userfaultfd: Operation not permitted")
+    monkeypatch.setattr(command._native, "missing", {"recording": "not compiled"})
+    monkeypatch.setattr(command.devices, "why", lambda: Diagnosis("simulated", "missing", "no CuPy", "Install CuPy."))
+    rows = [*command.device(), *command.libraries(), *command.compiled(), *command.write_tracking()]
+    advice = {before: text for (before, _), (name, text) in itertools.pairwise(rows) if name.strip() == "what to do"}
+    assert set(advice) == {"why", "CuPy", "cuCIM", "SciPy", "scikit-image", "compiled parts"}
+    assert all("pip install" in advice[name] for name in ("CuPy", "cuCIM", "SciPy", "scikit-image", "compiled parts"))
+    assert advice["why"].startswith("use Linux 6.7")
+
+
+def test_two_packages_of_cupy_are_one_too_many(monkeypatch):
+    names = ["cupy-cuda12x", "cupy-cuda13x", "cupyimg", "cucim-cu13", "scikit-image"]
+    found = [types.SimpleNamespace(metadata={"Name": name}, version="14.0") for name in names]
+    monkeypatch.setattr(command.metadata, "distributions", lambda: iter(found))
+    rows = dict(command.libraries())
+    assert rows["CuPy"] == "14.0 (cupy-cuda12x), 14.0 (cupy-cuda13x)"
+    assert rows["cuCIM"] == "14.0 (cucim-cu13)" and rows["scikit-image"] == "14.0"
+    assert ("  what to do", "uninstall all but one: pip uninstall cupy-cuda12x") in command.libraries()
+
+
+def test_the_driver_is_described(monkeypatch, tmp_path):
+    monkeypatch.setattr(driver, "is_present", lambda: True)
+    monkeypatch.setattr(driver, "version", lambda: 13020)
+    monkeypatch.setattr(driver, "VERSION_FILE", tmp_path / "version")
+    assert driver.describe() == "for CUDA 13.2"
+    (tmp_path / "version").write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build  (dvs-builder@U22)\n")
+    assert driver.describe() == "580.159.03, for CUDA 13.2"
+    monkeypatch.setattr(driver, "version", lambda: None)
+    assert driver.describe() == "580.159.03, without the library libcuda.so.1"
 
 
 def test_what_is_measured_can_be_put_in_force():

@@ -3,15 +3,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import threading
+from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Driver", "StreamOnDevice", "found", "here", "is_present", "version"]
+__all__ = ["Driver", "StreamOnDevice", "describe", "found", "here", "is_present", "version"]
 
 LIBRARY = "libcuda.so.1"
 #: What there is where the driver is loaded, and a program that comes with it.
 DEVICE_FILE, PROGRAM = "/dev/nvidiactl", "nvidia-smi"
+#: Where Linux shows the driver's own version.
+VERSION_FILE = Path("/proc/driver/nvidia/version")
 
 
 class Driver(NamedTuple):
@@ -56,6 +60,20 @@ def version() -> int | None:
     except (OSError, AttributeError):       # no such library, or no driver's
         return None
     return None if status else number.value
+
+
+def describe() -> str | None:
+    """The driver's version and the newest version of CUDA that it supports, as text; None if there is no driver."""
+    if not is_present():
+        return None
+    number = version()
+    supported = "without the library " + LIBRARY if number is None else f"for CUDA {number // 1000}.{number % 1000 // 10}"
+    try:
+        text = VERSION_FILE.read_text()
+    except OSError:     # other systems have no such file
+        text = ""
+    release = re.search(r"\b\d{3}\.\d+(\.\d+)?\b", text)
+    return f"{f'{release[0]}, ' if release else ''}{supported}"
 
 
 class _Thread(threading.local):
