@@ -67,7 +67,10 @@ def describe() -> str | None:
     if not is_present():
         return None
     number = version()
-    supported = "without the library " + LIBRARY if number is None else f"for CUDA {number // 1000}.{number % 1000 // 10}"
+    if number is None:
+        supported = f"without the library {LIBRARY}"
+    else:
+        supported = f"for CUDA {number // 1000}.{number % 1000 // 10}"
     try:
         text = VERSION_FILE.read_text()
     except OSError:     # other systems have no such file
