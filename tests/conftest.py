@@ -34,10 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where lazyarray is not installed but only on the path (`make gpu-test`), its entry point is missing."""
-    from lazyarray.testing import pytest_plugin
+    import lazyarray_pytest
 
-    if not config.pluginmanager.is_registered(pytest_plugin):
-        config.pluginmanager.register(pytest_plugin)
+    if not config.pluginmanager.is_registered(lazyarray_pytest):
+        config.pluginmanager.register(lazyarray_pytest)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -135,8 +135,8 @@ def _watch(spec: object) -> None:
 def _run(name: str, whole: bool = False) -> None:
     """Call those who wait for a module, unless it is not yet loaded."""
     module = sys.modules.get(name)
-    if module is None or type(module).__name__ == "_LazyModule":
-        return      # the latter is what importlib.util.LazyLoader loads at the first look
+    if module is None or type(module).__name__ in ("_LazyModule", "CupyModule"):
+        return      # one that importlib.util.LazyLoader loads at the first look, or one of the simulated CuPy
     if not whole and getattr(getattr(module, "__spec__", None), "_initializing", False):
         return
     with _lock:

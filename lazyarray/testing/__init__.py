@@ -17,6 +17,8 @@ The pytest plugin (``lazyarray.testing.pytest_plugin``) has fixtures for them. O
 from __future__ import annotations
 
 from lazyarray.testing.copies import assert_copies
+from lazyarray.testing.cupy_modules.missing import NotSimulatedError
+from lazyarray.testing.cupy_modules.modules import simulated_cupy
 from lazyarray.testing.oracle import Oracle, check
 from lazyarray.testing.specimens import (
     DEVICE_DTYPES,
@@ -28,5 +30,5 @@ from lazyarray.testing.specimens import (
     specimens,
 )
 
-__all__ = ["DEVICE_DTYPES", "HOST_DTYPES", "LAYOUTS", "STATES", "Oracle", "Specimen", "assert_copies", "check",
-           "lazy_arrays", "specimens"]
+__all__ = ["DEVICE_DTYPES", "HOST_DTYPES", "LAYOUTS", "STATES", "NotSimulatedError", "Oracle", "Specimen", "assert_copies", "check",
+           "lazy_arrays", "simulated_cupy", "specimens"]

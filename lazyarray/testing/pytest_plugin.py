@@ -1,45 +1,50 @@
-"""Pytest fixtures for `lazyarray.testing`. They are available once lazyarray is installed (through an entry point).
-
-Every pytest run on a machine with lazyarray imports this module, so it imports nothing large.
-"""
+"""What the options of the pytest plugin do. ``lazyarray_pytest.py``, which pytest loads, imports this when asked to."""
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-
-@pytest.fixture
-def lazy_check() -> Any:
-    """`lazyarray.testing.check`: run a function with NumPy arrays and with lazy arrays, and compare."""
-    from lazyarray.testing import check
-
-    return check
+from lazyarray.testing.cupy_modules.missing import NotSimulatedError
+from lazyarray.testing.cupy_modules.modules import simulated_cupy
 
 
-@pytest.fixture
-def lazy_copies() -> Callable[..., Any]:
-    """`lazyarray.testing.assert_copies`: a context manager that asserts the number and bytes of copies."""
-    from lazyarray.testing import assert_copies
+class SimulatedCupy:
+    """``--simulated-cupy``: the simulated CuPy for a whole run."""
 
-    return assert_copies
+    def __init__(self) -> None:
+        self.block = simulated_cupy()
+        self.block.__enter__()
+        self.needed: collections.Counter[str] = collections.Counter()
 
+    @classmethod
+    def start(cls, config: pytest.Config) -> None:
+        """Put it in place until pytest ends."""
+        plugin = cls()
+        config.pluginmanager.register(plugin, "lazyarray-simulated-cupy")
+        config.add_cleanup(lambda: plugin.block.__exit__(None, None, None))
 
-@pytest.fixture(params=["device", "host", "both", "aliased"])
-def lazy_array(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """A function that converts anything to a lazy array.
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+        """A test that needs what is not simulated is skipped."""
+        error = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(error, NotSimulatedError):
+            self.needed[error.name] += 1
+            try:
+                pytest.skip(str(error))
+            except pytest.skip.Exception as skipped:
+                call.excinfo = pytest.ExceptionInfo.from_exception(skipped)
+        return (yield)
 
-    The test runs once for each state of that array: current on the device, on the host, on both, and with an alias that
-    is held.
-    """
-    import numpy as np
+    def pytest_report_header(self) -> str:
+        """A line at the top."""
+        return "lazyarray: cupy is simulated"
 
-    from lazyarray.testing import Specimen
-
-    def make(values: Any, dtype: Any = None) -> Any:
-        source = np.array(values, dtype, order="C")
-        aliased = request.param == "aliased"
-        return Specimen(source, source.shape, state="both" if aliased else request.param, aliased=aliased).lazy()
-
-    return make
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What the skipped tests need, and how many of them."""
+        if self.needed:
+            terminalreporter.section("not simulated: these tests need CuPy and a GPU")
+            for name, number in self.needed.most_common():
+                terminalreporter.write_line(f"{number:5} {name}")

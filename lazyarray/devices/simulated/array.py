@@ -13,6 +13,7 @@ import numpy as np
 from ...errors.inspection import once_made
 from . import dlpack, indexing
 from .api import table
+from .cuda import DeviceContext
 from .execution import SCALARS, SimulatedArrayBase, check_dtype, exports, launch, make, parts, wrap_new
 from .hardware import Stream, hardware, merge, note_write, poisoned, start_work, unseen
 from .signatures import binder, parameters
@@ -82,7 +83,7 @@ class SimulatedArray(SimulatedArrayBase):
     flags = property(lambda self: Flags(self._view.flags, self._view is self._memory.root))
     data = property(MemoryPointer)
     flat = property(lambda self: FlatIterator(self))
-    device = property(lambda self: self._memory.device)
+    device = property(lambda self: DeviceContext(self._memory.device))
     base = property(lambda self: None if self._view is self._memory.root else make(self._memory.root, self._memory))
     T = property(lambda self: make(self._view.T, self._memory))
     mT = property(lambda self: make(self._view.mT, self._memory))

@@ -23,10 +23,11 @@ from ...errors import LazyArrayError
 from ..base import FORKED, HERE, HOLDABLE, Device, Token
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
+from .cuda import HOST_MEMORY, DeviceContext
 from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, launch, make, wrap_new
 from .hardware import DeviceError, Event, OutOfMemoryError, Stream, byte_bounds, hardware, note_read, poisoned
 from .indexing import rows
-from .namespace import DeviceContext, namespace
+from .namespace import namespace
 
 
 class Region:
@@ -196,7 +197,7 @@ class SimulatedDevice(Device):
         return hardware.current_device()
 
     def total_memory(self) -> int:
-        return hardware.limit or 1 << 34
+        return hardware.limit or HOST_MEMORY
 
     def on_current(self, *arrays: SimulatedArray) -> bool:
         current = hardware.current_device()

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,6 +146,7 @@ class Stream:
         """An event that stands for all work issued so far."""
         event = Event() if event is None else event
         event.clock = dict(self.clock)
+        event.seconds = time.perf_counter()
         return event
 
     def wait_event(self, event: Event) -> None:
@@ -155,12 +158,44 @@ class Stream:
         hardware.check()
         merge(hardware.host_clock, self.clock)
 
+    @property
+    def done(self) -> bool:
+        """Whether the host has waited for all work: until then nobody can know."""
+        return all(hardware.host_clock.get(key, 0) >= tick for key, tick in self.clock.items())
+
+    def launch_host_func(self, callback: Callable[[Any], Any], arg: Any) -> None:
+        """Call a function of the host's after the work issued so far: at once, as all work is done at once."""
+        callback(arg)
+
+    def add_callback(self, callback: Callable[..., Any], arg: Any) -> None:
+        """Call a function with this stream, an error number (0: none) and an argument after the work so far."""
+        callback(self, 0, arg)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
+
+
+class _Null:
+    """The null stream of the current device, as an attribute of the class."""
+
+    def __get__(self, stream: Stream | None, owner: type) -> Stream:
+        return hardware.null_stream(hardware.current_device())
+
+
+Stream.null = Stream.ptds = _Null()  # type: ignore[attr-defined]
+
 
 class Event:
     """A point in a stream."""
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         self.clock: dict[Any, int] = {}
+        self.seconds = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether the host has waited for the event."""
+        return all(hardware.host_clock.get(key, 0) >= tick for key, tick in self.clock.items())
 
     def record(self, stream: Stream | None = None) -> None:
         """Stand for all work issued so far on `stream`."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...errors.inspection import once_made
-from . import api, dlpack, indexing
+from . import api, dlpack, indexing, random
+from . import cuda as simulated_cuda
 from .array import SimulatedArray
 from .cupy_differences import as_cupys, cleared
 from .execution import SimulatedArrayBase, as_device, exports, has_array, launch, parts, wrap_new
-from .hardware import DeviceError, Event, Stream, hardware
 from .signatures import binder, parameters
 from .ufuncs import SimulatedUfunc
 
@@ -106,31 +106,6 @@ def _from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> Any:
     return namespace.array(array) if isinstance(array, SimulatedArray) and copy else dlpack.take(array)
 
 
-class MemoryPool:
-    """The part of CuPy's memory pool that says how much is in use, and may be."""
-
-    def used_bytes(self) -> int:
-        """Bytes in use on the current device, of what was allocated since a limit was set."""
-        return hardware.used_bytes(hardware.current_device())
-
-    total_bytes = used_bytes
-
-    def get_limit(self) -> int:
-        """Bytes that each device has; 0 if it has no limit."""
-        return hardware.limit or 0
-
-    def set_limit(self, size: int | None = None) -> None:
-        """Let each device have this many bytes, of what is allocated from now on; 0 for no limit."""
-        hardware.limit = size or None
-        hardware.settle()
-
-    def free_all_blocks(self, stream: Any = None) -> None:
-        """Nothing is kept in reserve here."""
-
-
-_pool = MemoryPool()
-
-
 class Module:
     """A module of functions on the device. A name is looked up once, then it is an attribute."""
 
@@ -174,10 +149,10 @@ class Namespace(Module):
     def _find(self, name: str) -> Any:
         path = f"{self._path}.{name}" if self._path else name
         if any(module == path or module.startswith(path + ".") for module in api.table("cupy_api")["FUNCTIONS"]):
-            return Namespace(path)
+            return Namespace(path, **(random.members() if path == "random" else {}))
         theirs: Any = np
         for part in path.split("."):
-            theirs = getattr(theirs, part, None)
+            theirs = random.drawing(name) if self._path == "random" else getattr(theirs, part, None)
         facts = api.names_of("cupy_api", self._path).get(name)
         if theirs is None or facts is None:
             shared = not self._path and name in api.table("cupy_api")["SHARED"].split()
@@ -185,46 +160,23 @@ class Namespace(Module):
         return _function(path, facts, theirs) if isinstance(facts, str) else SimulatedUfunc(name, theirs, *facts)
 
 
-class DeviceContext:
-    """``xp.cuda.Device``: as a context, makes a device the current one of this thread."""
-
-    def __init__(self, device: int | None = None) -> None:
-        self.id = hardware.current_device() if device is None else device
-        if not 0 <= self.id < hardware.count:
-            raise DeviceError("cudaErrorInvalidDevice: invalid device ordinal")
-        self._outer: list[int] = []
-
-    def __int__(self) -> int:
-        return self.id
-
-    def __enter__(self) -> DeviceContext:
-        self._outer.append(hardware.current_device())
-        return self.use()
-
-    def __exit__(self, *exc_info: object) -> None:
-        hardware.local.device = self._outer.pop()
-
-    def use(self) -> DeviceContext:
-        """Make this the current device of this thread."""
-        hardware.local.device = self.id
-        return self
-
-    def synchronize(self) -> None:
-        """Let the host wait for all work on the device."""
-        for stream in hardware.streams_of(self.id):
-            stream.synchronize()
-
-
-cuda = Namespace("cuda", Stream=Stream, Event=Event, Device=DeviceContext, is_available=lambda: True,
-                 get_current_stream=lambda device_id=-1: hardware.current_stream())
+cuda = Namespace("cuda", **simulated_cuda.members())
+vars(cuda).update(
+    runtime=Namespace("cuda.runtime", **simulated_cuda.runtime()),
+    memory=Namespace("cuda.memory", **simulated_cuda.members(), **simulated_cuda.errors()),
+    nvtx=Namespace("cuda.nvtx", **simulated_cuda.annotations()),
+)
 namespace = Namespace(
     ndarray=SimulatedArray,
+    ufunc=SimulatedUfunc,
     cuda=cuda,
     asnumpy=_asnumpy,
     get_array_module=_get_array_module,
     from_dlpack=_from_dlpack,
+    is_available=lambda: True,
     put=lambda a, ind, v, mode="wrap": indexing.put_flat(as_device(a), ind, v, mode),
     take=lambda a, indices, axis=None, out=None: indexing.take(as_device(a), indices, axis, out),
-    get_default_memory_pool=lambda: _pool,
+    get_default_memory_pool=lambda: simulated_cuda.default_pool,
+    get_default_pinned_memory_pool=lambda: simulated_cuda.default_pinned_pool,
 )
 parts.namespace = namespace
