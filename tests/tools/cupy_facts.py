@@ -9,10 +9,12 @@ Only names, parameter names and defaults are taken; they say what a caller may w
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 import sys
+import textwrap
 from typing import Any
 
 MODULES = ("", "fft", "linalg", "random", "lib.stride_tricks")
@@ -54,6 +56,23 @@ def ufunc_methods(ufunc: Any) -> str:
     return " ".join(found)
 
 
+CONVERSIONS = {"array", "around", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"}
+
+
+def converted(function: Any) -> list[str]:
+    """The parameters of a function that may be host arrays, lists or numbers: it makes device arrays of them."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return []
+    if not isinstance(tree, ast.FunctionDef):
+        return []
+    names = {argument.arg for argument in [*tree.args.posonlyargs, *tree.args.args]}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return sorted({call.args[0].id for call in calls if isinstance(call.args[0], ast.Name)
+                   and ast.unparse(call.func).rpartition(".")[2] in CONVERSIONS} & names)
+
+
 def collect() -> dict[str, Any]:
     """All facts, as ``lazyarray/devices/simulated/api.py`` says what they are."""
     import cupy
@@ -62,6 +81,7 @@ def collect() -> dict[str, Any]:
     ufunc = type(cupy.add)
     functions: dict[str, dict[str, list[str]]] = {}
     ufuncs: dict[str, list[str]] = {}
+    uploads: dict[str, list[str]] = {}
     for dotted in MODULES:
         module = cupy
         for part in filter(None, dotted.split(".")):
@@ -76,6 +96,8 @@ def collect() -> dict[str, Any]:
             signature = signature_of(value if not hasattr(value, "_signature") else value.__call__)
             if signature is not None:
                 functions.setdefault(dotted, {}).setdefault(signature, []).append(name)
+                if inspect.isfunction(value) and (taken := converted(value)):
+                    uploads.setdefault(" ".join(taken), []).append(f"{dotted}.{name}".lstrip("."))
     shared = []
     for name in sorted(vars(cupy)):
         value = getattr(cupy, name)
@@ -98,6 +120,7 @@ def collect() -> dict[str, Any]:
         "VERSION": cupy.__version__,
         "FUNCTIONS": {m: {s: " ".join(n) for s, n in sorted(t.items())} for m, t in functions.items()},
         "UFUNCS": {"": {key: " ".join(names) for key, names in sorted(ufuncs.items())}},
+        "UPLOADS": {parameters: " ".join(names) for parameters, names in sorted(uploads.items())},
         "SHARED": " ".join(shared),
         "METHODS": {s: " ".join(names) for s, names in sorted(methods.items())},
         "ATTRIBUTES": " ".join(attributes),

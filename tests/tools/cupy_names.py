@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import json
 import multiprocessing
-import pkgutil
 import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 IGNORED = {"annotations", "contextlib", "numpy", "os", "sys", "warnings", "threading", "atexit", "functools", "cupy",
@@ -62,15 +61,13 @@ def public(names: list[str], module: Any) -> str:
     return " ".join(sorted(found))
 
 
-def read(name: str) -> tuple[str, dict[str, int]]:
+def read(name: str, file: str) -> tuple[str, dict[str, int]]:
     """The names of a module that was imported alone, and its integer constants."""
     warnings.simplefilter("ignore")
     try:
         module = importlib.import_module(name)
     except ImportError:
-        spec = importlib.util.find_spec(name)
-        found = text_names(spec.origin) if spec is not None and (spec.origin or "").endswith(".py") else []
-        return public(found, None), {}
+        return public(text_names(file) if file.endswith(".py") else [], None), {}
     return public([*vars(module), *getattr(module, "__all__", [])], module), {
         key: int(value) for key, value in vars(module).items() if isinstance(value, int) and not key.startswith("_")}
 
@@ -81,16 +78,20 @@ def collect() -> dict[str, Any]:
     import cupy
     import cupyx
 
-    names = ["cupy", "cupyx"]
+    found = {}
     for package in (cupy, cupyx):
-        names += [found.name for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".",
-                                                                onerror=lambda name: None)]
-    wanted = [name for name in names if not any(part.startswith("_") for part in name.split("."))]
+        root = Path(package.__path__[0])
+        for path in root.rglob("*"):
+            parts = path.relative_to(root.parent).parts
+            if path.suffix in (".py", ".so", ".pyd"):
+                name = ".".join((*parts[:-1], path.name.partition(".")[0])).removesuffix(".__init__")
+                if not any(part.startswith("_") for part in name.split(".")):
+                    found[name] = str(path)
     context = multiprocessing.get_context("spawn")
     with context.Pool(2, maxtasksperchild=1) as pool:
-        found = dict(zip(wanted, pool.map(read, wanted, chunksize=1)))
-    return {"VERSION": cupy.__version__, "MODULES": {name: text for name, (text, _) in sorted(found.items())},
-            "RUNTIME": " ".join(f"{key}={value}" for key, value in sorted(found["cupy.cuda.runtime"][1].items()))}
+        facts = dict(zip(found, pool.starmap(read, found.items(), chunksize=1)))
+    return {"VERSION": cupy.__version__, "MODULES": {name: text for name, (text, _) in sorted(facts.items())},
+            "RUNTIME": " ".join(f"{key}={value}" for key, value in sorted(facts["cupy.cuda.runtime"][1].items()))}
 
 
 if __name__ == "__main__":

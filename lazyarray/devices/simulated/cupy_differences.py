@@ -104,6 +104,14 @@ def _filling(path: str, function: Function, *args: Any, **options: Any) -> Any:
     return function(*map(cleared, args), **{name: cleared(value) for name, value in options.items()})
 
 
+@_around
+def _making(path: str, function: Function, object: Any, *rest: Any, **options: Any) -> Any:
+    """Here ``copy=False`` means to copy where it is needed, as ``copy=None`` does in NumPy."""
+    if options.get("copy", True) is False:
+        options["copy"] = None
+    return function(cleared(object), *rest, **options)
+
+
 def cleared(value: Any) -> Any:
     """A number, but zero for a negative zero; anything else as it is."""
     return type(value)(0) if isinstance(value, (float, complex, np.inexact)) and value == 0 else value
@@ -125,12 +133,12 @@ def _wrapping_by_default(path: str, function: Function, multi_index: Any, dims: 
 
 _WRAPPERS: dict[str, Wrapper] = {
     "fft": _as_cufft, "linalg": _never_singular, "random": _with_dtype, "piecewise": _without_callables,
-    "ravel_multi_index": _wrapping_by_default,
+    "ravel_multi_index": _wrapping_by_default, "array": _making,
     **dict.fromkeys(("argmax", "argmin"), _over_several_axes),
     **dict.fromkeys(("sum", "prod", "max", "min", "amax", "amin", "any", "all"), _along_own_axes),
     **dict.fromkeys(("apply_along_axis", "apply_over_axes"), _calling_back),
     **dict.fromkeys(("take_along_axis", "put_along_axis"), _wrapping),
-    **dict.fromkeys("full full_like copyto array asarray asanyarray nan_to_num interp pad".split(), _filling),
+    **dict.fromkeys("full full_like copyto asarray asanyarray nan_to_num interp pad".split(), _filling),
 }
 """What is put around NumPy's functions, by module or name."""
 _AS_THEY_ARE = frozenset({"fft.fftfreq", "fft.rfftfreq", "fft.fftshift", "fft.ifftshift"})

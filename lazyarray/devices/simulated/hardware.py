@@ -105,7 +105,9 @@ class Stream:
 
     _numbers = iter(range(3, 1 << 62))  # CUDA gives 0, 1 and 2 a meaning of their own.
 
-    def __init__(self, null: bool = False, non_blocking: bool = False, device_id: int | None = None) -> None:
+    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int = 0, *,
+                 device_id: int | None = None) -> None:
+        null = null or ptds     # a thread's own null stream: there is one for all
         self.device_id = hardware.current_device() if device_id is None else device_id
         self.ptr = 0 if null else next(self._numbers)
         self.non_blocking = non_blocking

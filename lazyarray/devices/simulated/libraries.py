@@ -93,7 +93,7 @@ def _member(path: str, name: str) -> Any:
     facts = api.names_of("library_api", path).get(name)
     host = getattr(host_module(path), name, None)
     if isinstance(host, type) and name in api.table("library_api")["CLASSES"].get(path, "").split():
-        return SimulatedClass(host)
+        return SimulatedClass(name, (), {"_host": host, "__module__": path})
     if facts is None or host is None:
         return None
     host = inspect.unwrap(host, stop=lambda f: not hasattr(f, "__lazyarray_router__"))
@@ -153,20 +153,31 @@ OBJECTS = {"RegionProperties"}
 """Names of classes whose instances hold arrays."""
 
 
-class SimulatedClass:
-    """A class of the device library; its instances compute with simulated memory."""
+class SimulatedClass(type):
+    """The class of a class of the device library, whose instances compute with simulated memory."""
 
-    def __init__(self, host: type) -> None:
-        self._host = host
-        self.__name__ = host.__name__
+    _host: type
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = _computed(self._host, args, kwargs)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = _computed(cls._host, args, kwargs)
         return made if isinstance(made, Holder) else SimulatedObject(made)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Holder) and isinstance(instance._host, cls._host)
+
+    def __subclasscheck__(cls, subclass: Any) -> bool:
+        return issubclass(getattr(subclass, "_host", subclass), cls._host)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(cls._host, name)
+        return (lambda *args, **kwargs: _computed(value, args, kwargs)) if callable(value) else value
 
     # What splines are made by of arrays that need no checks. With them, since SciPy 1.18 makes a PPoly where
     # BPoly.construct_fast is called.
-    construct_fast = __call__
+    def construct_fast(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls(*args, **kwargs)
 
 
 class SimulatedObject(Holder):

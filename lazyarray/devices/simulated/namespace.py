@@ -6,6 +6,7 @@ hand is in the tables below and in `cupy_differences`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,15 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
     bind = binder(name, parameters(signature), function)
     changed = path in WRITES
     from_host = path in FROM_HOST
-    needs_array = not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")
+    converted = frozenset() if from_host else frozenset(_converted().get(path, ()))
+    names = [p.name for p in parameters(signature)]
+    needs_array = not converted and not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if converted:
+            args = (*(_made(value) if name in converted else value for name, value in zip(names, args)),
+                    *args[len(names):])
+            kwargs = {name: _made(value) if name in converted else value for name, value in kwargs.items()}
         positional, options = bind(args, kwargs)
         if from_host:
             positional = tuple(_uploaded(value) for value in positional)
@@ -74,12 +81,29 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
         else:
             writes = ()
         result = launch(function, positional, options, writes)
+        for value in positional:
+            if type(value) is SimulatedArray and type(result) is SimulatedArray and value._view is result._view:
+                return value        # what NumPy returns as it is, CuPy does too
         if path in AS_ARRAYS and not isinstance(result, SimulatedArrayBase):
             return wrap_new(np.asarray(result))
         return tuple(result) if path in AS_TUPLES and isinstance(result, tuple) else result
 
     call.__name__ = name
     return call
+
+
+@cache
+def _converted() -> dict[str, list[str]]:
+    """Function -> the parameters that it makes device arrays of, whatever they are."""
+    found: dict[str, list[str]] = {}
+    for taken, paths in api.table("cupy_api")["UPLOADS"].items():
+        for path in paths.split():
+            found[path] = taken.split()
+    return found
+
+
+def _made(value: Any) -> Any:
+    return value if value is None or isinstance(value, SimulatedArray) or exports(value) else namespace.array(value)
 
 
 def _uploaded(value: Any) -> Any:
@@ -90,6 +114,32 @@ def _uploaded(value: Any) -> Any:
     if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
         return type(value)(_uploaded(item) for item in value)
     return value
+
+
+class NpzFile:
+    """What ``load`` returns for a file of several arrays: each is uploaded when it is asked for."""
+
+    def __init__(self, npz_file: Any) -> None:
+        self.npz_file = npz_file
+
+    def __enter__(self) -> NpzFile:
+        self.npz_file.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.npz_file.__exit__(*exc_info)
+
+    def __getitem__(self, key: str) -> SimulatedArray:
+        return namespace.array(self.npz_file[key])
+
+    def close(self) -> None:
+        """Close the file."""
+        self.npz_file.close()
+
+
+def _load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
+    found = np.load(file, mmap_mode, bool(allow_pickle))
+    return NpzFile(found) if isinstance(found, np.lib.npyio.NpzFile) else namespace.array(found)
 
 
 def _asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> np.ndarray:
@@ -173,6 +223,7 @@ namespace = Namespace(
     asnumpy=_asnumpy,
     get_array_module=_get_array_module,
     from_dlpack=_from_dlpack,
+    load=_load,
     is_available=lambda: True,
     put=lambda a, ind, v, mode="wrap": indexing.put_flat(as_device(a), ind, v, mode),
     take=lambda a, indices, axis=None, out=None: indexing.take(as_device(a), indices, axis, out),
