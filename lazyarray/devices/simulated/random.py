@@ -99,7 +99,9 @@ def default_rng(seed: Any = None) -> Generator:
 
 
 def _number(seed: Any) -> int:
-    return seed if isinstance(seed, int) else int(np.random.SeedSequence(np.asarray(seed).tolist()).generate_state(1)[0])
+    if isinstance(seed, int):
+        return seed
+    return int(np.random.SeedSequence(np.asarray(seed).tolist()).generate_state(1)[0])
 
 
 _state = RandomState()

@@ -1,4 +1,4 @@
-"""CuPy's kernels of CUDA code. There is no compiler: a kernel can be made, and runs if a Python function stands for it."""
+"""CuPy's kernels of CUDA code. There is no compiler: a kernel can be made, and runs as a Python function given for it."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ def _run(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 class ElementwiseKernel:
-    """``cupy.ElementwiseKernel``. Its stand-in is called as the kernel is: ``function(*inputs, *outputs, size=...)``."""
+    """``cupy.ElementwiseKernel``. Its stand-in is called as the kernel is: ``function(*inputs, *outputs)``."""
 
     def __init__(self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True,
                  preamble: str = "", no_return: bool = False, return_tuple: bool = False, **kwargs: Any) -> None:

@@ -163,8 +163,10 @@ def _polynomial(module: Any) -> dict[str, Any]:
 
 def _cuda_parts() -> dict[str, dict[str, Any]]:
     """Parts of ``cupy.cuda``, whose members ``cupy.cuda`` has too."""
-    shared = cuda.members() | cuda.errors() | {"from_pointer": lambda ptr: cuda.DeviceContext(),
-                                               "get_compute_capability": lambda: cuda.DeviceContext().compute_capability}
+    shared = cuda.members() | cuda.errors() | {
+        "from_pointer": lambda ptr: cuda.DeviceContext(),
+        "get_compute_capability": lambda: cuda.DeviceContext().compute_capability,
+    }
     return {f"cupy.cuda.{part}": shared for part in ("device", "memory", "pinned_memory", "stream")}
 
 
@@ -181,7 +183,6 @@ def table() -> dict[str, dict[str, Any]]:
         "cupy.polynomial.polyutils": _polynomial(np.polynomial.polyutils),
         "cupy.testing": comparisons.members() | decorators.members(),
         "cupy.typing": {name: getattr(np.typing, name) for name in names.modules()["cupy.typing"]},
-        "cupy.cuda": {"nccl": types.SimpleNamespace(available=False), "cutensor": types.SimpleNamespace(available=False)},
         "cupy.cuda.runtime": names.runtime_constants() | cuda.runtime(),
         "cupy.cuda.profiler": {"start": lambda: None, "stop": lambda: None},
         "cupy.cuda.nvtx": cuda.annotations(),

@@ -14,7 +14,8 @@ from ...devices.simulated import libraries
 from ...devices.simulated.array import SimulatedArray
 from ...devices.simulated.namespace import Module, namespace
 from ...errors import NotOnDevice
-from . import kernels, names
+from . import names
+from .kernels import stand_ins
 from .members import table
 from .missing import missing
 
@@ -74,7 +75,7 @@ class _Finder:
         if name not in names.modules():
             private = any(part.startswith("_") for part in name.split(".")[1:])
             raise ModuleNotFoundError(
-                f"No module named {name!r}" + (": the simulated CuPy has CuPy's public modules only" if private else ""),
+                f"No module named {name!r}{': the simulated CuPy has the public modules only' if private else ''}",
                 name=name)
         return ModuleSpec(name, self, origin="simulated by lazyarray", is_package=True)  # type: ignore[arg-type]
 
@@ -167,14 +168,11 @@ def simulated_cupy(*, kernels: Mapping[str, Callable[..., Any]] | None = None,
         _depth += 1
         stack.callback(_leave)
         stack.enter_context(_set_aside(packages))
-        stack.enter_context(_entered(kernels_stand_ins, kernels or {}))
+        stack.enter_context(_entered(stand_ins, kernels or {}))
         stack.enter_context(_entered(_replaced, replace or {}))
         cupy = importlib.import_module("cupy")
         stack.enter_context(_forgotten(replace or {}))
         yield cupy
-
-
-kernels_stand_ins = kernels.stand_ins
 
 
 def _leave() -> None:
@@ -229,12 +227,12 @@ def _forgotten(paths: Iterable[str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _as_cupys_array() -> Iterator[None]:
     """Device arrays are of a class that says it is ``cupy.ndarray``: libraries recognise arrays by that."""
-    names = ("__module__", "__name__", "__qualname__")
-    before = [getattr(SimulatedArray, name) for name in names]
-    for name, value in zip(names, ("cupy", "ndarray", "ndarray")):
+    told = ("__module__", "__name__", "__qualname__")
+    before = [getattr(SimulatedArray, name) for name in told]
+    for name, value in zip(told, ("cupy", "ndarray", "ndarray")):
         setattr(SimulatedArray, name, value)
     try:
         yield
     finally:
-        for name, value in zip(names, before):
+        for name, value in zip(told, before):
             setattr(SimulatedArray, name, value)
