@@ -1,4 +1,4 @@
-"""CuPy's kernels of CUDA code. There is no compiler: a kernel can be made, and runs as a Python function given for it."""
+"""CuPy's kernels of CUDA code: there is no compiler, so a kernel runs as the Python function that was given for it."""
 from __future__ import annotations
 
 import functools
