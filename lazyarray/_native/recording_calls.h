@@ -29,10 +29,11 @@ count_alone(PyObject *rule, long alone)
     return 0;
 }
 
-/* The lazy array of a step on leaves and numbers whose results were needed by themselves, computed now. None where it is
-to be recorded all the same; NotImplemented without a kernel: the device's own function does it. */
+/* The lazy array of a step on leaves and numbers whose results were needed by themselves, or which read memory that
+others hold (`held`; it does not count), computed now. None where it is to be recorded all the same; NotImplemented
+without a kernel: the device's own function does it. */
 static PyObject *
-computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *device, Py_ssize_t size, long alone)
+computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *device, Py_ssize_t size, long alone, int held)
 {
     const int is_long = size >= limits.LONG;
     const long least = (long)(is_long ? limits.LONG_ALONE : limits.ALONE);
@@ -41,18 +42,18 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *dev
     int with_partners = PyObject_IsTrue(py.partners);
     if (with_partners < 0)
         return NULL;
-    if (with_partners || size > limits.LONGEST) {
+    if (size > limits.LONGEST) {
         put(rule, R.alone, zero);       /* not asked again so soon */
         Py_RETURN_NONE;
     }
     Py_INCREF(kernel);
     /* No kernel yet: each eighth call asks whether there is one. */
-    if (kernel == Py_None && (got(rule, R.program) == Py_None || is_long || alone % 8 == 0 || alone >= limits.AT_ONCE))
+    if (kernel == Py_None && (got(rule, R.program) == Py_None || is_long || held || alone % 8 == 0 || alone >= limits.AT_ONCE))
         Py_SETREF(kernel, PyObject_CallFunctionObjArgs(py.compiled, rule, operands, form->size, device, NULL));
     if (kernel == NULL)
         return NULL;
     if (kernel == Py_None) {        /* the device's own function takes twice as long for large ones */
-        result = count_alone(rule, next) < 0 ? NULL : Py_NewRef(is_long ? Py_None : Py_NotImplemented);
+        result = !held && count_alone(rule, next) < 0 ? NULL : Py_NewRef(is_long ? Py_None : Py_NotImplemented);
         goto end;
     }
     Py_ssize_t count = PyTuple_GET_SIZE(operands);
@@ -62,7 +63,7 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *dev
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
         if (Py_TYPE(operand) == types.Leaf) {
             PyObject *home = AT(operand, L.storage);
-            if (Py_TYPE(home) != types.Storage || AT(home, S.stream) != stream) {
+            if (Py_TYPE(home) != types.Storage || AT(home, S.stream) != stream || (with_partners && is_held(home))) {
                 result = Py_NewRef(Py_None);
                 goto end;
             }
@@ -70,7 +71,7 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *dev
         }
         PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
     }
-    if (count_alone(rule, next) < 0 || (results = launched(rule, kernel, arguments, form)) == NULL)
+    if ((!held && count_alone(rule, next) < 0) || (results = launched(rule, kernel, arguments, form)) == NULL)
         goto end;
     if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
         PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
@@ -162,7 +163,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     PyObject *order = found == NULL ? Py_None : got(found, K.order), *casts = got(rule, R.casts), *scalars = got(rule, R.scalars);
     PyObject *step = got(rule, R.step), *last = found == NULL ? Py_None : got(found, K.last);
     PyObject *modes = found == NULL ? NULL : got(found, K.modes), *strided = found == NULL ? NULL : got(found, K.strided);
-    int made = 0, leaves = 0;
+    int made = 0, leaves = 0, held = 0;
     long steps = found == NULL ? 1 : PyLong_AsLong(got(found, K.steps));
     if (Py_TYPE(step) != types.Step || !PyTuple_CheckExact(scalars) || PyTuple_GET_SIZE(scalars) < count)
         goto end;
@@ -172,6 +173,10 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
             continue;
         int is_node = s->what == WHOLE && Py_TYPE(s->item) == types.Node;
         leaves += !is_node;
+        if (!is_node) {
+            PyObject *storage = s->what == WHOLE ? AT(s->item, L.storage) : s->storage;
+            held = held || (Py_TYPE(storage) == types.Storage && is_held(storage));
+        }
         if (is_node)
             steps += PyLong_AsLong(got(s->item, N.steps));
         device = is_node ? got(s->item, N.device) : got(s->what == WHOLE ? AT(s->item, L.storage) : s->storage, S.device);
@@ -217,8 +222,8 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     int alone = steps == 1 && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
     if (alone) {
         long times = PyLong_AsLong(got(rule, R.alone));
-        if (times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
-            result = computed_now(rule, operands, form, device, size, times);
+        if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
+            result = computed_now(rule, operands, form, device, size, times, held);
             if (result == Py_NotImplemented)
                 Py_SETREF(result, Py_NewRef(Py_None));
             else if (result == Py_None)

@@ -8,9 +8,10 @@ home_of(PyObject *node)
     return ref == Py_None ? NULL : referent(ref);
 }
 
-/* Whether all sources were written on the current stream, as far as identity tells, and no other library takes part. */
+/* Whether all sources were written on the current stream, as far as identity tells, and (`with_partners`: others compute
+on streams of their own) no other library holds one. */
 static int
-are_here(const Chain *chain, PyObject *stream)
+are_here(const Chain *chain, PyObject *stream, int with_partners)
 {
     for (int i = 0; i < chain->inputs; i++) {
         PyObject *source = chain->source[i];
@@ -18,7 +19,8 @@ are_here(const Chain *chain, PyObject *stream)
             continue;
         PyObject *home = Py_TYPE(source) == types.Leaf ? got(source, L.storage) : NULL;
         if (home == NULL ? got(source, N.stream) != stream
-                         : Py_TYPE(home) != types.Storage || got(home, S.stream) != stream)
+                         : Py_TYPE(home) != types.Storage || got(home, S.stream) != stream
+                           || (with_partners && is_held(home)))
             return 0;
     }
     return 1;
@@ -88,7 +90,7 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
             || (got(node, N.rule) != Py_None && count_if_learned(got(node, N.rule), device) < 0)
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL)
         goto end;
-    if (with_partners || !are_here(&chain, stream)) {
+    if (!are_here(&chain, stream, with_partners)) {
         PyObject *sources = sources_of(&chain);
         if (sources != NULL)
             crossed = PyObject_CallFunctionObjArgs(py.joined, device, sources, stream, NULL);

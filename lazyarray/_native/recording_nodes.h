@@ -276,10 +276,36 @@ end:
     return result;
 }
 
-/* The same of several new nodes, of which the last one gives the array. */
+/* Whether others hold the memory of a storage, and may write to it at any time. */
+static int
+is_held(PyObject *storage)
+{
+    PyObject *loans = got(storage, S.loans);
+    return !PyTuple_CheckExact(loans) || PyTuple_GET_SIZE(loans) > 0 || got(storage, S.foreign) != Py_False;
+}
+
+/* Whether a node reads memory that others hold. */
+static int
+reads_held(PyObject *node)
+{
+    PyObject *operands = got(node, N.operands);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == types.Leaf && Py_TYPE(AT(operand, L.storage)) == types.Storage
+                && is_held(AT(operand, L.storage)))
+            return 1;
+    }
+    return 0;
+}
+
+/* The same of several new nodes, of which the last one gives the array. What reads memory that others hold is computed
+at once. */
 static PyObject *
 array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
 {
+    int held = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        held = held || reads_held(nodes[i]);
     for (Py_ssize_t i = 0; i < count - 1; i++) {
         PyObject *ref = PyWeakref_NewRef(nodes[i], NULL);
         int failed = ref == NULL ? -1 : introduce(nodes[i], ref);
@@ -287,7 +313,10 @@ array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
         if (failed)
             return NULL;
     }
-    return array_of(nodes[count - 1], back);
+    PyObject *result = array_of(nodes[count - 1], back);
+    if (result != NULL && held && done(nodes[count - 1], text.compute) < 0)
+        Py_CLEAR(result);
+    return result;
 }
 
 PyDoc_STRVAR(array_of_doc, "array_of(nodes, back, /)\n--\n\n"

@@ -167,6 +167,22 @@ see_number(PyObject *number, Seen *s)
     return s->form.dtype == NULL ? FAILED : NUMBER;
 }
 
+/* Whether the bytes of a storage are there, and what is known of who else holds them still holds: 1 or 0; -1: an error. */
+static int
+is_ours(PyObject *storage)
+{
+    PyObject *loans = got(storage, S.loans);
+    int ours = got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans);
+    Py_INCREF(loans);
+    for (Py_ssize_t i = 0; ours > 0 && i < PyTuple_GET_SIZE(loans); i++) {
+        PyObject *holder = PyObject_CallNoArgs(PyTuple_GET_ITEM(loans, i));
+        ours = holder == NULL ? FAILED : holder != Py_None;     /* gone: that is for Python to note */
+        Py_XDECREF(holder);
+    }
+    Py_DECREF(loans);
+    return ours;
+}
+
 /* NONE: it is an operand for the general way. */
 static int
 see(PyObject *x, Seen *s)
@@ -174,17 +190,17 @@ see(PyObject *x, Seen *s)
     if (PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x) || PyBool_Check(x))
         return see_number(x, s);
     if (Py_TYPE(x) == types.LazyNdarray) {
-        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *loans, *meta;
+        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *meta;
         if (Py_TYPE(storage) != types.Storage)
             return NONE;
         if (got(storage, S.pending) != Py_None) {
             s->item = Py_NewRef(got(storage, S.pending));
             return see_node(x, storage, s);
         }
-        loans = got(storage, S.loans);
+        int ours = is_ours(storage);
+        if (ours < 0)
+            return FAILED;
         meta = got(x, X.meta);
-        int ours = got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
-            && PyTuple_GET_SIZE(loans) == 0;
         if (leaf != Py_None && ours && AT(leaf, L.array) == got(x, X.array))
             Py_INCREF(leaf);
         else if (leaf == Py_None && meta != Py_None && meta != got(storage, S.root_view))

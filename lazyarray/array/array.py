@@ -195,6 +195,12 @@ class LazyNdarray(ArrayHandle):
     def __cupy_get_ndarray__(self) -> Any:
         return convert.lend(self, "a function of the device library")
 
+    def __cupy_override_elementwise_kernel__(self, kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return protocols.elementwise_kernel(kernel, args, kwargs)
+
+    def __cupy_override_reduction_kernel__(self, kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return kernel(convert.lend(self, "a function of the device library"), *args, **kwargs)
+
     __array_struct__ = property(protocols.array_struct)
 
     if sys.version_info >= (3, 12):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, module_of, who_asks
 from ..storage import first_download, foreign_streams, handles, views
-from ..storage.storage import Storage
+from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write, writeable
 
 if TYPE_CHECKING:
@@ -233,8 +233,12 @@ def cuda_array_interface(x: ArrayHandle) -> dict:
     storage = x._self_storage
     if type(storage) is not Storage or storage.device.name != "cuda":
         raise AttributeError("__cuda_array_interface__: the array is not in CUDA memory")
+    asker = sys._getframe(1)
+    if module_of(asker).partition(".")[0] in ("cupy", "cupyx"):
+        # It asks for `__cupy_get_ndarray__` next, and lets go of what that gives: we know when.
+        raise AttributeError("__cuda_array_interface__")
     meta = handles.meta_of(x)
-    if (min(meta.strides, default=0) < 0 or not writeable(meta)) and _is_for_torch(sys._getframe(1)):
+    if (min(meta.strides, default=0) < 0 or not writeable(meta)) and _is_for_torch(asker):
         # Torch ends the process at a negative stride, and refuses what is read-only (seen in 2.11); with `__dlpack__`,
         # which it asks for next, both go as they do with an ndarray.
         raise AttributeError("__cuda_array_interface__")
@@ -245,6 +249,34 @@ def cuda_array_interface(x: ArrayHandle) -> dict:
     if not writeable(meta):
         interface["data"] = (interface["data"][0], True)
     return interface
+
+
+def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`__cupy_override_elementwise_kernel__`: CuPy's ufuncs ask for it, before they look at the arguments.
+
+    They compute with the device arrays of lazy ones, and keep none of them; what they write to is seen to be written.
+    """
+    array_type = handles.array_type
+    outs = list(args[kernel.nin:])
+    if (out := kwargs.get("out")) is not None:
+        outs += out if type(out) is tuple else (out,)
+    written = {id(y): y for y in outs if type(y) is array_type}
+    known = {key: handles.device_of(y) for key, y in written.items()}
+
+    def on_device(obj: Any) -> Any:
+        kind = type(obj)
+        if kind is array_type:
+            return known[id(obj)] if id(obj) in written else handles.device_of(obj)
+        return tuple(map(on_device, obj)) if kind is tuple else obj
+
+    given = [on_device(arg) for arg in args]
+    named = {name: on_device(arg) for name, arg in kwargs.items()} if kwargs else kwargs
+    if not written:
+        return kernel(*given, **named)
+    result = write_all([(y._self_storage, handles.meta_of(y), known[key]) for key, y in written.items()],
+                       lambda: kernel(*given, **named))
+    back = {id(known[key]): y for key, y in written.items()}
+    return tuple(back.get(id(r), r) for r in result) if type(result) is tuple else back.get(id(result), result)
 
 
 def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:

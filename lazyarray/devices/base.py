@@ -340,6 +340,10 @@ class Device(ABC):
         """
 
     @abstractmethod
+    def counts_holders(self, d: Any) -> bool:
+        """Whether references tell who holds the memory of `d`: not where another library allocated it."""
+
+    @abstractmethod
     def held_elsewhere(self, token: Any) -> bool:
         """Whether anything but the lent array with this token holds the memory; True if that can't be known."""
 

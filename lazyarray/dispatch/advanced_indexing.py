@@ -246,13 +246,28 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
             found.append(i)
     if token is not None:
         end(token)
-    blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") else i for i in found)
-    shape = np.broadcast_to(np.False_, meta.shape)[blank].shape
+    shape = _shape_of(meta, found)
     whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
     value = value if whole else _drop_leading(value, len(shape))
     if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
         raise NotOnDevice("the values are not as many as the mask is true")
     return tuple(found)
+
+
+def _shape_of(meta: np.ndarray, items: list[Any]) -> tuple[int, ...]:
+    """The shape of ``x[items]``, where at least one item is an array, and none is a mask."""
+    places = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
+    try:
+        common = np.broadcast_shapes(*(getattr(items[k], "shape", ()) for k in places))
+    except ValueError as error:
+        raise NotOnDevice(f"indexes that do not go together: {error}") from None
+    first, last = places[0], places[-1]
+    rest = np.broadcast_to(np.False_, meta.shape)[tuple(0 if k in places else i for k, i in enumerate(items))].shape
+    if last - first >= len(places):     # something lies between them: the common axes come first
+        return (*common, *rest)
+    used = sum(i is not None and i is not Ellipsis for i in items)
+    before = sum(meta.ndim - used if i is Ellipsis else 1 for i in items[:first])
+    return (*rest[:before], *common, *rest[before:])
 
 
 def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

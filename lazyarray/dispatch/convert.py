@@ -13,7 +13,7 @@ from ..storage.handles import ArrayHandle
 from ..storage.storage import Storage
 
 
-def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> ArrayHandle:
+def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, donate: bool = False) -> ArrayHandle:
     """Convert an array or array-like object to a lazy array.
 
     Parameters
@@ -27,6 +27,11 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> ArrayHa
         Data type of the result. If it differs from that of `obj`, the result is a copy.
     copy : bool, optional
         True: always copy. False: raise an error if a copy is needed. None: copy if needed.
+    donate : bool, default: False
+        Promise that `obj`, a CuPy array, is not used again: no code reads it or writes to it. Its memory then belongs
+        to the result, whose operations are as fast as those of an array that lazyarray made. While other CuPy arrays
+        use the same memory, it is shared with them as without `donate`. So is the memory of other libraries' arrays.
+        Without effect for lazy arrays and for arrays on the host.
 
     Returns
     -------
@@ -41,12 +46,23 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> ArrayHa
         If `obj` is a torch tensor without an array equivalent: it requires grad (pass ``tensor.detach()``), is sparse,
         or similar.
 
+    Notes
+    -----
+    Sharing means that `obj` and the result see each other's changes. Therefore operations on the result are not
+    deferred, and its values are copied to the host again each time they are needed there. This ends when `obj` no
+    longer exists.
+
     Examples
     --------
     >>> import numpy as np, lazyarray
     >>> x = lazyarray.asarray([[1, 2], [3, 4]], dtype=np.float32)
     >>> (x + 1).sum()
     np.float32(14.0)
+
+    >>> c = lazyarray.device().xp.arange(3)         # a CuPy array
+    >>> x = lazyarray.asarray(c, donate=True)       # c is not used from here on
+    >>> np.asarray(x)
+    array([0, 1, 2])
     """
     if not current_options().lazy:
         return _plain(obj, dtype, copy)
@@ -57,7 +73,8 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None) -> ArrayHa
         lazy = obj
     else:
         shared = None if type(obj) in _host_types else foreign_streams.from_foreign(device, obj)
-        lazy = None if shared is None else handles.share(device, shared)
+        take = handles.taken if donate else handles.share
+        lazy = None if shared is None else take(device, shared)
     if lazy is not None:
         if dtype is not None and np.dtype(views.no_array(dtype)) != lazy.dtype:
             if copy is not None and not copy:
@@ -142,13 +159,15 @@ def asdevice(obj: Any) -> Any:
     >>> x
     array([2., 4.])
     """
+    if type(obj) is handles.array_type and type(obj._self_storage) is Storage:
+        return lend(obj, "asdevice")
     device = devices.current()
     if isinstance(obj, device.array_type):
         return obj
     if handles.is_scalar(obj):
         obj = handles.as_array(obj)
     if handles.is_array(obj):
-        if type(obj._self_storage) is handles.Storage:
+        if type(obj._self_storage) is Storage:
             return lend(obj, "asdevice")
         obj = handles.host_of(obj, "asdevice")     # it lives on the host; a view of it may be of a dtype the device has
     shared = foreign_streams.from_foreign(device, obj)

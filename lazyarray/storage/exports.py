@@ -6,9 +6,13 @@ handed out, or came from outside, so that an array over the same memory is recog
 from __future__ import annotations
 
 import bisect
+import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from . import coherence, foreign_streams
 from .mirror.byte_ranges import Ranges
@@ -17,24 +21,43 @@ from .state import StorageState, loans_lock
 if TYPE_CHECKING:
     from ..devices import Device
 
-#: {(device name, number): sorted list of (start, stop, weak reference to a storage)}.
-_known: dict[tuple[str, int], list[Any]] = {}
+_u8 = np.dtype(np.uint8)
+
+#: (device name, number) -> the storages that are known there.
+_known: dict[tuple[str, int], _Table] = {}
 _known_lock = threading.RLock()     # a finaliser that runs within may come here, too
 
 
 def note(storage: StorageState, token: weakref.ref[Any]) -> None:
     """GPU code may write to the device memory for as long as `token` lives. The caller holds the storage's lock."""
     storage.before_change()     # it can't tell us when
-    coherence.exactly(storage)
+    if storage.mirror is not None:
+        coherence.exactly(storage)
     with loans_lock:
-        storage.loans += (token,)
+        storage.loans = (*_lasting(storage), token) if storage.loans else (token,)
     if foreign_streams.partners:
         storage.clean = False
         foreign_streams.let_partners_wait(storage.device)
     if storage.incoming is not None:
         storage.incoming.ranges = Ranges.EMPTY      # it may be written at any time from now on
         storage.join_all()
-    register(storage)
+    if not storage.registered:
+        register(storage)
+
+
+def _lasting(storage: StorageState) -> list[Any]:
+    """The loans of a storage that have to be kept; `loans_lock` is held."""
+    alive = [ref for ref in storage.loans if ref() is not None]
+    if len(alive) < len(storage.loans):
+        if storage.mirror is None:
+            storage.writes += 1
+        else:
+            alive.append(ended)     # so that the mirror is not trusted when it is asked for next
+    return alive
+
+
+def ended() -> None:
+    """Stands for loans whose holders are gone, as a weak reference to them does."""
 
 
 class Held:
@@ -49,25 +72,58 @@ class Held:
         return self if self.device.held_elsewhere(self.token) else None
 
 
+def held_besides(device: Device, array: Any) -> bool:
+    """Whether any other array holds the memory of `array`, or may: told by the counts of references.
+
+    They are compared with those of a view that was just made. References to `array` itself do not count.
+    """
+    if not device.counts_holders(array):
+        return True
+    usual = _spare(device, device.empty((2,), _u8)[1:])
+    return any(count > usual.get(kind, -1) for kind, count in _spare(device, array).items())
+
+
+def _spare(device: Device, array: Any) -> dict[type, int]:
+    """The references to what keeps the memory of an array alive, besides the known ones: the most of each type."""
+    holdings = device.holdings(array)
+    known = {(holder, id(held)) for holder, held in holdings}
+    found: dict[type, int] = {}
+    for _, held in holdings:
+        ours = sum(other is held for _, other in holdings) + sum(target == id(held) for _, target in known)
+        found[type(held)] = max(sys.getrefcount(held) - ours, found.get(type(held), 0))
+    return found
+
+
+class _Table(NamedTuple):
+    """Storages by their addresses, in order; `reach`: the highest address that it and those before it go to."""
+
+    starts: list[int]
+    entries: list[tuple[int, int, weakref.ref[StorageState]]]
+    reach: list[int]
+
+
 def register(storage: StorageState) -> None:
     """Make a storage known by the device addresses of its block."""
-    block = storage.block
-    device = storage.device
+    if storage.registered:
+        return
+    device, block = storage.device, storage.block
     start, stop = device.extent(block)
-    entry = (start, stop, weakref.ref(storage))
+    entry = start, stop, weakref.ref(storage)
+    key = device.name, device.device_of(block)
     with _known_lock:
-        _enter(_known.setdefault((device.name, device.device_of(block)), []), entry, storage)
+        while True:
+            before = _known.get(key)
+            entries = [e for e in before.entries if e[2]() is not None] if before else []
+            bisect.insort(entries, entry, key=_address)
+            table = _Table([e[0] for e in entries], entries, [*accumulate((e[1] for e in entries), max)])
+            if _known.get(key) is before:       # else a finaliser has entered something meanwhile
+                _known[key] = table     # in one step: others look without the lock
+                break
+    storage.registered = True
 
 
-def _enter(entries: list[Any], entry: tuple[int, int, Any], storage: StorageState) -> None:
-    """Enter a storage, and leave out its earlier entry and those of storages that are gone. The lock is held."""
-    while True:
-        before = list(entries)
-        known = [e for e in before if e[2]() is not None and e[2]() is not storage]
-        bisect.insort(known, entry, key=lambda e: e[:2])
-        if entries == before:       # else a finaliser has entered something meanwhile
-            entries[:] = known      # in one step: others look without the lock
-            return
+def _address(entry: tuple[int, int, Any]) -> tuple[int, int]:
+    return entry[:2]
 
 
 #: (device name, number, address of an allocation) -> the storage that has all of a new array, of which each of several
@@ -88,17 +144,14 @@ def owner(device: Device, array: Any) -> StorageState | None:
 
 def find(device: Device, array: Any) -> tuple | None:
     """The known storage that holds the bytes of a device array, and the array's offset in it."""
-    if not _known:
-        return None
-    key = device.name, device.device_of(array)
-    with _known_lock:       # not while a storage is taken out to be entered anew
-        entries = list(_known.get(key, ()))
-    if not entries:
+    table = _known.get((device.name, device.device_of(array))) if _known else None
+    if table is None:
         return None
     start, stop = device.extent(array)
-    for low, high, ref in tuple(entries):
-        if low <= start and stop <= high and start < stop:
-            storage = ref()
-            if storage is not None:
-                return storage, device.first(array) - low
+    at = bisect.bisect_right(table.starts, start) - 1
+    while at >= 0 and table.reach[at] >= stop > start:
+        low, high, ref = table.entries[at]
+        if stop <= high and (storage := ref()) is not None:
+            return storage, device.first(array) - low
+        at -= 1
     return None

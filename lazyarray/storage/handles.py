@@ -285,6 +285,16 @@ def share(device: Device, array: Any) -> ArrayHandle:
                                             device.first(array) - device.extent(storage.block)[0]))
 
 
+def taken(device: Device, array: Any) -> ArrayHandle:
+    """A lazy array that has the memory of a device array, which nobody uses any more, for its own.
+
+    If others may use the memory nevertheless, it is shared: arrays of theirs, lazy ones, or another library's.
+    """
+    if array.size and (exports.find(device, array) is not None or exports.held_besides(device, array)):
+        return share(device, array)
+    return _of_new_memory(device, array)
+
+
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 

@@ -63,6 +63,7 @@ class StorageState(_Slots):
     writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
     writing = 0                 # how many device writes are under way, all of the thread that has the lock
     compacts: Any = None        # the gathered.Compacts, if there are some
+    registered = False          # whether it is known by its addresses: see `exports`
     incoming: Any = None        # the prefetch.Incoming that is under way
     facts: tuple | None = None  # (`writes` then, what is known of the values): see `facts`
     _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
@@ -224,7 +225,7 @@ class StorageState(_Slots):
         if foreign_streams.partners and is_watched(self):
             foreign_streams.wait_for_partners(device)
         writes, stream = self.writes, self.stream       # in this order: who writes sets them the other way round
-        if current != stream and (current, writes) not in self.joined:
+        if current is not stream and current != stream and (current, writes) not in self.joined:
             reason = device.usable()
             if reason is not None:
                 raise DeviceUnavailableError(reason)
@@ -271,6 +272,11 @@ def keep_alive(storage: StorageState) -> None:
 
 def all_ended(storage: StorageState) -> bool:
     """Whether nobody holds a pointer any more, and nothing has to be looked at for that: there is no mirror."""
+    for ref in (loans := storage.loans):
+        if ref() is None:
+            break
+    else:
+        return not loans
     with storage.lock:
         if storage.mirror is None:
             keep_alive(storage)

@@ -166,8 +166,9 @@ class Storage(StorageState):
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
         """A device array of `view` for GPU code that may write through it, now or later."""
-        with self.lock:
-            coherence.exactly(self)
+        with self._lock or self.lock:
+            if self.mirror is not None:
+                coherence.exactly(self)
             lent, token = self.device.lend(self.read_device(view, why=why))
             exports.note(self, weakref.ref(token))
             return lent

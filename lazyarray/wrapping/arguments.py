@@ -49,6 +49,11 @@ class Rules(NamedTuple):
     numbers: bool = True
 
 
+#: Bytes up to which the only host array is compared on the host, whether the function modified it: one small copy takes
+#: less time than a copy on the device, and the kernels that compare it there.
+SMALL = 1 << 16
+
+
 class Arguments:
     """The arrays among the arguments of one call.
 
@@ -223,7 +228,7 @@ class Arguments:
             low = min(entry[0] for entry in group)
             modified = [entry for entry in group if entry[3] != READ]
             if modified and all(_is_aligned(obj, low) for _, _, obj, _ in group):
-                self._take_group(group, why)
+                self._take_group(group, why, len(hosts) == 1)
                 together.update(id(obj) for _, _, obj, _ in group)
             else:       # fields of one array of records, say
                 for entry in modified:
@@ -244,8 +249,8 @@ class Arguments:
             array = self._copy(obj, array)
         self._give(obj, array)
 
-    def _take_group(self, group: list[tuple[int, int, np.ndarray, int]], why: str) -> None:
-        """Host arrays that share memory, and of which at least one may be modified."""
+    def _take_group(self, group: list[tuple[int, int, np.ndarray, int]], why: str, alone: bool = False) -> None:
+        """Host arrays that share memory, and of which at least one may be modified; `alone`: there are no others."""
         device = self.device
         if len(group) == 1:
             obj = group[0][2]
@@ -262,7 +267,10 @@ class Arguments:
             shared = Shared(memory, block)
             arrays = [device.view(block, obj.shape, obj.dtype, obj.strides, obj.__array_interface__["data"][0] - low)
                       for _, _, obj, _ in group]
-        before = block.copy() if all(role in (MAYBE, READ) for *_, role in group) else None
+        before = None
+        if all(role in (MAYBE, READ) for *_, role in group):
+            small = alone and len(group) == 1 and group[0][2].nbytes <= SMALL
+            before = np.array(group[0][2]) if small else block.copy()
         targets = [(obj, array) for (_, _, obj, role), array in zip(group, arrays) if role != READ]
         for (_, _, obj, _), array in zip(group, arrays):
             self.copied.append(Copied(obj, array, block, before, targets, shared))
@@ -307,8 +315,7 @@ class Arguments:
         if not self.copied:
             return
         device = self.device
-        unsure = [copied for copied in self.copied if copied.before is not None]
-        changed = dict(zip(map(id, unsure), _differ(device, [(c.block, c.before) for c in unsure]))) if unsure else {}
+        changed = self._changed([copied for copied in self.copied if copied.before is not None])
         for copied in self.copied:
             if copied.before is not None and not changed[id(copied)]:
                 continue
@@ -317,8 +324,25 @@ class Arguments:
                                  f" {copied.passed.shape}")
             for target, array in copied.targets:
                 target[...] = transfer.to_host(device, array, f"modified by {self.name}")
-            if copied.before is not None:
-                device.assign(copied.before, copied.block)      # a generator goes on
+            if type(copied.before) is np.ndarray:       # a generator goes on
+                copied.before = np.array(copied.targets[0][0])
+            elif copied.before is not None:
+                device.assign(copied.before, copied.block)
+
+    def _changed(self, unsure: list[Copied]) -> dict[int, bool]:
+        """Which of these the function has modified, by their identity."""
+        device, why = self.device, "whether arguments were modified"
+        changed = {}
+        pairs = []
+        for copied in unsure:
+            if type(copied.before) is np.ndarray:
+                now = transfer.to_host(device, copied.array, why, "synchronise")
+                changed[id(copied)] = now.tobytes() != copied.before.tobytes()
+            else:
+                pairs.append(copied)
+        if pairs:
+            changed.update(zip(map(id, pairs), _differ(device, [(c.block, c.before) for c in pairs], why)))
+        return changed
 
     def let_go(self) -> None:
         """The call is over. What the function still holds of its arguments is a loan: it may write there."""
@@ -348,7 +372,7 @@ def _is_aligned(array: np.ndarray, low: int) -> bool:
     return not any(place % array.itemsize for place in places)
 
 
-def _differ(device: Device, pairs: list[tuple[Any, Any]]) -> list[bool]:
+def _differ(device: Device, pairs: list[tuple[Any, Any]], why: str) -> list[bool]:
     """Whether the bytes of each pair of blocks differ: one wait for the device."""
     flags = []
     for a, b in pairs:
@@ -356,4 +380,4 @@ def _differ(device: Device, pairs: list[tuple[Any, Any]]) -> list[bool]:
             a, b = (device.view(d, (d.nbytes // 8,), np.dtype(np.uint64), None, 0) for d in (a, b))
         flags.append((a != b).any())
     found = flags[0] if len(flags) == 1 else device.xp.stack(flags)
-    return np.atleast_1d(transfer.to_host(device, found, "whether arguments were modified", "synchronise")).tolist()
+    return np.atleast_1d(transfer.to_host(device, found, why, "synchronise")).tolist()

@@ -52,7 +52,7 @@ class Copied:
         What the function gets for it.
     block, before : device array or None
         The bytes that `array` lies in, and those that they were, where it has to be found out whether the function
-        modifies them.
+        modifies them. `before` of a small one is a NumPy array, with the elements that `array` had.
     targets : list of (numpy.ndarray, device array)
         What to copy back if it does. Without any, it must not.
     shared : Shared or None

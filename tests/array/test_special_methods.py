@@ -17,7 +17,8 @@ import lazyarray
 HAS_BUFFER = pytest.mark.skipif(sys.version_info < (3, 12), reason="a class in Python has no buffer")
 
 #: What ours have beside NumPy's, on purpose.
-OURS = {"__cupy_get_ndarray__", "__getattr__", "__module__", "__release_buffer__", "__slots__", "__weakref__",
+OURS = {"__cupy_get_ndarray__", "__cupy_override_elementwise_kernel__", "__cupy_override_reduction_kernel__",
+        "__getattr__", "__module__", "__release_buffer__", "__slots__", "__weakref__",
         "__wrapped__", "__firstlineno__", "__static_attributes__", "__arrow_array__", "__dask_tokenize__",
         "__torch_function__"}
 if sys.version_info < (3, 12):

@@ -296,6 +296,9 @@ class CudaDevice(Device):
         pointer = self._pointer(lent, data.ptr - memory.ptr)
         return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
 
+    def counts_holders(self, d: Any) -> bool:
+        return isinstance(d.data.mem, self._own)
+
     def held_elsewhere(self, token: Token) -> bool:
         if not isinstance(token.memory, self._own):
             return True     # another library's, by its pointer or by DLPack: who else holds it, it alone knows

@@ -57,6 +57,7 @@ class SimulatedDevice(Device):
 
     def __init__(self) -> None:
         hardware.used = True
+        self._alone: int | None = None  # references to a memory that nobody but one loan holds
         self.stream = hardware.current_stream  # type: ignore[method-assign]  # Spares the most frequent call a step.
 
     @property
@@ -212,12 +213,17 @@ class SimulatedDevice(Device):
         token = Token(d._memory)
         return make(d._view, d._memory.lend(token)), token
 
+    def counts_holders(self, d: SimulatedArray) -> bool:
+        return d._memory.lender is None and d._memory.root.flags.owndata
+
     def held_elsewhere(self, token: Token) -> bool:
         memory = token.memory
         if memory.lender is not None or not memory.root.flags.owndata:
             return True     # another library's
-        alone = self.lend(self.empty((1,), np.dtype(np.uint8)))
-        return sys.getrefcount(token.memory) - 1 > sys.getrefcount(alone[1].memory)     # 1: the name `memory`
+        if self._alone is None:
+            alone = self.lend(self.empty((1,), np.dtype(np.uint8)))
+            self._alone = sys.getrefcount(alone[1].memory)
+        return sys.getrefcount(token.memory) - 1 > self._alone      # 1: the name `memory`
 
     def holdings(self, d: SimulatedArray) -> list[tuple[int, Any]]:
         memory = d._memory

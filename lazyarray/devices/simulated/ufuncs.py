@@ -55,6 +55,9 @@ class SimulatedUfunc:
         return self._general(args, kwargs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for value in (*args, *kwargs.values()):
+            if hasattr(value, "__cupy_override_elementwise_kernel__"):
+                return value.__cupy_override_elementwise_kernel__(self, *args, **kwargs)
         out, where = kwargs.pop("out", None), kwargs.pop("_where", None)
         options = {key: value for key in ("dtype", "casting") if (value := kwargs.pop(key, None)) is not None}
         if kwargs:

@@ -275,16 +275,21 @@ _python_numbers = frozenset({int, float, complex, bool})
 
 
 def leaf_of(x: Any) -> Leaf | None:
-    """The leaf of a lazy array whose bytes are there, or None if somebody else may change them."""
+    """The leaf of a lazy array whose bytes are there; None if they have to be brought up to date first."""
     array = ready_array(x)
     return None if array is None else Leaf(array, x._self_storage, "flat")
 
 
 def ready_array(x: Any) -> Any:
-    """The device array of a lazy array whose bytes are there, or None if somebody else may change them."""
+    """The device array of a lazy array whose bytes are there; None if they have to be brought up to date first.
+
+    Somebody else may change them at any time, if he holds a pointer: then what reads them is computed at once.
+    """
     storage = x._self_storage
-    if not storage.clean or storage.foreign or storage.loans and not all_ended(storage):
+    if not storage.clean or storage.foreign:
         return None
+    if storage.loans:
+        all_ended(storage)      # forgets those whose holder is gone
     array = x._self_array
     if array is None:
         meta = handles.meta_of(x)
