@@ -135,7 +135,7 @@ def _within(array: Any, length: int) -> bool:
     xp = device.xp
     flag = xp.logical_or(xp.any(array >= length), xp.any(array < -length)) if array.dtype.kind == "i" \
         else xp.any(array >= length)
-    return not transfer.to_host(device, flag, "index check", "synchronise")[()]
+    return not transfer.to_host(device, flag, "bounds check", "synchronise")[()]
 
 
 # -- advanced indexes on the device ------------------------------------------------------------
@@ -151,7 +151,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         parsed.check(meta)
     token = None
     if parsed is None or parsed.masks:
-        token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     try:
         with x._self_storage.place():
             array = handles.device_of(x)
@@ -215,7 +215,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
             except ValueError as error:
                 raise NotOnDevice(f"the value does not fit the index: {error}") from None
     elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
-        token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
 
     def assign(target: Any) -> None:
         try:
@@ -235,7 +235,7 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
     """
     if meta.size == 0:
         raise NotOnDevice("an assignment to nothing")
-    token = begin("synchronise", 0, meta.shape, meta.dtype, "a mask is counted")
+    token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     found: list[Any] = []
     for i in items:
         if hasattr(i, "ndim") and i.dtype == bool:

@@ -155,7 +155,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
         return x
     if tol > 1:
         tol = np.finfo(meta.dtype.type).eps * tol
-    if common.truth((devices.current().xp.abs(handles.device_of(x).imag) < tol).all(), "is the imaginary part small?"):
+    if common.truth((devices.current().xp.abs(handles.device_of(x).imag) < tol).all(), "imaginary-part check"):
         return viewed(x, meta.real)
     return x
 

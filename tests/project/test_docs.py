@@ -17,6 +17,7 @@ from test_house import FLOORS
 import lazyarray
 from lazyarray import testing
 from lazyarray.functions import tables
+from lazyarray.numpy import creation
 from lazyarray.settings.options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -75,11 +76,29 @@ def test_code_can_be_copied_and_read_and_names_of_numpy_are_links(built):
         (built / page.with_suffix(".html")).read_text() for page in PAGES)
 
 
+def test_the_creation_functions_are_listed():
+    assert sorted(re.findall(r":obj:`~numpy\.(\w+)`", text_of("api/numpy.rst"))) == sorted(creation.FUNCTIONS)
+
+
+def test_every_example_is_in_the_gallery_with_the_picture_that_it_draws():
+    listed = set(re.findall(r"^   ([\w.]+): ", text_of("gallery.rst"), re.MULTILINE))
+    examples = {path.name: path.read_text() for path in (ROOT / "examples").iterdir()
+                if path.suffix in (".py", ".ipynb")}
+    assert listed == set(examples)
+    drawn = {Path(name).stem for name, text in examples.items() if '"--output"' in text or name.endswith(".ipynb")}
+    assert {path.stem for path in (DOCS / "_static" / "gallery").iterdir()} == drawn
+
+
 def test_no_page_is_left_out_of_the_contents():
     listed = {(page.parent / name).as_posix() for page in PAGES
               for tree in re.findall(r"^\.\. toctree::\n((?:[ ]+.*\n|\n)+)", text_of(page), re.MULTILINE)
               for name in re.findall(r"^ +([\w/]+)$", tree, re.MULTILINE)}
     assert {page.with_suffix("").as_posix() for page in PAGES} - {"index"} == listed
+
+
+def test_the_terms_of_the_glossary_are_short():
+    terms = re.findall(r"^   (\S.*)$", text_of("glossary.rst"), re.MULTILINE)
+    assert len(terms) > 15 and [term for term in terms if len(term.split()) > 3] == []
 
 
 def test_the_tables_of_the_page_on_contributing_exist():

@@ -194,7 +194,7 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_
         found = obj if obj.dtype == intp else obj.astype(intp)
         if n is None or found.size == 0:
             return found
-        if options.current().check_indices and truth(((found < -n) | (found >= n)).any(), "index check"):
+        if options.current().check_indices and truth(((found < -n) | (found >= n)).any(), "bounds check"):
             raise IndexError(f"{what} out of bounds for size {n}")
         return xp.where(found < 0, found + n, found)
     host = np.asarray(without_device(obj))

@@ -81,7 +81,7 @@ def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise
     n = len(options_)
     a = a.astype(intp, copy=False)
     if mode == "raise":
-        if options.current().check_indices and truth(((a < 0) | (a >= n)).any(), "index check"):
+        if options.current().check_indices and truth(((a < 0) | (a >= n)).any(), "bounds check"):
             raise ValueError("invalid entry in choice array")
     else:
         a = by_mode(xp, a, n, mode)

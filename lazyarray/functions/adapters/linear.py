@@ -49,12 +49,12 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
 
 def _finite(xp: Any, a: Any, what: str) -> None:
     """LAPACK reports what cuSOLVER answers with NaN."""
-    refuse(not truth(xp.isfinite(a).all(), "finite?"), f"{what} of infinities or NaN")
+    refuse(not truth(xp.isfinite(a).all(), "finite-value check"), f"{what} of infinities or NaN")
 
 
 def _succeeded(xp: Any, found: Any, what: str) -> Any:
     """What CuPy gives for a singular matrix is rubbish, mostly not finite; NumPy knows whether to raise."""
-    refuse(not truth(xp.isfinite(found).all(), "finite?"), f"{what} of a singular matrix")
+    refuse(not truth(xp.isfinite(found).all(), "singular-matrix check"), f"{what} of a singular matrix")
     return found
 
 

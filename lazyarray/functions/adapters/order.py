@@ -202,7 +202,7 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
             values.append(_between(xp, below, ordered[..., int(k)], t, result) if between else below.astype(result))
         if a.dtype.kind == "f":
             missing = xp.isnan(ordered[..., -1])
-            if result != a.dtype and not q.ndim and not missing.ndim and truth(missing, "is there a NaN?"):
+            if result != a.dtype and not q.ndim and not missing.ndim and truth(missing, "NaN check"):
                 result = a.dtype        # NumPy gives the NaN that it found
             values = [xp.where(missing, result.type("nan"), v.astype(result, copy=False)) for v in values]
     if keepdims:
@@ -290,7 +290,7 @@ def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = N
     if sorter is not None:
         sorter = array(xp, sorter)
         refuse(sorter.dtype.kind not in "iu" or sorter.shape != a.shape, "sorter is of another shape or dtype")
-        refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "index check"), "a sorter out of range")
+        refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "bounds check"), "a sorter out of range")
         a = xp.take(a, sorter)
     # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.
     dtype = np.result_type(a.dtype, v.dtype)
@@ -304,7 +304,7 @@ def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False) -> Any:
     # One flag each for rising, falling and NaN, in one wait; CuPy itself does not look.
     before, after = bins[:-1], bins[1:]
     rising, falling, odd = fetch(
-        xp.stack([(before <= after).all(), (before >= after).all(), (bins != bins).any()]), "are the bins monotonic?")
+        xp.stack([(before <= after).all(), (before >= after).all(), (bins != bins).any()]), "bin-order check")
     refuse(odd, "NaN among the bins")
     side = "left" if operator.truth(right) else "right"
     if rising:

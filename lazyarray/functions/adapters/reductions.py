@@ -100,7 +100,7 @@ def finite_product(xp: Any, product: Any) -> None:
 
     One more factor of 1 for what is masked, or the initial value in another place, would make other NaNs of it.
     """
-    if product.dtype.kind == "c" and not truth(xp.isfinite(product).all(), "is the product finite?"):
+    if product.dtype.kind == "c" and not truth(xp.isfinite(product).all(), "finite-value check"):
         raise NotOnDevice("complex infinities are multiplied under a mask or from an initial value")
 
 
@@ -128,7 +128,7 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             missing = xp.isnan(a)
             result = function(xp.where(missing, a.dtype.type(worst), a), axis=axis, keepdims=keepdims)
             empty = missing.all(axis=axis, keepdims=keepdims)
-            if truth(empty.any(), "an all-NaN slice"):
+            if truth(empty.any(), "all-NaN check"):
                 warn("All-NaN slice encountered")
                 result = xp.where(empty, a.dtype.type("nan"), result)
             return result
@@ -160,7 +160,7 @@ def _position(name: str, nan: bool = False) -> Any:
         if nan and a.dtype.kind in "fc":
             refuse(a.dtype.kind == "c", "complex numbers with NaN have no order that the device follows")
             missing = xp.isnan(a)
-            wrong(a.size == 0 or truth(missing.all(axis=axis).any(), "an all-NaN slice"), "All-NaN slice encountered")
+            wrong(a.size == 0 or truth(missing.all(axis=axis).any(), "all-NaN check"), "All-NaN slice encountered")
             filled = xp.where(missing, a.dtype.type(fill), a)
             # A slice of NaN and infinities of the filling sign only: the first number, not the first NaN.
             found = getattr(xp, name)(filled, axis=axis, keepdims=True)

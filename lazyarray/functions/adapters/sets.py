@@ -58,7 +58,7 @@ def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: 
     refuse(a.size == 0 or a.size // n > _MOST_COLUMNS, "rows that are too long, or empty")
     refuse(return_inverse and newest < "2.1.0", "the shape of the inverse, which NumPy 2.0 has its own way with")
     rows = xp.ascontiguousarray(moved).reshape(n, -1)
-    refuse(a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN?"), "NaN in rows")
+    refuse(a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN check"), "NaN in rows")
     order = xp.arange(n)
     for column in range(rows.shape[1] - 1, -1, -1):
         order = xp.take(order, xp.argsort(xp.take(rows[:, column], order), kind="stable"))

@@ -32,7 +32,7 @@ def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
     refuse(isinstance(bins, str), "bins of this name")
     if is_device(xp, bins) and bins.ndim:
         wrong(bins.ndim != 1, "`bins` must be 1d, when an array")
-        if truth((bins[:-1] > bins[1:]).any(), "are the bins monotonic?"):
+        if truth((bins[:-1] > bins[1:]).any(), "bin-order check"):
             raise ValueError("`bins` must increase monotonically, when an array")
         return bins
     range = None if range is None else tuple(fetch(r, "range") for r in range)
@@ -219,7 +219,8 @@ def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
 
 def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
     # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
-    refuse(not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite?"), "a long convolution of infinities or NaN")
+    refuse(not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite-value check"),
+           "a long convolution of infinities or NaN")
     n = a.size + v.size - 1
     size = 1 << (n - 1).bit_length()
     if dtype.kind == "c":

@@ -151,7 +151,7 @@ def fmod(xp: Any, /, a: Any, b: Any) -> Any:
 def power(xp: Any, /, a: Any, b: Any) -> Any:
     if not isinstance(b, xp.ndarray) and b == 2 and a.dtype.kind != "c":
         return xp.square(a)     # as NumPy has it, and rounded once
-    if b.dtype.kind == "i" and truth(_least(xp, b) < 0, "a negative exponent?"):
+    if b.dtype.kind == "i" and truth(_least(xp, b) < 0, "negative-exponent check"):
         raise ValueError("Integers to negative integer powers are not allowed.")
     return xp.power(a, b)
 

@@ -51,7 +51,7 @@ def check(selected, values, mask, x=None, lazy_mask=None):
         found = x[lazy_mask]
     assert len(selected) == 1
     assert [(event.kind, event.reason, event.shape, event.dtype, event.nbytes) for event in events] == [
-        ("synchronise", "a mask is counted", values.shape, values.dtype, 0)]
+        ("synchronise", "boolean-mask size", values.shape, values.dtype, 0)]
     expected = values[mask]
     assert type(found) is lazyarray.LazyNdarray and found.flags.c_contiguous and found.flags.writeable
     assert (found.shape, found.dtype, found.strides) == (expected.shape, expected.dtype, expected.strides)
