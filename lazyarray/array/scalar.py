@@ -294,6 +294,19 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Calla
     return method
 
 
+def _comparison(on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator that compares: its result is mostly asked for, and the scalar itself compared again."""
+    compared = _binary(on_device, on_host)
+
+    def method(self: Any, other: Any) -> Any:
+        result = compared(self, other)
+        if handles.is_scalar(result) and result._self_value is None and (
+                handles.is_scalar(other) or isinstance(other, (bool, int, float, complex, np.generic))):
+            result._self_base = handles.Comparison(on_host, self, other)
+        return result
+    return method
+
+
 def _swapped(on_host: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, b, *rest: on_host(b, a, *rest)
 
@@ -327,7 +340,7 @@ def _complete() -> None:
     LazyScalar.__pow__ = _binary(operators.power, pow)
     LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow))
     for name, (func, mirrored) in operators.COMPARISONS.items():
-        setattr(LazyScalar, f"__{name}__", _binary(operators.comparison(func, mirrored), getattr(operator, name)))
+        setattr(LazyScalar, f"__{name}__", _comparison(operators.comparison(func, mirrored), getattr(operator, name)))
     for name, func in operators.UNARY.items():
         setattr(LazyScalar, f"__{name}__", _unary(operators.unary(func), getattr(operator, name)))
     for name, func in VIA_FUNCTION.items():

@@ -16,6 +16,7 @@ from ..functions.pytree import replace
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, upload_cache, views
 from ..storage.storage import Storage
+from . import masks
 from .function import upload_operand
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Index:
         items = index if type(index) is tuple else (index,)
         shape = meta.shape
         arrays = [self._array(i) for i in items]
+        self.lazy = {id(a): i for i, a in zip(items, arrays) if handles.is_lazy(i) and handles.is_array(i)}
         used = sum(0 if i is None or i is Ellipsis else a.ndim if a is not None and a.dtype == bool else 1
                    for i, a in zip(items, arrays))
         self.fits = used <= len(shape)
@@ -105,7 +107,7 @@ class Index:
         bad = not self.fits
         if not bad and current_options().check_indices:
             for array, _, length in self.checked:
-                if array.size and not _within(array, length):
+                if array.size and not _within(array, length, self.lazy.get(id(array))):
                     bad = True
                     break
         if bad:
@@ -127,15 +129,12 @@ class Index:
                      plain_slice(i) if type(i) is slice else i for i in self.items)
 
 
-def _within(array: Any, length: int) -> bool:
-    """Whether all indexes are in -length ... length - 1; looks at one flag where they are on the device."""
+def _within(array: Any, length: int, index: Any) -> bool:
+    """Whether all indexes are in -length ... length - 1. `index`: the lazy array that they are, if it is one."""
     if isinstance(array, (np.ndarray, np.generic)):
         return int(array.min()) >= -length and int(array.max()) < length
-    device = devices.current()
-    xp = device.xp
-    flag = xp.logical_or(xp.any(array >= length), xp.any(array < -length)) if array.dtype.kind == "i" \
-        else xp.any(array >= length)
-    return not transfer.to_host(device, flag, "bounds check", "synchronise")[()]
+    low, high = masks.bounds(index, array)
+    return low >= -length and high < length
 
 
 # -- advanced indexes on the device ------------------------------------------------------------
@@ -150,23 +149,27 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         parsed = Index(meta, index)
         parsed.check(meta)
     token = None
-    if parsed is None or parsed.masks:
+    again = mask is not None and mask.comes_again
+    if not again and (parsed is None or parsed.masks):
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     try:
         with x._self_storage.place():
             array = handles.device_of(x)
-            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask)
+            if again:
+                return handles.fresh(device, array[mask.counted(device, meta)])
+            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask.array)
             if token is not None:
                 end(token)
             if parsed is None:
+                mask.note(result.shape[0])
                 return handles.fresh(device, result)
             return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
 
 
-def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> Any | None:
-    """The index as an array of the device or the host if it is one mask that fits, which is all that it has to do."""
+def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> masks.Mask | None:
+    """The index if it is one mask that fits, which is all that it has to do."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
     lazy = handles.is_array(index)
@@ -176,7 +179,10 @@ def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> Any | None:
     ndim = mask.ndim
     if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim]:
         return None
-    return handles.device_of(index, "an index") if lazy else mask
+    found = masks.Mask(index, mask)
+    if lazy:
+        found.array = handles.device_of(index, "an index")
+    return found
 
 
 def _rows(device: Device, array: Any, mask: Any) -> Any:
@@ -199,12 +205,13 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         parsed.check(meta, value)
         items = parsed.device()
     else:
-        items = (upload_operand(device, mask, np.take) if type(mask) is np.ndarray else mask,)
+        items = (upload_operand(device, mask.array, np.take) if type(mask.array) is np.ndarray else mask.array,)
     value = value_for(x, meta, value, by_arrays=True)
     token = None
     if getattr(value, "ndim", 0):
         if parsed is None:          # it names each place once
-            items = _counted(device, meta, items, value)
+            mask.array, = items
+            items = _counted(device, meta, items, value, mask)
         elif parsed.masks:
             items = _counted(device, meta, items, value)
             if parsed.checked:
@@ -228,24 +235,22 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     storage.write_device(meta, x._self_array, assign)
 
 
-def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any,
+             alone: masks.Mask | None = None) -> tuple[Any, ...]:
     """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
 
-    The device library does not look: it repeats the values or leaves some out.
+    The device library does not look: it repeats the values or leaves some out. `alone`: the mask that is all of it.
     """
     if meta.size == 0:
         raise NotOnDevice("an assignment to nothing")
-    token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     found: list[Any] = []
     for i in items:
         if hasattr(i, "ndim") and i.dtype == bool:
             if not i.ndim:
                 raise NotOnDevice("a mask without dimensions")
-            found += device.xp.nonzero(i)
+            found += (alone or masks.Mask(None, i)).counted(device, meta)
         else:
             found.append(i)
-    if token is not None:
-        end(token)
     shape = _shape_of(meta, found)
     whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
     value = value if whole else _drop_leading(value, len(shape))

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import devices
 from ..errors import NotOnDevice
-from ..functions import memory_order, tables, written_parameters
+from ..functions import index_bounds, memory_order, tables, written_parameters
 from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
 from ..functions.pytree import replace
 from ..functions.views import steering
@@ -139,7 +139,10 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tupl
                     return handles.wrap(device, result, sources, scalar)
                 return _wrapped(device, result, sources, scalar)
 
-        return write_all(writing, compute) if writing else compute()
+        result = write_all(writing, compute) if writing else compute()
+        if func in index_bounds.GREATEST:
+            index_bounds.note(func, args, kwargs, result)
+        return result
     except SubclassTakesPart as error:      # in a parameter that NumPy asks no `__array_function__` of
         return on_host(func, args, kwargs, str(error), aliases=True)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides

@@ -32,6 +32,9 @@ _u8 = np.dtype(np.uint8)
 #: So many runs of bytes, of so many bytes in all, are copied with the gaps between them, if they are at most so many
 #: times as many then: to gather them on the device and to scatter them on the host takes longer than the copy.
 MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
+#: A copy of a few bytes takes as long as one of so many more; and the most that is copied because neighbours were.
+EACH, MOST_BULK = 1 << 20, 256 << 20
+ONE_BY_ONE = "parts were read one by one, so their neighbours come along"
 #: More pieces than this that aliases hold are fetched as one.
 _MOST_STALE = 16
 #: Ranges of a view up to which account is kept of each.
@@ -209,10 +212,39 @@ def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = 
         writes = storage.writes
         with storage.place():
             storage.join()
-            transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
+            more = with_neighbours(storage, view, lacking)
+            if more is lacking:
+                transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
+            else:
+                lacking = more
+                seen = storage.root_view if storage.root_view is not None else whole_of(storage)
+                transfer.download(storage.device, storage.block, mirror, more, seen, 0, f"{why}: {ONE_BY_ONE}")
         if storage.writes == writes:
             return
         mirror.invalidate(lacking - storage.host_dirty)  # a signal handler or a finaliser wrote on the device meanwhile
+
+
+def with_neighbours(storage: StorageState, view: np.ndarray, lacking: Ranges) -> Ranges:
+    """The bytes to fetch of a view that lacks some: these, or more if a storage is read in small parts again and again.
+
+    To fetch a few bytes takes as long as to fetch `EACH` more of them: what was spent on small parts since the last
+    write is spent once more, on what lies around the next.
+    """
+    storage.reads += 1
+    size = min(storage.reads * EACH, MOST_BULK)
+    if storage.reads <= current_options().bulk_reads or 2 * lacking.nbytes > min(size, storage.nbytes):
+        return lacking
+    if storage.loans or storage.foreign or storage.compacts:
+        return lacking      # the mirror is not trusted, or not what is read
+    start = 0 if storage.nbytes <= size else views.extent(view)[0] // size * size
+    span = Ranges.span(start, min(start + size, storage.nbytes)) | Ranges.span(*views.extent(view))
+    more = span - storage.mirror.valid
+    if len(more) > transfer.MOST_PIECES:
+        if storage.host_dirty or storage.mirror.aliased():
+            return lacking      # between them lies what may be newer here
+        more = span
+    storage.reads *= 2
+    return more
 
 
 def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:

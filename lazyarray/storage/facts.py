@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import handles, transfer, views
 from .storage import Storage
 
@@ -78,10 +76,14 @@ Bounds = tuple[int, int]
 
 
 def note_bounds(x: Any, low: int, high: int) -> None:
-    """All elements of a new array of integers, and so of its views, are from `low` to `high`."""
+    """All elements of a new array of integers are from `low` to `high`, and so are those of views of it."""
     facts = _facts(x._self_storage)
-    if facts is not None:
-        facts["bounds"] = low, high, np.dtype(x.dtype)
+    if facts is None:
+        return
+    if x._self_base is None and x.nbytes == x._self_storage.nbytes:
+        facts["bounds"] = low, high, x.dtype
+    elif (known := known_of(x)) is not None:
+        known["bounds"] = low, high
 
 
 def bounds_of(x: Any) -> Bounds | None:

@@ -10,7 +10,7 @@ of an argument, or inside memory that others were handed, is a view of that stor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -393,6 +393,8 @@ def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
     """The NumPy scalar of a LazyScalar; fetched once."""
     value = s._self_value
     if value is None:
+        if type(s._self_base) is Comparison:
+            return s._self_base.value(s, why)
         storage = s._self_storage
         with storage.lock:
             value = s._self_value
@@ -404,6 +406,25 @@ def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
                 array = storage.read_device(meta_of(s), s._self_array, why)
                 value = s._self_value = transfer.to_host(storage.device, array, why)[()]
     return value
+
+
+class Comparison:
+    """What a scalar is the comparison of. Who asks whether it holds gets it from the operands' values.
+
+    They are fetched once, and serve the next comparison, too; the host's answer is that of the device.
+    """
+
+    __slots__ = ("on_host", "operands")
+
+    def __init__(self, on_host: Callable[[Any, Any], Any], *operands: Any) -> None:
+        self.on_host, self.operands = on_host, operands
+
+    def value(self, s: ScalarHandle, why: str) -> np.generic:
+        """The value of `s`, which is this comparison; it keeps it."""
+        value: np.generic = self.on_host(*(value_of(o, why) if is_scalar(o) else o for o in self.operands))
+        s._self_value = value
+        s._self_base = None
+        return value
 
 
 def as_array(s: ScalarHandle) -> ArrayHandle:

@@ -144,6 +144,7 @@ class Storage(StorageState):
             if (resident is not None and resident[0] is key and self.mirror.full and not (self.loans or self.foreign)
                     and writeable(resident[1]) is writeable(view)):     # a program may have changed either flag since
                 return memoryview(resident[1])
+        del resident        # else the last alias lives on while the next is made
         alias = self.expose_host(view, why)
         if self.compacts is None or not gathered.is_sparse(self, view):
             self._resident = key, alias
@@ -187,7 +188,7 @@ class Storage(StorageState):
 def _share_names() -> None:
     # Instances share the names of attributes that the first few of them set; any other costs its instance 150 bytes.
     first = Storage.__new__(Storage)
-    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming"):
+    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming", "facts"):
         setattr(first, name, None)
 
 

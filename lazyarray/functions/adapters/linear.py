@@ -65,9 +65,10 @@ def _turned(a: Any) -> Any:
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    _finite(xp, a, "decompositions")
     with raising():
-        factor = _succeeded(xp, xp.linalg.cholesky(_turned(a) if upper else a), "a Cholesky factor")
+        factor = xp.linalg.cholesky(_turned(a) if upper else a)
+    finite = xp.isfinite(a).all() & xp.isfinite(factor).all()
+    refuse(not truth(finite, "finite?"), "a Cholesky factor of infinities or NaN, or of a singular matrix")
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 

@@ -1,0 +1,196 @@
+"""What was found out about an array is not found out again while nobody has written to it."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+RNG = np.random.default_rng(0)
+
+
+def lazy(values):
+    return lazyarray.asarray(np.array(values)).copy()
+
+
+def waits(call):
+    """How often the host waits in a call, and the call's result."""
+    with lazyarray.trace() as t:
+        result = call()
+    return len(t.synchronisations) + len(t.materialisations), result
+
+
+# -- masks ---------------------------------------------------------------------------------------------
+
+MASKS = {"1-D": (1000,), "2-D": (30, 40), "of rows": (30,), "large": (1 << 20) + 3}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", MASKS.values(), ids=list(MASKS))
+def test_a_mask_is_counted_once(shape, turned):
+    whole = (*np.atleast_1d(shape), 3) if shape == (30,) else np.atleast_1d(shape)
+    values, other = RNG.random((2, *whole))
+    flags = RNG.random(shape) < 0.3
+    if turned:
+        values, other, flags = values.T.copy().T, other.T.copy().T, flags.T.copy().T
+    y, z, mask, expected = lazy(values), lazy(other), lazy(flags), values.copy()
+
+    def use():
+        y[mask] = y[mask] + z[mask]
+
+    few = mask.size <= 1 << 20
+    for most in (1 if few else 2, 0):
+        expected[flags] = expected[flags] + other[flags]
+        found, _ = waits(use)
+        assert found <= most
+        np.testing.assert_array_equal(np.array(y), expected)
+
+
+@pytest.mark.parametrize("write", [
+    lambda m: operator.setitem(m, 3, not bool(m[3])),
+    lambda m: operator.ior(m, lazy(np.arange(50) > 40)),
+    lambda m: np.logical_not(m, out=m),
+    lambda m: operator.setitem(np.asarray(m), 5, True),
+    lambda m: m[10:20].fill(True),
+    lambda m: np.copyto(m, True, where=lazy(np.arange(50) < 3)),
+], ids=["element", "in place", "out=", "alias", "view", "copyto"])
+def test_a_mask_that_was_written_is_counted_again(write):
+    x, mask = np.arange(50.0), np.arange(50) % 7 == 1
+    y, lazies = lazy(x), lazy(mask)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(y[lazies]), x[mask])
+        y[lazies] = y[lazies]
+        write(mask), write(lazies)
+
+
+def test_a_mask_of_nothing_and_of_all():
+    for flags in (np.zeros(9, bool), np.ones(9, bool)):
+        y, mask = lazy(np.arange(9.0)), lazy(flags)
+        for _ in range(3):
+            assert y[mask].tolist() == np.arange(9.0)[flags].tolist()
+        with pytest.raises(ValueError):
+            y[mask] = lazy(np.zeros(5))
+
+
+def test_other_views_of_one_mask_are_masks_of_their_own():
+    base = RNG.random((2, 40)) < 0.5
+    x, both = np.arange(40.0), lazy(base)
+    for _ in range(3):
+        for i in (0, 1):
+            assert lazy(x)[both[i]].tolist() == x[base[i]].tolist()
+            assert lazy(x)[both[i, ::-1]].tolist() == x[base[i, ::-1]].tolist()
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="streams of the simulated device")
+def test_places_that_another_stream_found_are_not_used():
+    device, x, mask = lazyarray.device(), lazy(np.arange(30.0)), lazy(np.arange(30) % 2 == 0)
+    for _ in range(3):
+        with device.new_stream():
+            assert x[mask].tolist() == list(range(0, 30, 2))
+
+
+# -- indexes -------------------------------------------------------------------------------------------
+
+X = RNG.random((20, 30))
+MADE = {
+    "argsort": lambda x: (np.argsort(x[0]),), "method": lambda x: (x[0].argsort(),),
+    "argpartition": lambda x: (np.argpartition(x[0], 3),), "nonzero": lambda x: np.nonzero(x > 0.5),
+    "argsort of columns": lambda x: (np.argsort(x, axis=0)[3],), "lexsort": lambda x: (np.lexsort([x[0], x[1]]),),
+    "flatnonzero": lambda x: (np.flatnonzero(x[0] > 0.5),),
+    "part": lambda x: (np.argsort(x[0])[::2],),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=list(MADE))
+def test_an_index_that_a_function_made_is_not_checked(make):
+    x = lazy(X)
+    index = make(x)
+    if len(index) == 1:
+        index = (slice(None), *index)
+    found, result = waits(lambda: x[index])
+    assert found == 0
+    wanted = make(X)
+    np.testing.assert_array_equal(np.asarray(result), X[(slice(None), *wanted) if len(wanted) == 1 else wanted])
+
+
+def test_an_index_is_checked_once():
+    x, y, index = lazy(X[0]), lazy(X[1]), lazy(RNG.integers(-30, 30, 50))
+    assert waits(lambda: (x[index], y[index], x[index]))[0] == 1
+
+
+def test_what_does_not_fit_is_found_each_time():
+    index = np.argsort(lazy(np.arange(8.0)))
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            lazy(np.arange(7.0))[index]
+    small = lazy(np.array([0, 1, -9]))
+    assert lazy(np.arange(9.0))[small].tolist() == [0, 1, 0]
+    with pytest.raises(IndexError):
+        lazy(np.arange(8.0))[small]
+
+
+def test_an_index_that_was_written_is_checked_again():
+    x = lazy(np.arange(8.0))
+    for write in (lambda i: operator.setitem(i, 2, 8), lambda i: operator.iadd(i, 1),
+                  lambda i: operator.setitem(np.asarray(i), 0, 9), lambda i: i.put([1], [-9])):
+        order = np.argsort(x)
+        x[order]
+        write(order)
+        with pytest.raises(IndexError):
+            x[order]
+
+
+def test_axes_of_nonzero_have_bounds_of_their_own():
+    x = lazy(np.ones((2, 50)))
+    rows, columns = np.nonzero(x)
+    assert waits(lambda: lazy(np.arange(2.0))[rows])[0] == 0
+    with pytest.raises(IndexError):
+        lazy(np.arange(2.0))[columns]
+
+
+# -- scalars -------------------------------------------------------------------------------------------
+
+def test_a_scalar_is_fetched_once_however_often_it_is_compared():
+    total, other = lazy(X).sum(), lazy(X).max()
+    plain, highest = X.sum(), X.max()
+
+    def use():
+        return [bool(total < 5), bool(5 < total), bool(total == plain), bool(total != other), bool(total >= other)]
+
+    found, result = waits(use)
+    assert found == 2 and result == [plain < 5, plain > 5, bool(total == plain), plain != highest, plain >= highest]
+    assert waits(use)[0] == 0
+
+
+def test_a_comparison_stays_on_the_device_until_somebody_asks():
+    total = lazy(X).sum()
+    x = lazy(X)
+    with lazyarray.no_transfers():
+        flag = total > 5
+        chosen = np.where(flag, x, 0)
+    assert isinstance(flag, np.bool_) and flag and np.array_equal(chosen, X)
+
+
+def test_a_comparison_with_nan_and_of_other_kinds():
+    nan = lazy(np.array([np.nan, 1])).sum()
+    assert not nan < 1 and not nan == nan and nan != nan
+    small = lazy(np.array([250], np.uint8)).max()
+    assert small > 249 and small < 251 and not small > 1000 and small != -1 and small == np.float64(250)
+
+
+def test_a_factor_takes_one_wait():
+    matrix = np.eye(5) * 4 + 1
+    found, factor = waits(lambda: np.linalg.cholesky(lazy(matrix)))
+    assert found == 1
+    np.testing.assert_allclose(np.asarray(factor), np.linalg.cholesky(matrix))
+    for matrix in (-np.eye(3), np.full((2, 2), np.nan), np.array([[1, np.nan], [0, 1]])):
+        try:
+            expected = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            with pytest.raises(np.linalg.LinAlgError):
+                np.linalg.cholesky(lazy(matrix))
+        else:
+            np.testing.assert_array_equal(np.linalg.cholesky(lazy(matrix)), expected)
