@@ -149,27 +149,29 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         parsed = Index(meta, index)
         parsed.check(meta)
     token = None
-    again = mask is not None and mask.comes_again
+    known = None if mask is None else masks.known(mask[0])
+    again = mask is not None and masks.comes_again(known, mask[1])
     if not again and (parsed is None or parsed.masks):
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     try:
         with x._self_storage.place():
             array = handles.device_of(x)
             if again:
-                return handles.fresh(device, array[mask.counted(device, meta)])
-            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask.array)
+                return handles.fresh(device, array[masks.counted(device, known, mask[1], meta)])
+            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
             if token is not None:
                 end(token)
             if parsed is None:
-                mask.note(result.shape[0])
+                if known is not None:
+                    known["count"] = result.shape[0]
                 return handles.fresh(device, result)
             return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
 
 
-def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> masks.Mask | None:
-    """The index if it is one mask that fits, which is all that it has to do."""
+def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> tuple[Any, Any] | None:
+    """The index, and its array on the device or host, if it is one mask that fits, which is all that it has to do."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
     lazy = handles.is_array(index)
@@ -179,10 +181,7 @@ def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> masks.Mask | No
     ndim = mask.ndim
     if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim]:
         return None
-    found = masks.Mask(index, mask)
-    if lazy:
-        found.array = handles.device_of(index, "an index")
-    return found
+    return index, handles.device_of(index, "an index") if lazy else mask
 
 
 def _rows(device: Device, array: Any, mask: Any) -> Any:
@@ -205,13 +204,12 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         parsed.check(meta, value)
         items = parsed.device()
     else:
-        items = (upload_operand(device, mask.array, np.take) if type(mask.array) is np.ndarray else mask.array,)
+        items = (upload_operand(device, mask[1], np.take) if type(mask[1]) is np.ndarray else mask[1],)
     value = value_for(x, meta, value, by_arrays=True)
     token = None
     if getattr(value, "ndim", 0):
         if parsed is None:          # it names each place once
-            mask.array, = items
-            items = _counted(device, meta, items, value, mask)
+            items = _counted(device, meta, items, value, mask[0])
         elif parsed.masks:
             items = _counted(device, meta, items, value)
             if parsed.checked:
@@ -236,10 +234,11 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
 
 
 def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any,
-             alone: masks.Mask | None = None) -> tuple[Any, ...]:
+             alone: Any = None) -> tuple[Any, ...]:
     """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
 
-    The device library does not look: it repeats the values or leaves some out. `alone`: the mask that is all of it.
+    The device library does not look: it repeats the values or leaves some out. `alone`: the mask, as it was given, if it
+    is all of the index.
     """
     if meta.size == 0:
         raise NotOnDevice("an assignment to nothing")
@@ -248,7 +247,7 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
         if hasattr(i, "ndim") and i.dtype == bool:
             if not i.ndim:
                 raise NotOnDevice("a mask without dimensions")
-            found += (alone or masks.Mask(None, i)).counted(device, meta)
+            found += masks.counted(device, None if alone is None else masks.known(alone), i, meta)
         else:
             found.append(i)
     shape = _shape_of(meta, found)

@@ -17,7 +17,7 @@ from ..storage import facts, handles, transfer
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["Mask", "bounds"]
+__all__ = ["bounds", "comes_again", "counted", "known"]
 
 #: Elements of a mask up to which its places are found by a search, without a wait, if their number is known. In a
 #: larger one the wait is the shorter part.
@@ -26,64 +26,38 @@ _SEARCHED = 1 << 20
 _MOST = 64 << 20
 
 
-class Mask:
-    """A mask of the device, and what is known of it.
+def known(index: Any) -> dict[str, Any] | None:
+    """What is known of a mask, to be asked for before it is read; None if that may change unseen, or is on the host."""
+    return facts.known_of(index) if handles.is_array(index) else None
 
-    Parameters
-    ----------
-    index : object
-        What the program gave: of a lazy array, what is found out is kept.
-    array : device array or numpy.ndarray
-        The mask.
+
+def comes_again(known: dict[str, Any] | None, array: Any) -> bool:
+    """Whether a mask was counted before, and its places may be kept."""
+    count = None if known is None else known.get("count")
+    return count is not None and 8 * count * array.ndim <= _MOST
+
+
+def counted(device: Device, known: dict[str, Any] | None, array: Any, meta: np.ndarray) -> tuple[Any, ...]:
+    """Where a mask is true, one array for each axis; with a wait only if that is not known.
+
+    `meta`: that of the array that is indexed, for the event.
     """
-
-    __slots__ = ("array", "_known", "_token")
-
-    def __init__(self, index: Any, array: Any) -> None:
-        self.array = array
-        self._known = facts.known_of(index) if handles.is_array(index) else None
-
-    def places(self, device: Device) -> tuple[Any, ...] | None:
-        """Where it is true, one array for each axis, if that takes no wait."""
-        known = self._known
-        if known is None:
-            return None
-        kept = known.get("places")
-        if kept is not None and kept[0] == device.stream():
-            return kept[1]  # type: ignore[no-any-return]
-        count = known.get("count")
-        if count is None or self.array.size > _SEARCHED:
-            return None
-        xp = device.xp      # CuPy's nonzero waits
-        ends = xp.cumsum(self.array.ravel())
-        found = xp.searchsorted(ends, xp.arange(1, count + 1))
-        return self._kept(device, at(xp, found, self.array.shape))
-
-    def counted(self, device: Device, meta: np.ndarray) -> tuple[Any, ...]:
-        """The same, with a wait if it needs one. `meta`: that of the array that is indexed, for the event."""
-        found = self.places(device)
-        if found is None:
-            token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
-            found = self._kept(device, device.xp.nonzero(self.array))
-            if token is not None:
-                end(token)
-        return found
-
-    @property
-    def comes_again(self) -> bool:
-        """Whether it was counted before, and its places may be kept."""
-        count = None if self._known is None else self._known.get("count")
-        return count is not None and 8 * count * self.array.ndim <= _MOST
-
-    def note(self, count: int) -> None:
-        """So many elements are true."""
-        if self._known is not None:
-            self._known["count"] = count
-
-    def _kept(self, device: Device, places: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self._known is not None and sum(p.nbytes for p in places) <= _MOST:
-            self._known["places"] = device.stream(), places
-        return places
+    stream = device.stream()
+    kept = None if known is None else known.get("places")
+    if kept is not None and kept[0] == stream:
+        return kept[1]      # type: ignore[no-any-return]
+    count = None if known is None else known.get("count")
+    xp = device.xp
+    if count is not None and array.size <= _SEARCHED:       # CuPy's nonzero waits
+        places = at(xp, xp.searchsorted(xp.cumsum(array.ravel()), xp.arange(1, count + 1)), array.shape)
+    else:
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
+        places = xp.nonzero(array)
+        if token is not None:
+            end(token)
+    if known is not None and sum(p.nbytes for p in places) <= _MOST:
+        known["places"] = stream, places
+    return places
 
 
 def bounds(index: Any, array: Any) -> tuple[int, int]:

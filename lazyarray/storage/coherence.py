@@ -212,7 +212,8 @@ def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = 
         writes = storage.writes
         with storage.place():
             storage.join()
-            more = with_neighbours(storage, view, lacking)
+            storage.reads += 1
+            more = lacking if storage.reads == 1 else with_neighbours(storage, view, lacking)
             if more is lacking:
                 transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
             else:
@@ -230,7 +231,6 @@ def with_neighbours(storage: StorageState, view: np.ndarray, lacking: Ranges) ->
     To fetch a few bytes takes as long as to fetch `EACH` more of them: what was spent on small parts since the last
     write is spent once more, on what lies around the next.
     """
-    storage.reads += 1
     size = min(storage.reads * EACH, MOST_BULK)
     if storage.reads <= current_options().bulk_reads or 2 * lacking.nbytes > min(size, storage.nbytes):
         return lacking

@@ -68,7 +68,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     with raising():
         factor = xp.linalg.cholesky(_turned(a) if upper else a)
     finite = xp.isfinite(a).all() & xp.isfinite(factor).all()
-    refuse(not truth(finite, "finite?"), "a Cholesky factor of infinities or NaN, or of a singular matrix")
+    refuse(not truth(finite, "singular-matrix check"), "a Cholesky factor of infinities, NaN or a singular matrix")
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 
