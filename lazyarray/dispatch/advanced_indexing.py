@@ -237,8 +237,8 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
              alone: Any = None) -> tuple[Any, ...]:
     """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
 
-    The device library does not look: it repeats the values or leaves some out. `alone`: the mask, as it was given, if it
-    is all of the index.
+    The device library does not look: it repeats the values or leaves some out. `alone`: the mask, as it was
+    given, if it is all of the index.
     """
     if meta.size == 0:
         raise NotOnDevice("an assignment to nothing")
