@@ -290,14 +290,23 @@ least_bytes(PyObject **kept)
 static int
 told_of_errors(void)
 {
-    PyObject *what, *answer;
-    if (PyContextVar_Get(py.errors, NULL, &what) < 0)
+    static PyObject *known = NULL;      /* the settings that were asked about last, which never change */
+    static int answered = 0;
+    PyObject *settings;
+    if (PyContextVar_Get(py.errors, NULL, &settings) < 0)
         return -1;
-    Py_XDECREF(what);
-    if (what == py.usual_errors)
-        return 0;
-    answer = PyObject_CallNoArgs(py.tells_of_errors);
+    if (settings == known) {
+        Py_DECREF(settings);
+        return answered;
+    }
+    PyObject *answer = PyObject_CallNoArgs(py.tells_of_errors);
     int told = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
+    if (told < 0) {
+        Py_DECREF(settings);
+        return -1;
+    }
+    answered = told;
+    Py_XSETREF(known, settings);
     return told;
 }

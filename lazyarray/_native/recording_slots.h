@@ -6,7 +6,7 @@ typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
 #define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic
-#define OBJECTS errors, usual_errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
+#define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
     templates, programs, planned, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
     unfused, joined, reformed
 #define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT

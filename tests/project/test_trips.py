@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 import trips
 
@@ -27,6 +28,15 @@ BOUNDS = {
 def test_no_trip_grows(name):
     found = trips.trip(trips.statements()[name])
     assert all(value <= most for value, most in zip(found, BOUNDS[name])), found
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated" or _native.recording is None, reason="as above")
+def test_it_is_no_longer_where_numpys_warnings_were_set():
+    statement = trips.statements()["np.sqrt(x * 2 + 1)"]
+    before = trips.trip(statement)
+    with np.errstate(all="ignore"):
+        assert trips.trip(statement) == before
+    assert trips.trip(statement) == before
 
 
 def test_each_trip_has_a_bound():

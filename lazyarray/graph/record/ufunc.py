@@ -40,9 +40,8 @@ _ALONE, _AT_ONCE = 3, 32
 #: larger ones are recorded: their kernels count in more bits.
 _LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
 
-#: What NumPy is told to do about errors of floating-point numbers, and what it does where it was told nothing.
+#: What NumPy does about errors of floating-point numbers: settings that are never changed, only replaced.
 _errors = umath._extobj_contextvar
-_usual_errors = _errors.get()
 
 
 def tells_of_errors() -> bool:
@@ -132,7 +131,7 @@ def bind(array_type: type, planned: Any) -> None:
         native.bind({
             "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,
             "Node": Node, "Rule": Rule, "Step": Step, "Known": Known, "generic": np.generic,
-            "errors": _errors, "usual_errors": _usual_errors, "tells_of_errors": tells_of_errors,
+            "errors": _errors, "tells_of_errors": tells_of_errors,
             "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
             "rules": rules, "known": known, "counts": counts, "templates": templates, "programs": programs.programs,
             "planned": planned, "general": _general, "ready": _ready, "ready_array": ready_array,
