@@ -288,9 +288,6 @@ def all_ended(storage: StorageState) -> bool:
 # Whoever records appends to a list of readers at any time, with no lock, in C. So a list that is there
 # stays there, and only its first items are ever left out. What is in it may be done already.
 
-#: Whether somebody leaves readers out of a list; nobody waits for him, since a finaliser within may come back to it.
-_cutting = False
-
 
 def changing(storage: StorageState) -> None:
     """The bytes of a storage are about to change: what was recorded to read them is computed.
@@ -304,16 +301,15 @@ def changing(storage: StorageState) -> None:
 
 
 def cut(readers: list[Any]) -> None:
-    """Leave out who is gone or done. Others may append meanwhile; if another thread is about it, nothing happens."""
-    global _cutting
-    if _cutting:        # nothing comes between this look and the change: neither calls anything
-        return
-    _cutting = True
-    try:
-        known = len(readers)
-        readers[:known] = [ref for ref in readers[:known] if (node := ref()) is not None and node.array is None]
-    finally:
-        _cutting = False
+    """Leave out who is gone or done. Others may append meanwhile; where another cuts the same items, nothing happens.
+
+    There is no lock and no flag: a finaliser may come back to it, and an interrupt would leave a flag behind.
+    """
+    known = slice(len(readers))
+    before = readers[known]
+    left = [ref for ref in before if (node := ref()) is not None and node.array is None]
+    if readers[known] == before:        # nothing comes between this and the change: both compare, call and make nothing
+        readers[known] = left
 
 
 def lasting(refs: Any, seen: set[int]) -> list[Any]:

@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -13,8 +14,7 @@ from recorded import base, pending
 import lazyarray
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import call_cache, loops, ufunc
-from lazyarray.storage import handles
-from lazyarray.storage import state as readers
+from lazyarray.storage import handles, state
 
 
 def elsewhere(function):
@@ -32,7 +32,7 @@ class TestWhileItIsRecorded:
         (lambda x, row: np.sqrt(x.T), lambda x, row: np.sqrt(x.T)),
     ], ids=["the quick way", "the general way", "a view"])
     @pytest.mark.parametrize("times", [1, 3])
-    def test_an_operand_is_written_by_another_thread(self, monkeypatch, call, known, times):
+    def test_an_operand_is_written_by_another_thread(self, call, known, times):
         """While it is recorded, those that read `x` are many by now, and are looked through."""
         plain, line = base((3, 4)), base((4,)) * 10
         x, row = lazyarray.asarray(plain), lazyarray.asarray(line)
@@ -43,20 +43,18 @@ class TestWhileItIsRecorded:
         for _ in range(times - 1):      # calls that were met before have a way of their own
             call(x, row)
         x._self_storage.readers = None
-        others = [x * i for i in range(31)]
+        others = [x * i for i in range(30)]       # and one that is gone: the next is the 32nd, at which they are looked through
 
-        class Cutting:
+        class Gone:     # as the weak reference of one that is gone
             asked = 0
 
-            def __bool__(self):
+            def __call__(self):
                 self.asked += 1
                 if self.asked == 1:
                     elsewhere(write)
-                return True
 
-        monkeypatch.setattr(readers, "_cutting", Cutting())
+        x._self_storage.readers.insert(0, Gone())
         found = call(x, row)
-        monkeypatch.undo()
         assert np.array_equal(others[3], plain * 3)
         assert not pending(found) and (np.asarray(x) == 100).all()
         expected = known(plain, line)
@@ -268,3 +266,48 @@ for i in range({count}):
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
     assert "Exception" not in done.stderr
+
+
+class TestReadersThatAreLeftOut:
+    """`state.cut`, while others use the list."""
+
+    class Waits:
+        array = None
+
+    def references(self, n):
+        nodes = [self.Waits() for _ in range(n)]
+        return nodes, [weakref.ref(node) for node in nodes]
+
+    def test_after_an_interrupt_the_next_one_does_it(self):
+        nodes, refs = self.references(3)
+        interrupts = [KeyboardInterrupt]
+
+        def gone():
+            if interrupts:
+                raise interrupts.pop()
+
+        readers = [refs[0], gone, *refs[1:]]
+        with pytest.raises(KeyboardInterrupt):
+            state.cut(readers)
+        assert readers == [refs[0], gone, *refs[1:]]
+        nodes[1].array = 1
+        state.cut(readers)
+        assert readers == [refs[0], refs[2]]
+
+    @pytest.mark.parametrize("meanwhile", ["append", "cut", "cut and append"])
+    def test_what_others_append_stays(self, meanwhile):
+        nodes, refs = self.references(4)
+        nodes[1].array = 1
+        asked = []
+
+        def gone():     # as a finaliser, or another thread
+            if not asked:
+                asked.append(1)
+                if "cut" in meanwhile:
+                    state.cut(readers)
+                if "append" in meanwhile:
+                    readers.append(refs[3])
+
+        readers = [refs[0], refs[1], gone, refs[2]]
+        state.cut(readers)
+        assert readers == [refs[0], refs[2]] + [refs[3]] * ("append" in meanwhile)
