@@ -43,7 +43,7 @@ class TestWhileItIsRecorded:
         for _ in range(times - 1):      # calls that were met before have a way of their own
             call(x, row)
         x._self_storage.readers = None
-        others = [x * i for i in range(30)]       # and one that is gone: the next is the 32nd, at which they are looked through
+        others = [x * i for i in range(30)]     # and one that is gone: at the 32nd they are looked through
 
         class Gone:     # as the weak reference of one that is gone
             asked = 0
