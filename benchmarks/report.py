@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from . import timing
+from . import sweep, timing
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "performance.rst"
@@ -153,8 +153,26 @@ def section() -> str:
              f"4096 x 4096 pixels. {met}; the tables below have all figures.")
     lines = [BEGIN, *textwrap.wrap(about, 120), "", *grid(("What", "Target", "Measured", "Met"), headlines()), "",
              "The table of the first paper on CuPy, ``arange(n).reshape(1000, -1).T * 2``, in milliseconds:", "",
-             *grid(("n", *LIBRARIES[:3]), papers_table()), "", END]
+             *grid(("n", *LIBRARIES[:3]), papers_table()), "", *sweep_lines(), END]
     return "\n".join(lines)
+
+
+def sweep_lines() -> list[str]:
+    """What the sweep over all functions found: medians, a plot, and the calls that take the longest beside CuPy's."""
+    found = (newest("sweep") or {"figures": []})["figures"]
+    if not found:
+        return []
+    rows = [(f"``{figure['what'].partition(', f')[0]}``", f"{figure['size']:.0e}", figure["what"].split(", ")[-2],
+             f"{figure['ours']:.3g}", f"{figure['theirs']:.3g}", f"{figure['value']:.3g}")
+            for figure in sweep.worst(found)]
+    medians = ", ".join(f"{figure['value']:.3g} at {figure['what'].partition(', ')[2].partition(':')[0]}"
+                        for figure in found if figure["what"].endswith(": median"))
+    about = ("``python -m benchmarks.sweep`` times every function, ufunc, method and operator beside CuPy's. The median"
+             f" of the ratios is {medians}.")
+    image = [".. image:: _static/speed-sweep.svg", f"   :alt: {PLOTS['speed-sweep']}", ""]
+    return [*textwrap.wrap(about, 120), "", *image,
+            "The calls with the largest ratios, in microseconds:", "",
+            *grid(("Call", "Elements", "Dtype", "lazyarray", "CuPy", "Ratio"), rows), ""]
 
 
 def with_section(text: str) -> str:
@@ -228,14 +246,31 @@ def plot_table1(axes: Any) -> None:
     axes.legend()
 
 
+def plot_sweep(axes: Any) -> None:
+    """The part of all calls that have at most this ratio, by size."""
+    found = [figure for figure in newest("sweep")["figures"] if "size" in figure]
+    for size, tone in zip(sorted({figure["size"] for figure in found}), ("#3b82f6", "#2da44e", "#e0553d")):
+        ratios = sorted(figure["value"] for figure in found if figure["size"] == size)
+        axes.plot(ratios, [(k + 1) / len(ratios) for k in range(len(ratios))], color=tone,
+                  label=f"{size:.0e} elements, {len(ratios)} calls")
+    axes.axvline(sweep.EACH, color=GREY, linewidth=1)
+    axes.axvline(sweep.MEDIAN, color=GREY, linewidth=1, linestyle=":")
+    axes.set_xscale("log")
+    axes.set_xlabel("time relative to CuPy")
+    axes.set_ylabel("part of the calls")
+    axes.grid(color=GREY, alpha=0.3)
+    axes.legend()
+
+
 #: Name of the file -> what it shows.
 PLOTS = {
     "speed-chains": "Times of element-wise expressions by NumPy, CuPy, lazyarray, cupy.fuse, jax.jit and torch.compile",
     "speed-programs": "How many times as fast as their peers whole programs are",
+    "speed-sweep": "Part of all functions, methods and operators that take at most so many times as long as with CuPy",
     "speed-table1": "Times of arange, reshape, transpose and multiply by NumPy, CuPy and lazyarray, by size",
 }
 DRAWN = {"speed-chains": (plot_chains, (8, 2.6)), "speed-programs": (plot_programs, (8, 3.8)),
-         "speed-table1": (plot_table1, (6, 3.2))}
+         "speed-table1": (plot_table1, (6, 3.2)), "speed-sweep": (plot_sweep, (6, 3.2))}
 
 
 def draw(folder: Path, suffix: str = "svg") -> list[Path]:
@@ -247,6 +282,8 @@ def draw(folder: Path, suffix: str = "svg") -> list[Path]:
 
     paths = []
     for name, (plot, size) in DRAWN.items():
+        if name == "speed-sweep" and newest("sweep") is None:
+            continue
         with pyplot.rc_context(STYLE):
             figure, axes = pyplot.subplots(figsize=size, layout="constrained")
             plot(axes)

@@ -10,7 +10,7 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, many, memory, plain, programs, table1, timing
+from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sweep, table1, timing
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host
@@ -130,3 +130,96 @@ def test_every_kind_is_known_to_the_command():
     found = subprocess.run([sys.executable, "-m", "benchmarks", "--help"], cwd=ROOT, capture_output=True, text=True,
                            check=True)
     assert all(name in found.stdout for name in ("--only", "--check", *command.KINDS))
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    return list(sweep.calls())
+
+
+class TestSweep:
+    def test_every_table_is_in_it(self, chosen):
+        labels = {call.label for call in chosen}
+        assert len(labels) > 500
+        for part in ("np.sum(x", "np.linalg.inv(", "np.fft.fft(", "np.add(x", "np.add.reduce(", "x.sum(", "x + y",
+                     "np.where(", "np.sort(", "np.concatenate("):
+            assert any(label.startswith(part) for label in labels), part
+        assert any(call.writes for call in chosen) and not any("tolist" in label for label in labels)
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_both_libraries_make_the_same_calls(self, chosen):
+        for call in chosen[::5]:
+            for size in (20, 200):
+                both = sweep.Sweep(size, "f8").pair(call)
+                try:
+                    theirs = timing.compute(both["theirs"]())
+                except (AttributeError, TypeError, ValueError, NotImplementedError):
+                    continue        # the device library lacks it, or part of it
+                ours = timing.compute(both["ours"]())
+                ours, theirs = (r if isinstance(r, tuple | list) else [r] for r in (ours, theirs))
+                assert [np.shape(part) for part in ours] == [np.shape(part) for part in theirs], call.label
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_rows_figures_and_the_worst(self):
+        found = list(sweep.rows(60, (20, 2000), each=0.0, some=lambda call: call.label.startswith("np.sum(x")))
+        wanted = {(code, size) for code in ("f4", "f8") for size in (20, 2000)}
+        assert {(row.dtype, row.size) for row in found} == wanted
+        assert all(row.ours > 0 and row.theirs > 0 for row in found)
+        kept = sweep.figures(found)
+        names(kept)
+        assert kept[0]["what"] == "all calls, 2e+01 elements: median" and timing.asked(kept[0]) == "<= 0.9"
+        ratios = sorted((row.ratio for row in found), reverse=True)
+        assert [figure["value"] for figure in sweep.worst(kept, 2)] == pytest.approx(ratios[:2], rel=1e-3)
+
+    def test_a_call_that_takes_its_square_is_not_timed_where_it_takes_too_long(self):
+        seconds = {10**4: 1e-3, 10**5: 0.1}
+        between = {size: FakeSweep(seconds[size]) for size in seconds}
+        assert not sweep._fits(None, "f4", 10**6, 10**3, 1e-5, between)
+        between = {size: FakeSweep(size * 1e-9) for size in seconds}
+        assert sweep._fits(None, "f4", 10**6, 10**3, 1e-6, between)
+
+    def test_no_time_is_left(self):
+        assert list(sweep.rows(0.0, (20,), ("f4",))) == []
+
+    def test_what_the_report_says_of_it(self, tmp_path, monkeypatch):
+        pytest.importorskip("matplotlib")
+        monkeypatch.setattr(timing, "RESULTS", tmp_path)
+        assert report.sweep_lines() == []
+        found = [sweep.Row(f"np.sum(x, axis={k})", "f4", size, 10.0 + k, 10.0)
+                 for k in range(30) for size in (1000, 10**6)]
+        kept = timing.keep("sweep", sweep.figures(found))
+        kept.rename(tmp_path / "sweep-cuda-2026-01-01.json")
+        text = "\n".join(report.sweep_lines())
+        assert "``np.sum(x, axis=29)``" in text and "3.9" in text and text.count("np.sum") == sweep.WORST
+        monkeypatch.setattr(report, "DRAWN", {"speed-sweep": report.DRAWN["speed-sweep"]})
+        assert [path.name for path in report.draw(tmp_path)] == ["speed-sweep.svg"]
+
+
+class FakeSweep:
+    """A sweep that has measured already."""
+
+    def __init__(self, seconds):
+        self.found = seconds
+
+    def pair(self, call):
+        return {}
+
+    def seconds(self, both):
+        return self.found
+
+
+def test_seconds_to_the_first_result(tmp_path):
+    path = tmp_path / "square.py"
+    path.write_text("import numpy as np\nDEFAULT = 8\ninputs = np.arange\n\n\n"
+                    "def main(asarray, n, x):\n    return {'y': np.square(asarray(x))}\n")
+    found = cold.figures([str(path)], runs=2)
+    assert len(names(found)) == 3 * 3 + 2
+    assert set(asked(found).values()) == {"<= 1.1"} and "square, lazyarray: warm" in names(found)
+
+
+@pytest.mark.parametrize("name", cold.PLAIN)
+def test_programs_that_are_run_in_new_processes(name):
+    one = cold.program(name)
+    given = one.inputs(16)
+    wanted, found = one.main(np.asarray, 16, given), one.main(lazyarray.asarray, 16, given)
+    assert all(np.allclose(np.asarray(found[key]), wanted[key]) for key in wanted)
