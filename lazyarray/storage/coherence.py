@@ -72,9 +72,9 @@ def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges:
 
 # -- the device is brought up to date --------------------------------------------------------------------
 
-def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: str, overwritten: Ranges = Ranges.EMPTY,
-                  trusting: bool = False) -> None:
-    """Make the device current within `span`, but for what is about to be `overwritten`.
+def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: str, later: Ranges = Ranges.EMPTY,
+                  overwritten: Ranges = Ranges.EMPTY, trusting: bool = False) -> None:
+    """Make the device current within `span`, but for what aliases wrote `later` and what is about to be `overwritten`.
 
     `trusting`: what GPU code with a pointer may have written is not fetched.
     """
@@ -82,16 +82,19 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         storage.fill()
     mirror = storage.mirror
     if mirror is not None:
-        if dirty_upload.applies(storage):
+        if not overwritten and dirty_upload.applies(storage):
             storage._let_go()
-            dirty_upload.as_found(storage, span, overwritten)
+            dirty_upload.as_found(storage, span)
         else:
             collect(storage)
         if storage.compacts and storage.host_dirty:
             # What an alias wrote may lie in any of the compact arrays that somebody holds.
             upload(storage, storage.host_dirty, view, why)
             storage.compacts.refresh(storage, whole_of(storage))
-        needed = (storage.host_dirty & span) - overwritten if storage.host_dirty else storage.host_dirty
+        needed = (storage.host_dirty & span) - later if storage.host_dirty else storage.host_dirty
+        if needed and overwritten and storage.host_dirty.covers(overwritten):
+            # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
+            needed = needed - overwritten
         if needed:
             upload(storage, needed, view, why)
         if mirror.lent and (storage.loans or storage.foreign) and not trusting:
@@ -119,7 +122,7 @@ def whole_of(storage: StorageState) -> np.ndarray:
 # -- the device writes -----------------------------------------------------------------------------------
 
 def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ranges:
-    """Have `view` current on the device, and nobody else reading or trusting it. What aliases wrote after it begins.
+    """Have `view` current on the device, and nobody else reading it. What aliases wrote after it begins.
 
     With `overwrite` all of it will be written, so that bytes which only the host has are not uploaded first.
     """
@@ -130,19 +133,19 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
         changing(storage)
     later = Ranges.EMPTY
     if not clean:
-        overwritten = later = written_meanwhile(storage, view)
-        if overwrite:
-            exact = _exact(storage, view)
-            # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
-            if not storage.host_dirty & exact or storage.host_dirty.covers(exact):
-                overwritten = exact
-        settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", overwritten)
+        later = written_meanwhile(storage, view)
+        settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
+                      _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
     storage.join_all()
+    return later
+
+
+def invalidate(storage: StorageState, view: np.ndarray) -> None:
+    """The device is about to write `view`: the mirror is not valid there, from now on until `end_write`."""
     if storage.mirror is not None:
         exact = _exact(storage, view)
         if len(exact) <= FEW_RANGES:
             storage.mirror.invalidate(exact - storage.host_dirty)
-    return later
 
 
 def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, later: Ranges = Ranges.EMPTY) -> None:

@@ -96,10 +96,10 @@ def _turns(nbytes: int, much: Callable[[], bool]) -> Iterator[tuple[int, int]]:
         start, size = stop, min(size * GROWTH, LAST) if much() else size * LEAP
 
 
-def as_found(storage: StorageState, span: Ranges, overwritten: Ranges) -> None:
-    """Learn what aliases wrote, and bring the device up to date within `span`, but for what is `overwritten`."""
+def as_found(storage: StorageState, span: Ranges) -> None:
+    """Learn what aliases wrote, and bring the device up to date within `span`."""
     mirror = storage.mirror
-    waiting = (storage.host_dirty & span) - overwritten if storage.host_dirty else storage.host_dirty
+    waiting = storage.host_dirty & span if storage.host_dirty else storage.host_dirty
     sent: list[Ranges] = []
     found = [0]         # bytes that were written in the last turn
 
@@ -109,7 +109,7 @@ def as_found(storage: StorageState, span: Ranges, overwritten: Ranges) -> None:
             yield waiting
         for written in mirror.collect_in_turns(_turns(mirror.nbytes, lambda: found[0] >= TURN)):
             found[0] = written.nbytes
-            needed = (written & span) - overwritten
+            needed = written & span
             if needed is not written:
                 storage.host_dirty = storage.host_dirty | (written - needed)
             if needed:

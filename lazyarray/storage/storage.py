@@ -91,7 +91,8 @@ class Storage(StorageState):
             try:
                 later = coherence.begin_write(self, view, overwrite)
                 target = self.device_view(view) if array is None else array
-                begun = True
+                begun = True    # first: what is not valid has to be refreshed, since aliases may write there
+                coherence.invalidate(self, view)
                 result = work(target)
                 done = True
                 self.writing = within

@@ -979,3 +979,60 @@ def test_resize_to_the_size_it_has_wants_a_single_segment():
     for array in (np.array, lazyarray.asarray):
         with pytest.raises(ValueError, match="single-segment"):
             array(np.arange(8.0))[::2].resize((2, 2))
+
+
+@pytest.mark.parametrize("write", [lambda x: x.fill(3), lambda x: operator.setitem(x, Ellipsis, 3)])
+def test_an_interrupted_write_of_what_an_alias_wrote_in_part_is_done_or_not(x, write, monkeypatch):
+    """Nothing may be left of either: some bytes were newer on the host, and the device has overwritten all."""
+    alias = np.asarray(x)
+    alias[1] = 50
+    expected = alias.copy()
+    device = type(lazyarray.device())
+    assign = device.assign
+
+    def interrupted(self, target, value):
+        assign(self, target, value)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "assign", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write(x)
+    found = np.asarray(x + 0)
+    assert np.array_equal(found, expected) or np.all(found == 3)
+    assert np.array_equal(found, x) and np.array_equal(found, alias)
+
+
+def test_after_a_write_that_could_not_begin_what_an_alias_writes_is_seen(x, monkeypatch):
+    alias = np.asarray(x)
+    expected = alias.copy()
+
+    def no_memory(*given, **options):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(lazyarray.device()), "view", no_memory)
+        with pytest.raises(MemoryError):
+            x[...] = 3
+    alias[4] = expected[4] = 61
+    assert np.array_equal(x, expected) and np.array_equal(x + 0, expected)
+
+
+def test_after_a_refresh_that_failed_what_an_alias_writes_is_seen(x, monkeypatch, precise):
+    alias = np.asarray(x)
+    device = type(lazyarray.device())
+    download, left = device.download, [1]
+
+    def failing(self, *given, **options):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise MemoryError
+        return download(self, *given, **options)
+
+    monkeypatch.setattr(device, "download", failing)
+    with pytest.raises(MemoryError):
+        x += 1
+    alias[4] = 61
+    expected = np.arange(float(x.size)) + 1
+    expected[4] = 61
+    assert np.array_equal(x, expected) and np.array_equal(x + 0, expected)

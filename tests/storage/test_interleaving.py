@@ -4,9 +4,11 @@ from __future__ import annotations
 import os
 import random
 import re
+import sys
 
 import numpy as np
 import pytest
+from fault_points import Fault, monitored
 from interleaving import Deadlock, Schedule, locks, outcomes
 
 import lazyarray
@@ -102,10 +104,14 @@ def result(state):
     return tuple(parts)
 
 
-def run(kinds, programs, schedule, options=None):
-    """Run programs of texts in threads on lazy arrays; (outcome, what NumPy may give)."""
+def run(kinds, programs, schedule, options=None, faulty=None):
+    """Run programs of texts in threads on lazy arrays; (outcome, what NumPy may give).
+
+    `faulty`: (thread, number of a point, exception) of a fault, after which the thread goes on with its next statement.
+    """
     made = [[statement(text) for text in texts] for texts in programs]
     wanted = outcomes(lambda: State(plain, kinds, len(made)), made, result)
+    ended = []
     with lazyarray.options(**options or {}):
         state = State(lazy, kinds, len(made))
 
@@ -114,9 +120,29 @@ def run(kinds, programs, schedule, options=None):
                 for each in made[i]:
                     each(state, i)
             return body
-        schedule.run(*(in_options(options, thread(i)) for i in range(len(made))))
+
+        def with_a_fault(i, number, error):
+            def body():
+                fault = Fault(number, error)
+                for k, each in enumerate(made[i]):
+                    try:
+                        with fault:
+                            each(state, i)
+                    except error:
+                        ended.append((k, fault.place))
+                        for rest in made[i][k + 1:]:
+                            rest(state, i)
+                        return
+            return body
+
+        bodies = [with_a_fault(i, *faulty[1:]) if faulty and faulty[0] == i else thread(i) for i in range(len(made))]
+        schedule.run(*(in_options(options, body) for body in bodies))
+        assert not any(schedule.held.values()), f"a lock is held, fault at {ended}"
         got = result(state)
         again = result(state)
+    for k, _ in ended:      # that statement is done or not
+        left = [[each for n, each in enumerate(texts) if (i, n) != (faulty[0], k)] for i, texts in enumerate(made)]
+        wanted |= outcomes(lambda: State(plain, kinds, len(made)), left, result)
     return got, wanted, again
 
 
@@ -166,6 +192,23 @@ def test_some_order_of_the_statements(block):
             raise AssertionError(f"seed {seed}: {kinds} {programs} {options}") from error
         assert got in wanted, f"seed {seed}: {kinds} {programs} {options}"
         assert got == again, f"seed {seed}: to look at it has changed it"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="points are those of Python 3.12 and later")
+@pytest.mark.parametrize("block", range(5))
+def test_some_order_of_the_statements_of_which_a_fault_ended_one(block):
+    with monitored():
+        for seed in range(block * SEEDS // 5, (block + 1) * SEEDS // 5):
+            kinds, programs, options = drawn(seed)
+            draws = random.Random(f"fault {seed}")
+            faulty = (draws.randrange(len(programs)), int(1500 ** draws.random()) - 1,
+                      draws.choice([KeyboardInterrupt, MemoryError]))
+            try:
+                got, wanted, again = run(kinds, programs, Schedule(seed), options, faulty)
+            except Exception as error:
+                raise AssertionError(f"seed {seed}: {kinds} {programs} {options} {faulty}") from error
+            assert got in wanted, f"seed {seed}: {kinds} {programs} {options} {faulty}"
+            assert got == again, f"seed {seed}: to look at it has changed it"
 
 
 #: Kinds of arrays, and statements of threads, where some order of them was missed once.

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from hypothesis import HealthCheck, Phase, settings
 from machine import Control, Library, Machine
+from machine_faults import Faults
 from machine_threads import Threads
 from simulated_sending import Sender
 
@@ -95,6 +97,22 @@ class ThreadedMachine(Threads, TrackedMachine):
     """With two threads, whose turns are drawn."""
 
 
+class FaultyMachine(Faults, TrackedMachine):
+    """With interrupts, and memory that runs out, at drawn points of what is done."""
+
+
+class FaultyUntrackedMachine(Faults, UntrackedMachine):
+    """The same without write tracking."""
+
+
+class FaultyMachineInTurns(Faults, MachineInTurns):
+    """The same of large mirrors."""
+
+
+class FaultyThreadedMachine(Faults, ThreadedMachine):
+    """The same of two threads, of which one is ended at a drawn point."""
+
+
 class ControlMachine(Machine):
     """Plain NumPy in the library's place: a failure here is a mistake in the rules."""
 
@@ -113,3 +131,14 @@ TestThreaded = ThreadedMachine.TestCase
 TestThreaded.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
 TestControl = ControlMachine.TestCase
 TestControl.settings = settings(PROFILE, max_examples=200)
+
+if lazyarray.device().name == "simulated" and sys.version_info >= (3, 12):      # what else has points is not drawn well
+    FEW = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+    TestFaulty = FaultyMachine.TestCase
+    TestFaulty.settings = FEW
+    TestFaultyUntracked = FaultyUntrackedMachine.TestCase
+    TestFaultyUntracked.settings = FEW
+    TestFaultyInTurns = FaultyMachineInTurns.TestCase
+    TestFaultyInTurns.settings = FEW
+    TestFaultyThreaded = FaultyThreadedMachine.TestCase
+    TestFaultyThreaded.settings = FEW

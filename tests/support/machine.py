@@ -268,6 +268,13 @@ def values_for(dtype, shape, seed):
     return numbers.astype(dtype)
 
 
+def root_of(array):
+    """The array that owns the memory of a model."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def same(want, got):
     """Equal in dtype, shape and value; the values that rules make are exact in every dtype."""
     if want.dtype != got.dtype or want.shape != got.shape:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from interleaving import Schedule, locks
-from machine import Machine, attempt, index, require, same, step, tame
+from machine import Machine, attempt, index, require, root_of, same, step, tame
 
 from lazyarray.testing import DEVICE_DTYPES
 
@@ -37,7 +37,10 @@ CALLS = {
 
 
 class Threads(Machine):
-    """The rules of `Machine`, and one in which two threads take turns."""
+    """The rules of `Machine`, and one in which two threads take turns.
+
+    What `armed` returns ends what one of them does, done or not done; see `machine_faults`.
+    """
 
     def __init__(self):
         self._patch = pytest.MonkeyPatch()
@@ -67,7 +70,7 @@ class Threads(Machine):
         # What foreign code writes may be written back to be what it was: that is no write to be found.
         require("alias" not in (first, second) or first != second)
         calls = CALLS[first], CALLS[second]
-        roots = list({id(r): r for r in map(_root, (d.model for d in doors))}.values())
+        roots = list({id(r): r for r in map(root_of, (d.model for d in doors))}.values())
         before = [r.copy() for r in roots]
 
         def in_order(order):
@@ -81,25 +84,39 @@ class Threads(Machine):
 
         wanted = [in_order((0, 1)), in_order((1, 0))]
         got = [None, None]
+        armed = self.armed()
+        runs = [attempt, attempt]
+        if armed is not None:
+            runs[seed % 2] = armed.run
 
         def thread(i):
-            got[i] = attempt(calls[i], [doors[i].real])
+            got[i] = runs[i](calls[i], [doors[i].real])
 
         if self.library.has_device:
-            Schedule(seed).run(lambda: thread(0), lambda: thread(1))
+            schedule = Schedule(seed)
+            schedule.run(lambda: thread(0), lambda: thread(1))
+            assert not any(schedule.held.values()), f"{first}, {second}: a lock is held"
         else:
             thread(0), thread(1)
         seen = [_seen(outcome) for outcome in got]
-        one, other = wanted
-        if repr(one) != repr(other):        # then it has to be looked at; else nothing need be fetched
+        where = ""
+        if armed is not None and armed.ended(got[seed % 2][1]):
+            where = f", fault in thread {seed % 2} at {armed.place}"
+            wanted.append(in_order((1 - seed % 2,)))
+            for found, _ in wanted:
+                found[seed % 2] = seen[seed % 2]
+        if len({repr(one) for one in wanted}) > 1:      # then it has to be looked at; else nothing need be fetched
             now = [self.library.asnumpy(d.real) for d in doors]
-            wanted = [(found, state) for found, state in wanted
-                      if repr(found) == repr(seen) and self._shows(doors, roots, state, now)]
-            assert wanted, f"{first}, {second} of {[d.name for d in doors]}: {seen} {now}, not {one} or {other}"
+            possible, wanted = wanted, [(found, state) for found, state in wanted
+                                        if repr(found) == repr(seen) and self._shows(doors, roots, state, now)]
+            assert wanted, f"{first}, {second} of {[d.name for d in doors]}: {seen} {now}, not any of {possible}{where}"
         else:
-            assert repr(one[0]) == repr(seen), f"{first}, {second}: {seen}, not {one[0]}"
+            assert repr(wanted[0][0]) == repr(seen), f"{first}, {second}: {seen}, not {wanted[0][0]}{where}"
         for root, values in zip(roots, wanted[0][1]):
             root[...] = values
+
+    def armed(self):
+        return None
 
     def _shows(self, doors, roots, state, now):
         kept = [r.copy() for r in roots]
@@ -109,12 +126,6 @@ class Threads(Machine):
         for root, values in zip(roots, kept):
             root[...] = values
         return alike
-
-
-def _root(array):
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _seen(outcome):
