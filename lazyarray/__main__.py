@@ -11,7 +11,7 @@ import platform
 import re
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 import numpy as np
@@ -123,6 +123,12 @@ def places(costs: cost_model.Costs) -> list[tuple[str, str]]:
     return rows + [(name, f"{value:.3g} {units[name.rpartition('_')[2]]}") for name, value in costs._asdict().items()]
 
 
+def show(*sections: Callable[[], list[tuple[str, str]]]) -> None:
+    """Print some of the above, with an empty line after each."""
+    for section in sections:
+        print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
+
+
 def measure() -> None:
     """Measure the constants of the model of `lazyarray.graph.cost_model`, and say how to put them in force."""
     found = cost_model.measured(devices.current())
@@ -163,12 +169,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
         run(chosen.enable, chosen.module, chosen.program, chosen.arguments)
-    elif chosen.command == "measure":
+        return
+    usable = devices.why().device != "none"
+    if chosen.command is None:
+        show(versions, device, libraries, lambda: compiled() + write_tracking())
+        if usable:
+            show(rates, lambda: places(cost_model.costs())[:1])
+    elif usable:
         measure()
     else:
-        for section in (versions, device, libraries, lambda: compiled() + write_tracking(), rates,
-                        lambda: places(cost_model.costs())[:1]):
-            print("\n".join(align([(f"{name}:", value) for name, value in section()])), end="\n\n")
+        show(device)
+    if not usable:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

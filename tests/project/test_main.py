@@ -11,6 +11,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import lazyarray
 from lazyarray import __main__ as command
@@ -86,6 +87,28 @@ def test_the_driver_is_described(monkeypatch, tmp_path):
     assert driver.describe() == "580.159.03, for CUDA 13.2"
     monkeypatch.setattr(driver, "version", lambda: None)
     assert driver.describe() == "580.159.03, without the library libcuda.so.1"
+
+
+@pytest.mark.parametrize("arguments", [[], ["measure"]])
+def test_without_the_device_that_was_asked_for_it_ends_with_the_advice(arguments):
+    code = (  # the driver's absence is what most machines of developers have; here it is said to be so on all
+        "import sys, runpy\nfrom lazyarray import devices\n"
+        "gone = devices.Diagnosis('none', 'no driver', 'there is no driver', 'Install the NVIDIA driver.')\n"
+        "devices.why = lambda: gone\n"
+        f"sys.argv[1:] = {arguments}\nrunpy.run_module('lazyarray', run_name='__main__', alter_sys=True)\n")
+    found = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)},
+                           capture_output=True, text=True, timeout=300, check=False)
+    assert found.returncode == 1 and found.stderr == ""
+    assert re.search("what to do: +Install the NVIDIA driver", found.stdout)
+
+
+@pytest.mark.skipif(lazyarray.device().name == "cuda", reason="there is a GPU")
+def test_cuda_is_asked_for_where_there_is_none():
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "LAZYARRAY_DEVICE": "cuda"}
+    found = subprocess.run([sys.executable, "-m", "lazyarray"], env=environment, capture_output=True, text=True,
+                           timeout=300, check=False)
+    assert (found.returncode, found.stderr) in ((1, ""), (0, "")), found.stderr
+    assert found.returncode == 0 or re.search("^device: +none", found.stdout, re.MULTILINE)
 
 
 def test_what_is_measured_can_be_put_in_force():

@@ -26,6 +26,8 @@ ERRORS = {"interrupt": KeyboardInterrupt, "memory": MemoryError}
 
 #: Before a lock is let go of nothing can be raised: signals come after calls, and no memory is needed.
 _LEAVING = {"release", "__exit__"}
+#: CuPy's are compiled: a signal handler runs before or after them.
+_COMPILED = {"Stream.__enter__", "Stream.__exit__", "Stream.use"}
 
 
 class Fault:
@@ -71,6 +73,8 @@ class Fault:
 
     def point(self, code: Any, where: int, kind: str, function: Any = None) -> None:
         """`where`: a line, or -1 less an offset in the code."""
+        if code.co_qualname in _COMPILED:
+            return
         self.left -= 1
         if self.passed is not None:
             self.passed.append((code.co_filename, code.co_qualname, where, kind))

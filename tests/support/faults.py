@@ -466,6 +466,7 @@ def prepared() -> Iterator[Surroundings]:
     try:
         with monitored(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            lazyarray.prefetch(lazyarray.asarray(np.zeros(3)))      # a thread has a current stream from then on
             yield Surroundings()
     finally:
         if collects:
