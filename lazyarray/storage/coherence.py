@@ -122,7 +122,7 @@ def whole_of(storage: StorageState) -> np.ndarray:
 # -- the device writes -----------------------------------------------------------------------------------
 
 def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ranges:
-    """Have `view` current on the device, and nobody else reading it. What aliases wrote after it begins.
+    """Have `view` current on the device, and nobody else reading or trusting it. What aliases wrote after it begins.
 
     With `overwrite` all of it will be written, so that bytes which only the host has are not uploaded first.
     """
@@ -137,15 +137,11 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
     storage.join_all()
-    return later
-
-
-def invalidate(storage: StorageState, view: np.ndarray) -> None:
-    """The device is about to write `view`: the mirror is not valid there, from now on until `end_write`."""
     if storage.mirror is not None:
         exact = _exact(storage, view)
         if len(exact) <= FEW_RANGES:
-            storage.mirror.invalidate(exact - storage.host_dirty)
+            storage.mirror.invalidate(exact - storage.host_dirty)     # last: the caller is sure to end the write
+    return later
 
 
 def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, later: Ranges = Ranges.EMPTY) -> None:

@@ -89,10 +89,9 @@ class Storage(StorageState):
             begun = done = False
             later = Ranges.EMPTY
             try:
-                later = coherence.begin_write(self, view, overwrite)
                 target = self.device_view(view) if array is None else array
-                begun = True    # first: what is not valid has to be refreshed, since aliases may write there
-                coherence.invalidate(self, view)
+                later = coherence.begin_write(self, view, overwrite)
+                begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
                 result = work(target)
                 done = True
                 self.writing = within

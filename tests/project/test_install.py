@@ -34,14 +34,15 @@ def test_without_a_compiler(tmp_path):
     source, site, elsewhere = tmp_path / "source", tmp_path / "site", tmp_path / "elsewhere"
     elsewhere.mkdir()
     # Not what was compiled here, nor what a build before has left.
-    shutil.copytree(ROOT / "lazyarray", source / "lazyarray", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "lazyarray", source / "lazyarray", ignore=ignored)
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
     nothing = shutil.which("false")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"CC": nothing, "CXX": nothing, "LDSHARED": nothing}
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
-                    "--no-cache-dir", "--disable-pip-version-check", f"--target={site}", str(source)],
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-cache-dir",
+                    "--no-build-isolation", "--disable-pip-version-check", f"--target={site}", str(source)],
                    env=environment, check=True, capture_output=True, timeout=300)
     assert not list(site.rglob("*.so")) and (site / "lazyarray" / "py.typed").exists()
     found = subprocess.run([sys.executable, "-c", PROGRAM], cwd=elsewhere, env=environment | {"PYTHONPATH": str(site)},

@@ -20,7 +20,11 @@ from machine import Library, Machine, NotNow, attempt, root_of, same
 #: since many calls have few points.
 OFTEN, MOST = 0.4, 1000
 
-LOOKS = {"host": np.asarray, "device": lambda x: np.asarray(x + x.dtype.type(0)), "copy": lambda x: np.asarray(x.copy())}
+LOOKS = {
+    "host": np.asarray,
+    "device": lambda x: np.asarray(x + x.dtype.type(0)),
+    "copy": lambda x: np.asarray(x.copy()),
+}
 
 
 @functools.cache
@@ -95,7 +99,7 @@ class Faults(Machine):
         armed = self.armed()
         if armed is None:
             return super().both(call, *doors)
-        # Some share memory: one of another that NumPy made by an interface. Through what is read-only nothing is written.
+        # Some share memory, since NumPy made one of another by an interface. What is read-only writes nothing.
         roots = list({id(r): r for r in (root_of(d.model) for d in doors) if r.flags.writeable}.values())
         before = [r.copy() for r in roots]
         want, error = attempt(call, [d.model for d in doors])
