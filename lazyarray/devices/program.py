@@ -56,8 +56,8 @@ class Program:
 
     Each of `steps` has the numbers of its operands: first the inputs, then the results of earlier steps. `outputs` are
     the numbers of the results that are kept, `ndim` that of the shape that strided inputs are walked in (0 without
-    any), `arrays` the numbers of the inputs that are arrays, and whether these are "flat"; `uses` counts how often it
-    was asked for on few elements.
+    any), `arrays` the numbers of the inputs that are arrays, and whether these are "flat"; `uses` counts how often a
+    kernel was asked for at first.
     """
 
     __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "_hash")

@@ -100,6 +100,7 @@ class CudaDevice(Device):
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self.copy_written = functools.partial(copy_written, copies)   # type: ignore[method-assign]
         self._kernels = Kernels(cupy, count, functions)
+        self._kernels.waits = True
         reductions = Reductions(self._kernels, count)
         self.reduction = reductions.get     # type: ignore[method-assign]
         selections = Selections(self._kernels, lambda: reductions.counters(self.stream()), copies)
@@ -160,11 +161,17 @@ class CudaDevice(Device):
         return d._c_contiguous, d._f_contiguous
 
     def kernel(self, program: Program, size: int) -> Kernel | None:
-        if program.uses < self.fused_from and size < _FEW:
-            program.uses += 1
-            if program.uses < self.fused_from:
+        kernels, now = self._kernels, False
+        if program.uses < self.fused_from:
+            now = not program.uses and kernels.pays(program)
+            program.uses = self.fused_from if now else program.uses + 1
+            if size < _FEW and program.uses < self.fused_from:
+                kernels.unfused(program)
                 return None
-        return self._kernels.get(program, size)
+        found = kernels.get(program, size, now)
+        if found is None:
+            kernels.unfused(program)
+        return found
 
     def fuses(self, step: Step) -> bool:
         return snippet(step, self.xp) is not None

@@ -6,14 +6,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from slow_compiler import F4, I4, Array, Compiler, program_of
 
-from lazyarray.devices.cuda.kernels import launch_plan
+from lazyarray.devices.cuda.device import CudaDevice
+from lazyarray.devices.cuda.kernels import elementwise, launch_plan
 from lazyarray.devices.cuda.kernels.elementwise import Kernels
-from lazyarray.devices.program import Operand, Program, Step
+from lazyarray.devices.program import Operand, Program, Step, step_of
 
 
 def test_nobody_waits_for_the_compiler():
@@ -42,6 +44,87 @@ def test_what_is_asked_for_most_is_compiled_first():
     assert [re.search(r"(\S+)\* __restrict__ q0", text)[1] for text in compiler.sources] == [
         "long", "double", "char", "int"], "of several the first"
     assert all(kernels.get(program, 10) is not None for program in (first, *once, often))
+
+
+def chain(*outputs):
+    """A program of steps that cast, one after the other, each to one of these dtypes."""
+    steps = []
+    for k, output in enumerate(outputs):
+        steps.append((step_of("astype", None, (outputs[k - 1] if k else F4,), output), (k,)))
+    return Program((Operand(F4, "flat"),), tuple(steps), (len(outputs),), 0)
+
+
+class TestWaiting:
+    """Where the device library would have to compile kernels of its own, which takes longer."""
+
+    @pytest.fixture
+    def compiler(self):
+        compiler = Compiler()
+        compiler.free.set()
+        return compiler
+
+    @pytest.fixture
+    def device(self, compiler):
+        kernels = Kernels(compiler, 1)
+        kernels.waits = True
+        return SimpleNamespace(_kernels=kernels, fused_from=CudaDevice.fused_from)
+
+    def kernel(self, device, program, size=10):
+        return CudaDevice.kernel(device, program, size)
+
+    def test_a_program_of_new_steps_is_compiled_at_once(self, compiler, device):
+        program = chain(I4, F4, np.dtype("f8"))
+        kernel = self.kernel(device, program)
+        assert kernel is not None and len(compiler.sources) == 1
+        assert all(self.kernel(device, program) is kernel for _ in range(3)) and len(compiler.sources) == 1
+
+    def test_what_the_device_library_has_done_it_does_again_meanwhile(self, compiler, device):
+        device._kernels.unfused(chain(I4, F4))
+        program = chain(I4, F4)
+        assert not device._kernels.pays(program)
+        assert [self.kernel(device, program) for _ in range(2)] == [None, None] and not compiler.sources
+        self.kernel(device, program)
+        device._kernels.wait()
+        assert len(compiler.sources) == 1 and self.kernel(device, program) is not None
+
+    def test_few_new_steps_of_many_are_left_to_the_device_library(self, device):
+        known = [I4, F4] * 10
+        device._kernels.unfused(chain(*known))
+        longer = chain(*known, np.dtype("f8"))
+        assert not device._kernels.pays(longer) and self.kernel(device, longer) is None
+        assert not device._kernels.pays(chain(*known, np.dtype("f8"))), "that has compiled them"
+
+    def test_no_statement_waits_longer_than_for_the_device_librarys_kernels(self, device):
+        for count in range(1, 40):
+            program = chain(*[np.dtype(("i4", "u4", "f4", "f8")[k % 4]) for k in range(count)])
+            new = len({step for step, _ in program.steps})
+            assert device._kernels.pays(program) == (
+                elementwise.THEIRS * new >= elementwise.PROGRAM + elementwise.STEP * count)
+
+    def test_nobody_waits_for_another_thread(self, device):
+        slow = Compiler()
+        kernels = Kernels(slow, 1)
+        program = chain(I4)
+        assert kernels.get(program, 10) is None and slow.begun.wait(60)
+        assert kernels.get(program, 10, now=True) is None
+        slow.free.set()
+        kernels.wait()
+        assert kernels.get(program, 10, now=True) is not None and len(slow.sources) == 1
+
+    def test_what_does_not_compile(self, compiler, device, caplog):
+        compiler.fails = True
+        with caplog.at_level(logging.WARNING, "lazyarray"):
+            assert [self.kernel(device, chain(I4)) for _ in range(5)] == [None] * 5
+        device._kernels.wait()
+        assert caplog.messages == ["a kernel of 1 steps was not made: line 1: no"]
+
+    def test_who_is_interrupted_asks_again(self, device):
+        def interrupted(cupy, *key):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            device._kernels.find(("a kernel",), interrupted, now=True)
+        assert device._kernels.find(("a kernel",), lambda cupy, *key: key, now=True) == ("a kernel",)
 
 
 def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):

@@ -1,6 +1,10 @@
 """Kernels for programs of element-wise steps: compiled beside the work, kept, launched.
 
 CuPy compiles, and keeps what it compiled on disk.  Its compiler leaves the interpreter to other threads meanwhile.
+
+Until there is a kernel, the device library computes a program step by step, and compiles a kernel of its own for each
+step that it has not done before. Where that would take longer than to compile the program, who asks waits for the
+program's kernel: a process then compiles fewer kernels, and none twice.
 """
 from __future__ import annotations
 
@@ -27,6 +31,9 @@ __all__ = ["Inputs", "Kernel", "Kernels", "Launcher", "functions"]
 
 #: Programs that are remembered.
 _MOST = 4096
+#: Milliseconds of CUDA's compiler for one of CuPy's kernels; for a program, and for each of its steps. NVRTC 13.5 took
+#: 62 for CuPy's addition (sm_90), and for programs of 1, 5, 10, 20 and 39 steps 60, 83, 190, 190 and 400.
+THEIRS, PROGRAM, STEP = 60, 50, 10
 #: Seconds that a process waits for its compiler at its end.
 _LAST = 5
 #: Layouts that a kernel remembers.
@@ -260,20 +267,41 @@ class Kernels(Unique):
         self._done = threading.Condition(self._lock)
         self._waiting = 0
         self._ending = False
+        #: Whether who asks waits for a kernel where that takes less time than the device library's kernels.
+        self.waits = False
+        self._done_before: set[Any] = set()     # steps and reductions that the device library has done
 
-    def get(self, program: Program, size: int) -> Kernel | None:
-        """The kernel of a program, or None: then it is being compiled, or can't be."""
-        return self.find((program, size >= WIDE), self._fused)
+    def get(self, program: Program, size: int, now: bool = False) -> Kernel | None:
+        """The kernel of a program, or None: then it is being compiled, or can't be. `now`: as in `find`."""
+        return self.find((program, size >= WIDE), self._fused, now)
 
-    def find(self, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
+    def pays(self, program: Program, *more: Any) -> bool:
+        """Whether the device library would take longer to compile kernels for the steps that it has not done yet.
+
+        `more`: what it has to do besides, such as a reduction.
+        """
+        if not self.waits:
+            return False
+        new = {*(step for step, _ in program.steps), *more} - self._done_before
+        return bool(new) and THEIRS * len(new) >= PROGRAM + STEP * (len(program.steps) + len(more))
+
+    def unfused(self, program: Program, *more: Any) -> None:
+        """Note that the device library does these steps."""
+        if self.waits:
+            self._done_before.update((step for step, _ in program.steps), more)
+
+    def find(self, key: tuple[Any, ...], make: Callable[..., Any], now: bool = False) -> Any:
         """What ``make(cupy, *key)`` gives, or None: then it is being made, or can't be.
 
-        A key begins with a program, or with a name. It is made for the current device, by the thread that compiles.
+        A key begins with a program, or with a name. It is made for the current device, by the thread that compiles;
+        with `now` by this one, unless somebody has asked for it before.
         """
         number = self.cupy.cuda.runtime.getDevice() if self._several else None
         known = key if number is None else (number, *key)
         found = self._known.get(known, self)
         if found is self:
+            if now:
+                return self._made_here(known, key, make)
             self._ask(known, number, key, make)
             return None
         if found is None and (job := self._jobs.get(known)) is not None:
@@ -289,6 +317,33 @@ class Kernels(Unique):
         form = first_form(program, wide)
         function = _function(cupy, program, form)
         return None if function is None else Kernel(self, program, form, function)
+
+    def _made_here(self, known: Any, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
+        with self._lock:
+            if known in self._known:
+                return self._known[known]
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[known] = None       # others do without it meanwhile
+        try:
+            kernel = self._made(key, make)
+        except BaseException:       # an interrupt: it is asked for again
+            self._known.pop(known, None)
+            raise
+        self._known[known] = kernel
+        return kernel
+
+    def _made(self, key: tuple[Any, ...], make: Callable[..., Any], number: int | None = None) -> Any:
+        """What is made, or None, which is said once: it runs unfused for ever, which is slower and no less right."""
+        try:
+            if number is not None:
+                self.cupy.cuda.Device(number).use()
+            return make(self.cupy, *key)
+        except self._failures as error:
+            what = f"the kernel {key[0]!r}" if type(key[0]) is str else f"a kernel of {len(key[0].steps)} steps"
+            logging.getLogger("lazyarray").warning("%s was not made: %s", what,
+                                                   str(error).strip().partition("\n")[0])
+            return None
 
     def _ask(self, known: Any, number: int | None, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
         with self._lock:
@@ -318,17 +373,10 @@ class Kernels(Unique):
             with self._lock:
                 known = max(list(self._jobs), key=lambda k: self._jobs[k].asked)    # of several the first
                 job = self._jobs.pop(known)
-            key, kernel = job.key, None
+            kernel = None
             try:
-                if job.number is not None:
-                    self.cupy.cuda.Device(job.number).use()
                 if not self._ending:
-                    kernel = job.make(self.cupy, *key)
-            except self._failures as error:
-                # It runs unfused for ever, which is slower and no less right.
-                what = f"the kernel {key[0]!r}" if type(key[0]) is str else f"a kernel of {len(key[0].steps)} steps"
-                logging.getLogger("lazyarray").warning("%s was not made: %s", what,
-                                                       str(error).strip().partition("\n")[0])
+                    kernel = self._made(job.key, job.make, job.number)
             finally:
                 with self._done:
                     self._known[known] = kernel

@@ -203,8 +203,10 @@ class Reductions(Unique):
         processors = self._count(number)
         places = [arguments[i].data.ptr % VECTOR for i, flat in program.arrays if flat]
         form = form_of(program, reduction, extent, places, walked, processors)
-        kernel = self._kernels.find((program, reduction, form), _made)
+        kernels = self._kernels
+        kernel = kernels.find((program, reduction, form), _made, kernels.pays(program, reduction))
         if kernel is None:
+            kernels.unfused(program, reduction)
             return None
         grid = plan(extent, form.length, processors, kernel.resident)
         if grid.shared > _TURNS or grid.blocks >= 1 << 31:
