@@ -16,7 +16,7 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import index_bounds, memory_order, tables, written_parameters
 from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
-from ..functions.pytree import replace
+from ..functions.pytree import leaves, replace
 from ..functions.views import steering
 from ..graph.record import functions, reductions
 from ..storage import handles, transfer, upload_cache, views
@@ -68,7 +68,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         except NotOnDevice as reason:
             return on_host(func, args, kwargs, str(reason))
     adapter = tables.ADAPTED.get(func)
-    if adapter is None:
+    if adapter is None and func not in tables.COMPOSED:
         return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "no table knows this function"))
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
     if type(out) is tuple and len(out) == 1:
@@ -97,9 +97,12 @@ def decides_itself(kind: type) -> bool:
 
 # -- on the device ---------------------------------------------------------------------------
 
-def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-               out: Any, bare_args: tuple[Any, ...], bare_kwargs: dict[str, Any]) -> Any:
-    """Run a function's adapter; `bare_args` and `bare_kwargs` are without `out`. What it writes is `held`."""
+def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, args: tuple[Any, ...],
+               kwargs: dict[str, Any], out: Any, bare_args: tuple[Any, ...], bare_kwargs: dict[str, Any]) -> Any:
+    """Run a function's adapter, or NumPy's code of it if there is none; what it writes is `held`.
+
+    `bare_args` and `bare_kwargs` are without `out`.
+    """
     device = devices.current()
     sources: list = []
     try:
@@ -107,6 +110,8 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tupl
             raise NotOnDevice(device.usable())
         if out is not None and func in tables.OUT_OR_DTYPE and bare_kwargs.get("dtype") is not None:
             raise NotOnDevice("out= and dtype= exclude each other")
+        if adapter is None:
+            return _composed(func, device, out, bare_args, bare_kwargs)
         positions, names = written_parameters.written_slots(func)
         leaf = functools.partial(_unwrapped, device, sources, func)
         slots = written_parameters.steering_slots(func)
@@ -148,6 +153,33 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any], args: tupl
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         reason = str(device.refusal(error))
     return on_host(func, args, kwargs, reason)
+
+
+def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> Any:
+    """Run NumPy's code of a function, each operation of which is a call of its own."""
+    slots = written_parameters.steering_slots(func)
+
+    def hosted(slot: int | str, a: Any) -> Any:
+        name, read_there = slots.get(slot, ("", True))
+        return a if read_there else steering(a, name, func)
+
+    args = tuple(hosted(i, a) for i, a in enumerate(args))
+    kwargs = {k: hosted(k, a) for k, a in kwargs.items()}
+    given = leaves((args, kwargs))
+    for x in given:
+        if isinstance(x, np.ndarray):
+            if kind_of(type(x)) == SUBCLASS:
+                raise SubclassTakesPart
+            if not device.can_hold(x.dtype):
+                raise NotOnDevice(f"the device holds no {x.dtype}")
+        elif callable(x) and not isinstance(x, type):
+            raise NotOnDevice("it calls a function of yours")
+    sizes = [x.size for x in given if isinstance(x, np.ndarray)]
+    if sizes and not any(sizes):
+        raise NotOnDevice("the arrays have no elements")
+    result = tables.COMPOSED[func](*args, **kwargs)
+    return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
 
 
 def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:
@@ -280,7 +312,7 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
 
 def mask_of(device: Device, where: Any) -> Any:
     """``where=`` on the device. NumPy refuses arrays of other than bool, and takes the truth of a list's items."""
-    if isinstance(where, (bool, np.bool_)) and not handles.is_lazy(where):
+    if not hasattr(where, "dtype") and np.ndim(where) == 0 or type(where) is np.bool_:
         return bool(where)
     if getattr(where, "dtype", _bool) != _bool:
         raise NotOnDevice("where= is not of bool")

@@ -201,7 +201,7 @@ def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: 
             sources.append(x)
         return handles.device_of(x)
     if not isinstance(kind, np.dtype):
-        if not np.can_cast(kind, dtype, "same_kind"):
+        if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
             raise NotOnDevice(f"a Python {kind.__name__} in a loop of {dtype}")
         return dtype.type(x)
     if isinstance(x, np.ndarray):

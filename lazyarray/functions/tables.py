@@ -2,6 +2,7 @@
 
 - `VIEWS`: the result is a view; NumPy does the arithmetic on metas (`views`).
 - `ADAPTED`: a device version, which has NumPy's parameters and meaning (`adapters`).
+- `COMPOSED`: NumPy's own code runs, and each call in it is sent to the device (`numpy_code`).
 - `LAZY`: answered above the device: metadata, text, writes by position (`metadata`), new arrays
   (`creation`).
 - `HOST_ONLY`: NumPy does it on the host, for the reason given.
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from . import metadata, views
+from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS", "OUT_OR_DTYPE",
-           "SAME", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES",
-           "ufunc_on_device"]
+__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS",
+           "OUT_OR_DTYPE", "SAME", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT",
+           "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -50,6 +51,7 @@ def _named(names: str, home: Any = np) -> list[_Function]:
 VIEWS: dict[_Function, _Function] = views.VIEWS
 LAZY: dict[_Function, _Function] = metadata.LAZY
 ADAPTED: dict[_Function, _Function] = _ADAPTED
+COMPOSED: dict[_Function, _Function] = numpy_code.COMPOSED
 
 #: Functions that the device library has under the same name, with NumPy's parameters and meaning.
 SAME: frozenset[_Function] = frozenset(_named("cumsum cumprod cumulative_sum cumulative_prod"))
@@ -145,7 +147,7 @@ OVERWRITES: frozenset[_Function] = frozenset(
 
 #: Functions whose result without dimensions is an array; everywhere else it is a scalar.
 ARRAY_0D: frozenset[_Function] = frozenset({
-    *_named("where tensordot select cov pad resize isin block roll tile i0"), np.linalg.tensordot,
+    *_named("where select resize isin block roll i0"),
 })
 
 #: Functions that cast their result into `out` of another dtype, where others compute in it or refuse it: the rule.

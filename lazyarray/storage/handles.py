@@ -404,7 +404,8 @@ def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
                     source.reads += 1
                     s._self_base = None
                 array = storage.read_device(meta_of(s), s._self_array, why)
-                value = s._self_value = transfer.to_host(storage.device, array, why)[()]
+                kind = "synchronise" if transfer.steering.get() else "materialise"
+                value = s._self_value = transfer.to_host(storage.device, array, why, kind)[()]
     return value
 
 

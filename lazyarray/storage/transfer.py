@@ -8,6 +8,7 @@ it with empty arrays.
 from __future__ import annotations
 
 import math
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from .mirror.mirror import Mirror
 
 _u8 = np.dtype(np.uint8)
+
+#: Whether the scalars that are fetched here only steer a call, such as an ``any`` that decides about a warning.
+steering: ContextVar[bool] = ContextVar("steering", default=False)
 
 
 def flat_bytes(array: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from lazyarray.functions import tables
 for _module in ("char", "fft", "lib.recfunctions", "lib.scimath", "linalg", "ma", "polynomial", "rec", "strings"):
     importlib.import_module(f"numpy.{_module}")
 
-TABLES = ("VIEWS", "ADAPTED", "LAZY", "HOST_ONLY")
+TABLES = ("VIEWS", "ADAPTED", "COMPOSED", "LAZY", "HOST_ONLY")
 
 
 def _public(func):

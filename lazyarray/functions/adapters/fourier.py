@@ -12,7 +12,7 @@ import numpy as np
 import numpy.fft as npf
 
 from ...errors import refuse, wrong
-from .common import array, axis_index, integer, numbers
+from .common import array, axis_index, integer
 
 
 def _one(name: str) -> Any:
@@ -95,18 +95,9 @@ def _many(name: str) -> Any:
     return adapter
 
 
-def _shifted(name: str) -> Any:
-    def adapter(xp, /, x, axes=None):
-        wrong(isinstance(axes, np.ndarray) and not axes.ndim, "iteration over a 0-d array")
-        return getattr(xp.fft, name)(array(xp, x), numbers(axes))
-
-    return adapter
-
-
 ADAPTED: dict[Any, Any] = {
     **{getattr(npf, n): _one(n) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
     **{getattr(npf, n): _many(n) for n in
        ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn")},
-    npf.fftshift: _shifted("fftshift"), npf.ifftshift: _shifted("ifftshift"),
 }
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
-from .. import memory_order
 from ..kinds import NUMBERS, WEAK
 from .common import (
     array,
@@ -105,40 +103,6 @@ def compress(xp: Any, /, condition: Any, a: Any, axis: Any = None, out: Any = No
     return xp.take(a, found, axis=axis)
 
 
-def extract(xp: Any, /, condition: Any, arr: Any) -> Any:
-    return compress(xp, array(xp, condition).ravel(), array(xp, arr).ravel())
-
-
-def delete(xp: Any, /, arr: Any, obj: Any, axis: Any = None) -> Any:
-    arr = array(xp, arr)
-    if axis is None:
-        arr, axis = arr.ravel(), 0
-    axis = axis_index(axis, arr.ndim)
-    n = arr.shape[axis]
-    before = (slice(None),) * axis
-    if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
-        wrong(not -n <= obj < n, f"index {obj} is out of bounds for axis {axis} with size {n}")
-        obj = slice(obj % n, obj % n + 1)
-    if isinstance(obj, slice):
-        start, stop, step = obj.indices(n)
-        if step == 1:
-            kept = [arr[(*before, slice(start))], arr[(*before, slice(max(start, stop), None))]]
-            return _as_new(xp, xp.concatenate(kept, axis), arr)
-    if is_device(xp, obj) and obj.dtype == bool:
-        if obj.shape != (n,):
-            raise ValueError("boolean array argument obj to delete must be one dimensional and match the axis length")
-        return _as_indexed(xp.compress(~obj, arr, axis=axis), arr, axis)
-    if is_device(xp, obj) and obj.dtype.kind in "iu" and obj.size > 1:
-        keep = xp.ones(n, bool)
-        keep[indices(xp, obj, n)] = False
-        return _as_indexed(xp.compress(keep, arr, axis=axis), arr, axis)
-    # NumPy itself says which places are left, or what is wrong with obj.
-    obj = fetch(obj, "positions to delete")
-    left = gather(xp, [arr], np.delete(np.arange(n), obj), axis)
-    one = isinstance(obj, slice) or np.size(obj) == 1 and np.asarray(obj).dtype != bool
-    return _as_new(xp, left, arr) if one else _as_indexed(left, arr, axis)
-
-
 def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     arr = array(xp, arr)
     values = _given(xp, values, arr.dtype)
@@ -169,12 +133,6 @@ def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any
 def _as_new(xp: Any, result: Any, arr: Any) -> Any:
     """`result` in the memory order that NumPy's delete and insert choose after the array that they are given."""
     return (xp.asfortranarray if arr.flags.fnc else xp.ascontiguousarray)(result)
-
-
-def _as_indexed(result: Any, arr: Any, axis: int) -> Any:
-    """`result` in the memory order of ``arr[..., places, ...]``, in which the indexed axis is the outermost."""
-    others = sorted((i for i in range(arr.ndim) if i != axis), key=lambda i: (-abs(arr.strides[i]), i))
-    return memory_order.laid_out(devices.current(), result, (axis, *others))
 
 
 # -- changing what is there ----------------------------------------------------------------------
@@ -284,10 +242,6 @@ def argwhere(xp: Any, /, a: Any) -> Any:
     return xp.argwhere(a)
 
 
-def flatnonzero(xp: Any, /, a: Any) -> Any:
-    return xp.nonzero(array(xp, a).ravel())[0]
-
-
 def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
     condition = array(xp, condition)
     if x is None and y is None:
@@ -355,8 +309,7 @@ def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any
 
 ADAPTED: dict[Any, Any] = {
     np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
-    np.extract: extract, np.delete: delete, np.insert: insert, np.copyto: copyto, np.place: place,
-    np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.nonzero: nonzero, np.argwhere: argwhere,
-    np.flatnonzero: flatnonzero, np.where: where, np.select: select, np.unravel_index: unravel_index,
-    np.ravel_multi_index: ravel_multi_index, np.ix_: ix_, np.bincount: bincount,
+    np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
+    np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
+    np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.ix_: ix_, np.bincount: bincount,
 }

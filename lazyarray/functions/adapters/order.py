@@ -74,11 +74,6 @@ def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
     return intp_result(found)
 
 
-def sort_complex(xp: Any, /, a: Any) -> Any:
-    a = array(xp, a)
-    return xp.sort(a.astype(answer_dtype(np.sort_complex, (a.dtype,))))
-
-
 # -- medians and quantiles -----------------------------------------------------------------------
 
 def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
@@ -315,8 +310,8 @@ def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False) -> Any:
 
 
 ADAPTED: dict[Any, Any] = {
-    np.sort: sort, np.argsort: argsort, np.partition: partition, np.argpartition: argpartition,
-    np.lexsort: lexsort, np.sort_complex: sort_complex, np.median: median, np.nanmedian: nanmedian,
+    np.sort: sort, np.argsort: argsort, np.partition: partition, np.argpartition: argpartition, np.lexsort: lexsort,
+    np.median: median, np.nanmedian: nanmedian,
     np.quantile: _quantiles(np.quantile, 1), np.percentile: _quantiles(np.percentile, 100),
     np.nanquantile: _quantiles(np.nanquantile, 1), np.nanpercentile: _quantiles(np.nanpercentile, 100),
     np.searchsorted: searchsorted, np.digitize: digitize,

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, is_device, takes_arrays
+from ...errors import refuse, wrong
+from .common import array, axis_index, is_device, takes_arrays
 
 
 def _factor(xp: Any, a: Any) -> Any:
@@ -25,50 +25,11 @@ def vdot(xp: Any, /, a: Any, b: Any) -> Any:
     return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
 
 
-def tensordot(xp: Any, /, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = array(xp, a), array(xp, b)
-    axes = fetch(axes, "axes")
-    if not a.size or not b.size or not (isinstance(axes, (int, np.integer)) or len(axes) == 2):
-        raise NotOnDevice("products without elements")
-    if not isinstance(axes, (int, np.integer)):
-        axes = tuple(tuple(map(int, np.atleast_1d(x))) for x in axes)
-    return xp.tensordot(a, b, axes)
-
-
 def cross(xp: Any, /, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
     a, b = array(xp, a), array(xp, b)
     for x, ax in ((a, axisa if axis is None else axis), (b, axisb if axis is None else axis)):
         refuse(x.shape[axis_index(ax, x.ndim)] != 3, "vectors of two dimensions")
     return xp.cross(a, b, axisa, axisb, axisc, axis)
-
-
-def linalg_cross(xp: Any, /, x1: Any, x2: Any, *, axis: int = -1) -> Any:
-    x1, x2 = array(xp, x1), array(xp, x2)
-    if x1.shape[axis_index(axis, x1.ndim)] != 3 or x2.shape[axis_index(axis, x2.ndim)] != 3:
-        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
-    return xp.cross(x1, x2, axis=axis)
-
-
-def linalg_outer(xp: Any, /, x1: Any, x2: Any) -> Any:
-    x1, x2 = array(xp, x1), array(xp, x2)
-    wrong(x1.ndim != 1 or x2.ndim != 1, "Input arrays must be one-dimensional")
-    return xp.outer(x1, x2)
-
-
-def linalg_tensordot(xp: Any, /, x1: Any, x2: Any, *, axes: Any = 2) -> Any:
-    return tensordot(xp, x1, x2, axes)
-
-
-def linalg_trace(xp: Any, /, x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
-    x = array(xp, x)
-    wrong(x.ndim < 2, "diag requires an array of at least two dimensions")
-    return xp.trace(x, offset, -2, -1, dtype)
-
-
-def vecdot(xp: Any, /, x1: Any, x2: Any, *, axis: int = -1) -> Any:
-    x1, x2 = array(xp, x1), array(xp, x2)
-    x1, x2 = (xp.moveaxis(x, axis_index(axis, x.ndim), -1) for x in (x1, x2))
-    return contract(xp, x1.conj() if x1.dtype.kind == "c" else x1, x2)
 
 
 def contract(xp: Any, x1: Any, x2: Any) -> Any:
@@ -123,25 +84,8 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     return result if order == "K" else xp.array(result, order=order)
 
 
-def cov(xp: Any, /, m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None,
-        fweights: Any = None, aweights: Any = None, *, dtype: Any = None) -> Any:
-    refuse(fweights is not None or aweights is not None, "weighted covariances")
-    m = array(xp, m)
-    refuse(not m.size or ddof is not None and ddof != int(ddof), "the covariance of nothing")
-    return xp.cov(m, None if y is None else array(xp, y), rowvar, bias, ddof, dtype=dtype)
-
-
-def corrcoef(xp: Any, /, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    x = array(xp, x)
-    refuse(not x.size, "the covariance of nothing")
-    return xp.corrcoef(x, None if y is None else array(xp, y), rowvar, dtype=dtype)
-
-
 ADAPTED: dict[Any, Any] = {
-    np.dot: dot, np.vdot: vdot, np.inner: takes_arrays("inner", "a", "b"), np.outer: takes_arrays("outer", "a", "b"),
-    np.kron: takes_arrays("kron", "a", "b"), np.tensordot: tensordot, np.einsum: einsum, np.cross: cross,
-    np.trace: takes_arrays("trace", "a"), np.cov: cov, np.corrcoef: corrcoef,
-    np.linalg.matmul: takes_arrays("matmul", "x1", "x2"), np.linalg.cross: linalg_cross,
-    np.linalg.outer: linalg_outer, np.linalg.tensordot: linalg_tensordot, np.linalg.trace: linalg_trace,
-    np.linalg.vecdot: vecdot, np.linalg.multi_dot: multi_dot,
+    np.dot: dot, np.vdot: vdot, np.inner: takes_arrays("inner", "a", "b"), np.einsum: einsum, np.cross: cross,
+    np.trace: takes_arrays("trace", "a"), np.linalg.matmul: takes_arrays("matmul", "x1", "x2"),
+    np.linalg.multi_dot: multi_dot,
 }

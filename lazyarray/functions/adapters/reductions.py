@@ -76,11 +76,9 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
     return dtype
 
 
-def _total(name: str, neutral: int, nan: bool = False) -> Any:
+def _total(name: str, neutral: int) -> Any:
     def adapter(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, initial=_none, where=_none):
         a = array(xp, a)
-        if nan:
-            a = _clean(xp, a, neutral)
         chosen = _chosen(xp, a, where, neutral)
         result = getattr(xp, name)(chosen, axis=_axis(a, axis), dtype=_accumulated(a, dtype), keepdims=_keep(keepdims))
         if _given(initial):
@@ -102,14 +100,6 @@ def finite_product(xp: Any, product: Any) -> None:
     """
     if product.dtype.kind == "c" and not truth(xp.isfinite(product).all(), "finite-value check"):
         raise NotOnDevice("complex infinities are multiplied under a mask or from an initial value")
-
-
-def _scan(name: str, neutral: int) -> Any:
-    def adapter(xp, /, a, axis=None, dtype=None, out=None):
-        a = array(xp, a)
-        return getattr(xp, name)(_clean(xp, a, neutral), axis=axis, dtype=_accumulated(a, dtype))
-
-    return adapter
 
 
 def _extreme(name: str, combine: str, nan: bool = False) -> Any:
@@ -151,27 +141,11 @@ def _truth(name: str, neutral: bool) -> Any:
     return adapter
 
 
-def _position(name: str, nan: bool = False) -> Any:
-    fill = "-inf" if name == "argmax" else "inf"
-
+def _position(name: str) -> Any:
     def adapter(xp, /, a, axis=None, out=None, *, keepdims=_none):
-        a, keepdims = array(xp, a), _keep(keepdims)
+        a = array(xp, a)
         axis = None if axis is None else integer(axis)
-        if nan and a.dtype.kind in "fc":
-            refuse(a.dtype.kind == "c", "complex numbers with NaN have no order that the device follows")
-            missing = xp.isnan(a)
-            wrong(a.size == 0 or truth(missing.all(axis=axis).any(), "all-NaN check"), "All-NaN slice encountered")
-            filled = xp.where(missing, a.dtype.type(fill), a)
-            # A slice of NaN and infinities of the filling sign only: the first number, not the first NaN.
-            found = getattr(xp, name)(filled, axis=axis, keepdims=True)
-            worst = ~missing & (filled == a.dtype.type(fill))
-            first = xp.argmax(worst, axis=axis, keepdims=True)
-            extreme = (xp.max if name == "argmax" else xp.min)(filled, axis=axis, keepdims=True)
-            found = xp.where(extreme == a.dtype.type(fill), first, found)
-            if not keepdims:
-                found = found.reshape(() if axis is None else reduced_shape(a.shape, axis, False))
-            return intp_result(found)
-        return intp_result(getattr(xp, name)(a, axis=axis, keepdims=keepdims))
+        return intp_result(getattr(xp, name)(a, axis=axis, keepdims=_keep(keepdims)))
 
     return adapter
 
@@ -179,12 +153,6 @@ def _position(name: str, nan: bool = False) -> Any:
 def count_nonzero(xp: Any, /, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = array(xp, a)
     return intp_result(xp.sum(a != 0, axis=axis_of(axis), dtype=intp, keepdims=bool(keepdims)))
-
-
-def ptp(xp: Any, /, a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none) -> Any:
-    a, axis, keepdims = array(xp, a), axis_of(axis), _keep(keepdims)
-    wrong(a.dtype.kind == "b", "numpy boolean subtract is not supported")
-    return xp.max(a, axis=axis, keepdims=keepdims) - xp.min(a, axis=axis, keepdims=keepdims)
 
 
 # -- means ---------------------------------------------------------------------------------------
@@ -248,7 +216,7 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
     x = a.astype(work, copy=False)
     if chosen is None and mean is _none:
         return xp.var(x, axis=axis, ddof=ddof, keepdims=keepdims), result
-    if mean is not _none and a.dtype.char not in "fdFD":
+    if mean is not _none and a.dtype.kind not in "iu" and a.dtype.char not in "fdFD":
         raise NotOnDevice(f"a variance of {a.dtype} around a given mean")
     zero = work.type(0)
     count = count_of(a.shape, axis) if chosen is None else xp.sum(chosen, axis=axis, keepdims=True)
@@ -257,8 +225,11 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
     else:
         given = mean if type(mean) in WEAK else array(xp, mean).dtype
         refuse(np.result_type(a.dtype, given) != a.dtype, "a mean of another dtype, which becomes that of the result")
-        mean = _given_mean(xp, a, mean)
-    squares = _squares(xp, (x - mean).astype(work, copy=False))
+        x, mean = a, _given_mean(xp, a, mean)       # integers wrap around, as in NumPy
+    away = x - mean
+    away = away if away.dtype.kind in "iu" else away.astype(work, copy=False)
+    squares = _squares(xp, away)
+    squares = squares.astype(work) if squares.dtype.kind in "iu" else squares
     if chosen is None:
         return xp.sum(squares, axis=axis, keepdims=keepdims) / squares.dtype.type(count - ddof), result
     refuse(truth((count - ddof <= 0).any(), "degrees of freedom"), "a variance without degrees of freedom")
@@ -284,33 +255,6 @@ def std(xp: Any, /, a: Any, *args: Any, **kwargs: Any) -> Any:
     return xp.sqrt(var(xp, a, *args, **kwargs))     # in half precision the variance may overflow before
 
 
-def average(xp: Any, /, a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
-            keepdims: Any = _none) -> Any:
-    a = array(xp, a)
-    axis, keepdims = tuple(axis) if isinstance(axis, list) else axis, _keep(keepdims)
-    if weights is None:
-        refuse(a.size == 0, "the mean of nothing")
-        result = mean(xp, a, axis, keepdims=keepdims)
-        scale = xp.full(result.shape, count_of(a.shape, axis), result.dtype)
-        return (result, scale) if returned else result
-    weights = array(xp, weights)
-    if a.shape != weights.shape:
-        wrong(axis is None, "Axis must be specified when shapes of a and weights differ.")
-        axes = [ax % a.ndim for ax in (axis if isinstance(axis, tuple) else (axis,))]
-        refuse(weights.shape != tuple(a.shape[ax] for ax in axes) or axes != sorted(axes), "weights of another shape")
-        weights = weights.reshape([n if i in axes else 1 for i, n in enumerate(a.shape)])
-    dtype = np.result_type(a.dtype, weights.dtype)
-    if a.dtype.kind in "biu":
-        dtype = np.result_type(dtype, float)
-    axis = axis_of(axis)
-    scale = xp.sum(weights, axis=axis, dtype=dtype, keepdims=keepdims)
-    if truth((scale == 0).any(), "weights that sum to zero"):
-        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    product = a.astype(dtype, copy=False) * weights.astype(dtype, copy=False)
-    result = xp.sum(product, axis=axis, keepdims=keepdims) / scale
-    return (result, xp.broadcast_to(scale, result.shape).copy()) if returned else result
-
-
 # -- means without NaN ---------------------------------------------------------------------------
 
 def warn(message: str) -> None:
@@ -318,75 +262,14 @@ def warn(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=7)
 
 
-def nanmean(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
-            where: Any = _none) -> Any:
-    a = array(xp, a)
-    if a.dtype.kind not in "fc":
-        return mean(xp, a, axis, dtype, None, keepdims, where=where)
-    axis, keepdims = axis_of(axis), _keep(keepdims)
-    _, result = _working(a, dtype)
-    total, count = _present(xp, a, axis, result, where)     # unlike `mean`, which adds up half precision in single
-    if truth((count == 0).any(), "a slice of NaN"):
-        warn("Mean of empty slice")
-    average = total / count.astype(total.dtype)
-    return average if keepdims else average.reshape(reduced_shape(a.shape, axis, False))
-
-
-def _present(xp: Any, a: Any, axis: Any, work: Any, where: Any) -> Any:
-    """Sum and count of what is not NaN, with all axes kept."""
-    kept = ~xp.isnan(a)
-    chosen = mask(xp, where, a.shape)
-    if chosen is not None:
-        kept &= chosen
-    total = xp.sum(xp.where(kept, a, a.dtype.type(0)), axis=axis, dtype=work, keepdims=True)
-    return total, xp.sum(kept, axis=axis, keepdims=True)
-
-
-def _nan_variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any) -> Any:
-    _, result = _working(a, dtype)
-    total, count = _present(xp, a, axis, result, where)
-    if a.dtype.kind == "c" and dtype is None:
-        result = np.dtype(result.char.lower())
-    centre = total / count.astype(result) if mean is _none else _given_mean(xp, a, mean)
-    kept = ~xp.isnan(a)
-    chosen = mask(xp, where, a.shape)
-    if chosen is not None:
-        kept &= chosen
-    squares = _squares(xp, xp.where(kept, a - centre, 0).astype(a.dtype, copy=False))    # NumPy's are in place
-    freedom = count - ddof
-    bad = freedom <= 0
-    if truth(bad.any(), "degrees of freedom"):
-        warn("Degrees of freedom <= 0 for slice.")
-    total = xp.sum(squares, axis=axis, dtype=result, keepdims=True)
-    spread = xp.where(bad, total.dtype.type("nan"), total / xp.where(bad, 1, freedom).astype(total.dtype))
-    return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False))
-
-
-def _nan_spread(name: str, plain: Any) -> Any:
-    def adapter(xp, /, a, axis=None, dtype=None, out=None, ddof=0, keepdims=_none, *, where=_none, mean=_none,
-                correction=_none):
-        a = array(xp, a)
-        if a.dtype.kind not in "fc":
-            return plain(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-        spread = _nan_variance(xp, a, axis_of(axis), dtype, _freedom(ddof, correction), _keep(keepdims), where, mean)
-        return xp.sqrt(spread) if name == "std" else spread
-
-    return adapter
-
-
 ADAPTED: dict[Any, Any] = {
     np.all: _truth("all", True), np.any: _truth("any", False),
     np.sum: _total("sum", 0), np.prod: _total("prod", 1),
-    np.nansum: _total("sum", 0, nan=True), np.nanprod: _total("prod", 1, nan=True),
     **{getattr(np, n): takes_arrays(n, x) for n, x in (
         ("cumsum", "a"), ("cumprod", "a"), ("cumulative_sum", "x"), ("cumulative_prod", "x")) if hasattr(np, n)},
-    np.nancumsum: _scan("cumsum", 0), np.nancumprod: _scan("cumprod", 1),
     np.max: _extreme("max", "maximum"), np.min: _extreme("min", "minimum"),
     np.amax: _extreme("max", "maximum"), np.amin: _extreme("min", "minimum"),
     np.nanmax: _extreme("max", "maximum", nan=True), np.nanmin: _extreme("min", "minimum", nan=True),
     np.argmax: _position("argmax"), np.argmin: _position("argmin"),
-    np.nanargmax: _position("argmax", nan=True), np.nanargmin: _position("argmin", nan=True),
-    np.count_nonzero: count_nonzero, np.ptp: ptp,
-    np.mean: mean, np.var: var, np.std: std, np.average: average,
-    np.nanmean: nanmean, np.nanvar: _nan_spread("var", var), np.nanstd: _nan_spread("std", std),
+    np.count_nonzero: count_nonzero, np.mean: mean, np.var: var, np.std: std,
 }

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, intp_result, newest, truth, tuple_type
-from .shaping import concatenate
+from .common import array, axis_index, fetch, intp_result, newest, truth
 
 _MOST_COLUMNS = 64
 """Rows are sorted column by column; beyond this, NumPy's comparison of whole rows is quicker."""
@@ -69,26 +68,6 @@ def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: 
     return _answers(xp, values, first, order, (n,), return_index, return_inverse, return_counts)
 
 
-def unique_all(xp: Any, /, x: Any) -> tuple[Any, ...]:
-    return tuple_type("unique_all")(*unique(xp, x, True, True, True, equal_nan=False))
-
-
-def unique_counts(xp: Any, /, x: Any) -> tuple[Any, ...]:
-    return tuple_type("unique_counts")(*unique(xp, x, return_counts=True, equal_nan=False))
-
-
-def unique_inverse(xp: Any, /, x: Any) -> tuple[Any, ...]:
-    return tuple_type("unique_inverse")(*unique(xp, x, return_inverse=True, equal_nan=False))
-
-
-def unique_values(xp: Any, /, x: Any) -> Any:
-    return unique(xp, x, equal_nan=False)
-
-
-def union1d(xp: Any, /, ar1: Any, ar2: Any) -> Any:
-    return unique(xp, concatenate(xp, [ar1, ar2], None))
-
-
 def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Both, flat and in the dtype that NumPy compares them in."""
     a, b = array(xp, a).ravel(), array(xp, b).ravel()
@@ -96,44 +75,10 @@ def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return a.astype(dtype, copy=False), b.astype(dtype, copy=False)
 
 
-def intersect1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    a, b = _alike(xp, ar1, ar2)
-    places = []
-    if not assume_unique:
-        if return_indices:
-            (a, first), (b, second) = unique(xp, a, True), unique(xp, b, True)
-            places = [first, second]
-        else:
-            a, b = unique(xp, a), unique(xp, b)
-    both = xp.concatenate([a, b])
-    order = xp.argsort(both, kind="stable")
-    both = xp.take(both, order)
-    twice = both[1:] == both[:-1]
-    common = both[:-1][twice]
-    if not return_indices:
-        return common
-    found = [order[:-1][twice], order[1:][twice] - a.size]
-    if places:
-        found = [xp.take(p, f) for p, f in zip(places, found)]
-    return common, *map(intp_result, found)
-
-
 def setdiff1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     original = array(xp, ar1)
     kept = original.ravel() if assume_unique else unique(xp, original)
     return kept[isin(xp, kept, ar2, invert=True)]
-
-
-def setxor1d(xp: Any, /, ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    a, b = _alike(xp, ar1, ar2)
-    if not assume_unique:
-        a, b = unique(xp, a), unique(xp, b)
-    both = xp.sort(xp.concatenate([a, b]))
-    if both.size == 0:
-        return both
-    change = xp.ones(both.size + 1, bool)
-    change[1:-1] = both[1:] != both[:-1]
-    return both[change[1:] & change[:-1]]
 
 
 def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
@@ -151,8 +96,4 @@ def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = Fal
     return xp.isin(a, b, invert=bool(invert)).reshape(element.shape)
 
 
-ADAPTED: dict[Any, Any] = {
-    np.unique: unique, np.unique_all: unique_all, np.unique_counts: unique_counts,
-    np.unique_inverse: unique_inverse, np.unique_values: unique_values, np.union1d: union1d,
-    np.intersect1d: intersect1d, np.setdiff1d: setdiff1d, np.setxor1d: setxor1d, np.isin: isin,
-}
+ADAPTED: dict[Any, Any] = {np.unique: unique, np.setdiff1d: setdiff1d, np.isin: isin}

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import devices
-from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
-from . import common
 from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, numbers, takes_arrays
 
 
@@ -42,36 +40,6 @@ def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, 
     if axis is None:
         parts, axis = [p.ravel() for p in parts], 0
     return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
-
-
-def stack(xp: Any, /, arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None,
-          casting: str = "same_kind") -> Any:
-    parts = _each(xp, arrays)
-    wrong(any(p.shape != parts[0].shape for p in parts), "all input arrays must have the same shape")
-    axis = axis_index(axis, parts[0].ndim + 1)
-    return _joined(xp, [xp.expand_dims(p, axis) for p in parts], axis, dtype, casting)
-
-
-def vstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    return _joined(xp, [_at_least(xp, p, 2) for p in _each(xp, tup)], 0, dtype, casting)
-
-
-def hstack(xp: Any, /, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    parts = [_at_least(xp, p, 1) for p in _each(xp, tup)]
-    return _joined(xp, parts, 0 if parts[0].ndim == 1 else 1, dtype, casting)
-
-
-def dstack(xp: Any, /, tup: Any) -> Any:
-    return _joined(xp, [xp.atleast_3d(p) for p in _each(xp, tup)], 2, None, "same_kind")
-
-
-def column_stack(xp: Any, /, tup: Any) -> Any:
-    return _joined(xp, [_at_least(xp, p, 2) if p.ndim >= 2 else p.reshape(-1, 1) for p in _each(xp, tup)], 1, None,
-                   "same_kind")
-
-
-def append(xp: Any, /, arr: Any, values: Any, axis: Any = None) -> Any:
-    return concatenate(xp, [array(xp, arr), array(xp, values)], axis)
 
 
 def _at_least(xp: Any, a: Any, ndim: int) -> Any:
@@ -120,10 +88,6 @@ def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
     return gather(xp, [a], np.repeat(np.arange(n), fetch(repeats, "how often to repeat")), axis)
 
 
-def tile(xp: Any, /, A: Any, reps: Any) -> Any:
-    return xp.tile(array(xp, A), numbers(reps))
-
-
 def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
     a = array(xp, a)
     wrong(isinstance(new_shape, np.ndarray) and not new_shape.ndim, "iteration over a 0-d array")
@@ -140,44 +104,6 @@ def roll(xp: Any, /, a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return memory_order.laid_out(devices.current(), rolled, None)
     return memory_order.after(devices.current(), "copied", rolled, (a,), {})
-
-
-def meshgrid(xp: Any, /, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
-    wrong(indexing not in ("xy", "ij"), "Valid values for `indexing` are 'xy' and 'ij'.")
-    ndim = len(xi)
-    grids = []
-    for i, x in enumerate(xi):
-        place = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
-        grids.append(array(xp, x).reshape((1,) * place + (-1,) + (1,) * (ndim - place - 1)))
-    if not sparse and grids:
-        shape = np.broadcast_shapes(*(g.shape for g in grids))
-        grids = [xp.broadcast_to(g, shape) for g in grids]
-    return tuple(g.copy() for g in grids) if copy else tuple(grids)
-
-
-# -- padding -------------------------------------------------------------------------------------
-
-def pad(xp: Any, /, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    given, a = array, common.array(xp, array)
-    refuse(callable(mode) or isinstance(pad_width, dict), "a function that pads, or widths by axis")
-    widths = np.asarray(pad_width)
-    wrong(widths.dtype.kind != "i", "`pad_width` must be of integral type.")
-    pairs = [tuple(map(int, p)) for p in np.broadcast_to(widths, (a.ndim, 2))] if widths.size else []
-    wrong(any(n < 0 for p in pairs for n in p), "index can't contain negative values")
-    if mode in ("edge", "reflect", "symmetric", "wrap") and not (mode in ("reflect", "symmetric") and kwargs):
-        wrong(kwargs, f"unsupported keyword arguments for mode {mode!r}")
-        for axis, (before, after) in enumerate(pairs):
-            if before or after:
-                # Where each element comes from, asked of NumPy: CuPy follows an older rule for wide borders.
-                source = np.pad(np.arange(a.shape[axis]), (before, after), mode=mode)
-                a = gather(xp, [a], source, axis)
-        return a.copy() if a is given else a
-    if mode in ("linear_ramp", "mean") and a.dtype.kind in "iu" or mode in ("reflect", "symmetric", "median"):
-        raise NotOnDevice(f"{mode!r} borders of {a.dtype}")
-    kwargs = {k: numbers(v) for k, v in kwargs.items()}
-    if any(is_negative_zero(v) for given in kwargs.values() for v in np.ravel(given)):
-        raise NotOnDevice("the device's borders of negative zeros are positive")
-    return xp.pad(a, pairs if a.ndim else pad_width, mode, **kwargs)
 
 
 # -- bits ----------------------------------------------------------------------------------------
@@ -226,31 +152,8 @@ def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: in
     return tuple(result) if isinstance(result, list) else result
 
 
-def ediff1d(xp: Any, /, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    ends = [None if v is None else array(xp, v) for v in (to_end, to_begin)]
-    return xp.ediff1d(array(xp, ary), *ends)
-
-
-def diff(xp: Any, /, a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
-    a = array(xp, a)
-    wrong(a.ndim == 0, "diff requires input that is at least one dimensional")
-    if type(n) is int and n == 0:
-        return a
-    ends = {k: array(xp, v) for k, v in (("prepend", prepend), ("append", append)) if v is not np._NoValue}
-    return xp.diff(a, n, axis, **ends)
-
-
-def trapezoid(xp: Any, /, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = array(xp, y)
-    return xp.trapezoid(y, None if x is None else array(xp, x),
-                        dx if isinstance(dx, (int, float)) else array(xp, dx), axis)
-
-
 ADAPTED: dict[Any, Any] = {
-    np.concatenate: concatenate, np.stack: stack, np.vstack: vstack, np.hstack: hstack, np.dstack: dstack,
-    np.column_stack: column_stack, np.append: append, np.block: block, np.repeat: repeat, np.tile: tile,
-    np.resize: resize, np.roll: roll, np.meshgrid: meshgrid, np.pad: pad, np.packbits: packbits,
-    np.unpackbits: unpackbits, np.gradient: gradient, np.ediff1d: ediff1d, np.diff: diff,
-    np.trapezoid: trapezoid, np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"),
-    np.diagflat: takes_arrays("diagflat", "v"),
+    np.concatenate: concatenate, np.block: block, np.repeat: repeat, np.resize: resize, np.roll: roll,
+    np.packbits: packbits, np.unpackbits: unpackbits, np.gradient: gradient,
+    np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"), np.diagflat: takes_arrays("diagflat", "v"),
 }

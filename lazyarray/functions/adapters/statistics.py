@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 import operator
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, integer, intp, is_device, resolve, truth
-from .linear import inv, lstsq
+from .common import array, axis_index, fetch, intp, is_device, truth
 from .order import searchsorted
 
 # -- histograms ----------------------------------------------------------------------------------
@@ -259,63 +257,6 @@ def polyval(xp: Any, /, p: Any, x: Any) -> Any:
     return result
 
 
-def _aligned(name: str) -> Any:
-    def adapter(xp, /, a1, a2):
-        parts = [array(xp, a) for a in (a1, a2)]
-        refuse(any(p.ndim > 1 for p in parts), "coefficients of more than one dimension")
-        parts = [p.reshape(1) if p.ndim == 0 else p for p in parts]
-        n = max(p.size for p in parts)
-        parts = [xp.concatenate([xp.zeros(n - p.size, p.dtype), p]) if p.size < n else p for p in parts]
-        return resolve(xp, name)(*parts)
-
-    return adapter
-
-
-def vander(xp: Any, /, x: Any, N: Any = None, increasing: bool = False) -> Any:
-    x = array(xp, x)
-    wrong(x.ndim != 1, "x must be a one-dimensional array or sequence.")
-    n = x.size if N is None else integer(N)
-    powers = xp.ones((x.size, n), np.promote_types(x.dtype, int))
-    if n > 1:       # not from the ones on: one times a complex infinity is NaN
-        powers[:, 1:] = xp.cumprod(xp.repeat(x.astype(powers.dtype, copy=False)[:, None], n - 1, 1), axis=1)
-    return powers if increasing else xp.ascontiguousarray(powers[:, ::-1])
-
-
-def polyfit(xp: Any, /, x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
-            cov: Any = False) -> Any:
-    x, y = array(xp, x) + 0.0, array(xp, y) + 0.0
-    order = operator.index(deg) + 1
-    wrong(order < 1, "expected deg >= 0")
-    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise TypeError("expected x and y to have same length")
-    if rcond is None:
-        rcond = x.size * np.finfo(x.dtype).eps
-    left, right = vander(xp, x, order), y
-    if w is not None:
-        w = array(xp, w) + 0.0
-        wrong(w.shape != x.shape, "expected w and y to have the same length")
-        # In place in NumPy, so the weights' dtype does not widen the others.
-        weighted = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
-        refuse(weighted[1].dtype.kind != right.dtype.kind, "weights of another kind")
-        left, right = weighted[0].astype(left.dtype, copy=False), weighted[1].astype(right.dtype, copy=False)
-    scale = xp.sqrt((left * left).sum(axis=0))
-    left = left / scale
-    found, residuals, rank, s = lstsq(xp, left, right, rcond)
-    found = found / (scale if found.ndim == 1 else scale[:, None])
-    if full:
-        return found, residuals, rank, s, rcond
-    if fetch(rank, "the rank of the fit") != order:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=6)
-    if not cov:
-        return found
-    base = inv(xp, xp.dot(left.T, left)) / xp.outer(scale, scale)
-    if cov != "unscaled":
-        wrong(x.size <= order, "the number of data points must exceed order to scale the covariance matrix")
-        factor = residuals / (x.size - order)
-        base = base * factor if y.ndim == 1 else base[:, :, None] * factor
-    return found, base
-
-
 # -- evenly spaced numbers ---------------------------------------------------------------------------
 
 def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
@@ -339,6 +280,5 @@ def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
 ADAPTED: dict[Any, Any] = {
     np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
     np.histogram2d: histogram2d, np.convolve: convolve, np.correlate: correlate, np.polyval: polyval,
-    np.polyadd: _aligned("add"), np.polysub: _aligned("subtract"), np.polyfit: polyfit, np.vander: vander,
     np.linspace: linspace, np.logspace: logspace,
 }
