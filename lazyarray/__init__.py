@@ -22,7 +22,7 @@ _gc.disable()
 try:
     from lazyarray.array.array import LazyNdarray
     from lazyarray.array.scalar import LazyScalar
-    from lazyarray.dispatch.convert import asarray, asdevice, asnumpy, device, is_lazy, prefetch
+    from lazyarray.dispatch.convert import asdevice, asnumpy, device, is_lazy, prefetch
     from lazyarray.errors import (
         DeviceUnavailableError,
         HostFallbackWarning,
@@ -34,6 +34,9 @@ try:
     from lazyarray.events.trace import no_transfers, trace
     from lazyarray.integrations import on_import as _on_import
     from lazyarray.settings.options import options
+
+    if not _typing.TYPE_CHECKING:       # to them it is the same function, of which they know what it returns
+        from lazyarray.dispatch.convert import asarray
 finally:
     if _collecting:
         if _gc.get_freeze_count() < 1000:   # else somebody froze some, for a fork; Python itself freezes hundreds
@@ -43,6 +46,7 @@ finally:
 
 if _typing.TYPE_CHECKING:
     from lazyarray import numpy as numpy
+    from lazyarray.array.conversion import asarray
     from lazyarray.dispatch.benchmark import benchmark
     from lazyarray.dispatch.location import memory_info, where
     from lazyarray.dispatch.ready import block_until_ready

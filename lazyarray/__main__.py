@@ -1,11 +1,13 @@
 """``python -m lazyarray`` shows versions, the device and how fast it copies, and what to install if no GPU was found.
 
 ``python -m lazyarray measure`` measures the constants that decide where small computations run. ``python -m lazyarray
-run program.py arguments`` runs a program without changes, with calls of SciPy and scikit-image sent to the device.
+run program.py arguments`` runs a program without changes, with calls of SciPy and scikit-image sent to the device;
+``run --trace program.py`` shows what each line of it copies, and how long it takes.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import re
@@ -13,6 +15,7 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from lazyarray import _native, devices
 from lazyarray.errors import NotOnDevice
 from lazyarray.events.report import align
 from lazyarray.graph import cost_model
+from lazyarray.integrations.profile import Profile
 from lazyarray.integrations.routing import enable
 from lazyarray.storage.mirror import dirty_tracking
 
@@ -138,18 +142,43 @@ def measure() -> None:
     print(f"to use the measured values:\n  export {cost_model.VARIABLE}={found.text()}")
 
 
-def run(libraries: str, module: bool, program: str, arguments: Sequence[str]) -> None:
-    """Run a file, or a module as ``python -m`` does, with libraries enabled, also in processes that it starts."""
+def run(libraries: str, module: bool, program: str, arguments: Sequence[str], report: str | None = None) -> None:
+    """Run a file, or a module as ``python -m`` does, with libraries enabled, also in processes that it starts.
+
+    `report`: print a profile of the program at its end, or write it to a file of this name, if it is not "".
+    """
     os.environ["LAZYARRAY_ENABLE"] = libraries
     lazyarray.disable()
     enable.from_environment()
     sys.argv[:] = [program, *arguments]
-    if module:
-        sys.path[0] = os.getcwd()
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.abspath(program))
-        runpy.run_path(program, run_name="__main__")
+    found = None if report is None else Profile()
+    try:
+        with found or contextlib.nullcontext():
+            if module:
+                sys.path[0] = os.getcwd()
+                runpy.run_module(program, run_name="__main__", alter_sys=True)
+            else:
+                sys.path[0] = os.path.dirname(os.path.abspath(program))
+                runpy.run_path(program, run_name="__main__")
+    finally:        # also of a program that ends with an error, or by `sys.exit`
+        if found is not None:
+            sys.stdout.flush()
+            if report:
+                Path(report).write_text(found.page(f"{program}: lazyarray profile"), encoding="utf-8")
+                print(f"profile of {program}: {report}", file=sys.stderr)
+            else:
+                print(found, file=sys.stderr)
+
+
+def _traced(arguments: Sequence[str]) -> list[str]:
+    """The arguments with "--trace=" for "--trace": a file's name follows "=" alone; else the program follows."""
+    given = list(arguments)
+    for number, text in enumerate(given):
+        if text == "--trace":
+            given[number] = "--trace="
+        elif number and not text.startswith("-") and given[number - 1] != "--enable":
+            break       # the program; what follows is its own
+    return given
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -163,12 +192,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs.add_argument("--enable", metavar="NAMES", default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
                       help="libraries, with commas between; with numpy among them, large host arrays go to the device "
                            "too (default: LAZYARRAY_ENABLE, else %(default)s)")
+    runs.add_argument("--trace", metavar="FILE", help="profile the program: show for each line its copies, fallbacks "
+                      "and times, with advice; --trace=report.html writes it to a file")
     runs.add_argument("-m", dest="module", action="store_true", help="the program is a module, as for python -m")
     runs.add_argument("program")
     runs.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args(_traced(sys.argv[1:] if arguments is None else arguments))
     if chosen.command == "run":
-        run(chosen.enable, chosen.module, chosen.program, chosen.arguments)
+        run(chosen.enable, chosen.module, chosen.program, chosen.arguments, chosen.trace)
         return
     usable = devices.why().device != "none"
     if chosen.command is None:

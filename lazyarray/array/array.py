@@ -5,7 +5,7 @@ import abc
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..storage.handles import ArrayHandle
 from . import attributes, function_methods, methods, operators, protocols
 from .flags_and_flat import LazyFlags
 from .scalar import LazyScalar
+
+if TYPE_CHECKING:
+    from .typed import Reduction
 
 
 class LazyNdarray(ArrayHandle):
@@ -46,6 +49,19 @@ class LazyNdarray(ArrayHandle):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:       # what `_complete` adds is ndarray's to them, whose reductions are of any type
+        all: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        any: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        argmax: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        argmin: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        max: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        mean: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        min: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        prod: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        std: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        sum: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        var: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
 
     __array_priority__ = 0.0
     __hash__ = None

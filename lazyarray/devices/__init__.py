@@ -9,12 +9,16 @@ import os
 import threading
 
 from ..errors import DeviceUnavailableError, SimulatedDeviceWarning
+from ..events import trace
 from ..events.callers import warn_user
 from .base import Device, Diagnosis
 
 __all__ = ["Device", "Diagnosis", "after_fork", "current", "driver", "why"]
 
 CHOICES = ("cuda", "simulated")
+
+#: Variables of the environment by which NVIDIA's profilers have NVTX load their part.
+ATTACHED = ("NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH")
 
 _lock = threading.RLock()
 _current: Device | None = None
@@ -121,4 +125,6 @@ def _settle(device: Device | None, diagnosis: Diagnosis) -> Device:
 
         device = SimulatedDevice()
     _why, _current = diagnosis, device
+    if os.environ.get("LAZYARRAY_NVTX") or any(os.environ.get(name) for name in ATTACHED):
+        trace.ranges = device.profiler_ranges()
     return device

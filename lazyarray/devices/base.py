@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -300,6 +301,13 @@ class Device(ABC):
         """Let the host wait for all work issued on the current stream."""
 
     @abstractmethod
+    def generator(self, host: np.random.Generator) -> Any:
+        """A generator of random numbers on the current device, with CuPy's methods and parameters.
+
+        What it draws is determined by the seed of `host`.
+        """
+
+    @abstractmethod
     def moment(self) -> Any:
         """The moment at which the current stream has done all work issued on it so far; see `seconds_between`."""
 
@@ -308,8 +316,15 @@ class Device(ABC):
         """The time between two moments of one stream, in seconds, after a wait for the second one."""
 
     @abstractmethod
-    def busy(self) -> bool:
-        """Whether the device is still computing what was issued on the current stream, asked without a wait."""
+    def busy(self, stream: Any, frame: FrameType | None) -> bool:
+        """Whether the device is computing what was issued on a stream, asked without a wait from any thread.
+
+        `frame`: what the thread that issues the work is executing.
+        """
+
+    def profiler_ranges(self) -> tuple[Callable[[str], object], Callable[[], object]] | None:
+        """What begins a named range in the profiler that is attached to this process, and ends the innermost one."""
+        return None
 
     @abstractmethod
     def device_of(self, d: Any) -> int:

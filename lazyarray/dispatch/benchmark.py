@@ -49,7 +49,7 @@ class Benchmark:
 
     def _rows(self) -> list[tuple[str, ...]]:
         unit, factor = _unit(float(np.median(self.total_times)))
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for label, times in (("CPU", self.cpu_times), (self.device, self.gpu_times[0]), ("total", self.total_times)):
             found = [times.mean(), times.std(), times.min(), times.max()]
             mean, deviation, least, most = (f"{seconds / factor:.3f}" for seconds in found)
@@ -93,10 +93,11 @@ class Benchmark:
             ax = pyplot.subplots(layout="constrained")[1]
         unit, factor = _unit(float(np.median(self.total_times)))
         calls = np.arange(1, len(self.cpu_times) + 1)
-        for label, name, times in (("CPU", "CPU", self.cpu_times), ("device", self.device, self.gpu_times[0]),
-                                   ("total", "total", self.total_times)):
+        for label, name, mark, times in (("CPU", "CPU", "+", self.cpu_times),
+                                         ("device", self.device, "x", self.gpu_times[0]),
+                                         ("total", "total", ".", self.total_times)):
             median = float(np.median(times)) / factor
-            ax.plot(calls, times / factor, ".", color=COLOURS[label], label=f"{name}: median {median:.3g} {unit}")
+            ax.plot(calls, times / factor, mark, color=COLOURS[label], label=f"{name}: median {median:.3g} {unit}")
             ax.axhline(median, color=COLOURS[label], linewidth=1)
         ax.set(title=self.name, xlabel="call", ylabel=f"time ({unit})", ylim=(0, None))
         ax.legend()
@@ -164,7 +165,7 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
 
     block_until_ready(*args, given)
     device.synchronize()
-    what = name or getattr(f, "__name__", type(f).__name__)
+    what: str = name or getattr(f, "__name__", "") or type(f).__name__
     for _ in progress(range(n_warmup), n_warmup, f"{what}: warming up"):
         call()
     with trace() as found:

@@ -15,6 +15,7 @@ import builtins
 import ctypes
 import dis
 import linecache
+import os
 import sys
 import warnings
 from functools import cache, partial
@@ -38,9 +39,13 @@ def module_of(frame: FrameType) -> str:
     return frame.f_globals.get("__name__") or ""
 
 
-def user_frame() -> FrameType:
-    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray."""
-    frame: FrameType | None = sys._getframe(1)
+def user_frame(frame: FrameType | None = None) -> FrameType:
+    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray.
+
+    `frame`: where to begin, on any thread; the caller's by default.
+    """
+    frame = sys._getframe(1) if frame is None else frame
+    last = frame
     outside: FrameType | None = None
     while frame is not None:
         root = module_of(frame).partition(".")[0]
@@ -58,6 +63,25 @@ def user_line() -> tuple[str, int, str]:
     frame = user_frame()
     filename, lineno = frame.f_code.co_filename, frame.f_lineno
     return filename, lineno, linecache.getline(filename, lineno, frame.f_globals).strip()
+
+
+def place_of(filename: str, lineno: int, path: bool = False) -> str:
+    """A line as people call it: "program.py:12", and in a notebook "cell 19, line 2".
+
+    `path`: with the whole path of a file.
+    """
+    number = _cell(filename)
+    if number is not None:
+        return f"cell {number}, line {lineno}"
+    return f"{filename if path else os.path.basename(filename)}:{lineno}"
+
+
+def _cell(filename: str) -> int | None:
+    """The number of the cell whose code has this name, if IPython compiled it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    known = shell.compile.format_code_name(filename) if shell is not None else None
+    number = known[1].removeprefix("In[").removesuffix("]") if known and known[0] == "Cell" else ""
+    return int(number) if number.isdigit() else None
 
 
 def warn_user(message: str, category: type[Warning]) -> bool:

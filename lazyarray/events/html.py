@@ -54,10 +54,14 @@ def report(events: Sequence[Event], place: Callable[[str, int], str] | None = No
 def page(events: Sequence[Event], place: Callable[[str, int], str] | None = None, span: tuple[float, float] | None
          = None, title: str = "lazyarray trace") -> str:
     """`report` as a page of its own, light or dark as the reader's system is."""
+    return whole(report(events, place, span, title), title)
+
+
+def whole(content: str, title: str) -> str:
+    """A page with this content, which is markup, and this title."""
     head = ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="color-scheme" content="light dark">' + element("title", escape(title)) + "</head>\n")
-    return head + element("body", report(events, place, span, title), "font-family:system-ui,sans-serif;margin:1.5em") \
-        + "</html>\n"
+    return head + element("body", content, "font-family:system-ui,sans-serif;margin:1.5em") + "</html>\n"
 
 
 def timeline(events: Sequence[Event], span: tuple[float, float] | None = None, standalone: bool = False) -> str:
@@ -167,4 +171,4 @@ def _by_line(rows: Sequence[Sequence[str]]) -> str:
     return table(drawn)
 
 
-__all__ = ["COLOURS", "Block", "blocks", "page", "report", "timeline"]
+__all__ = ["COLOURS", "Block", "blocks", "page", "report", "timeline", "whole"]

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike, getpid, path
+from os import PathLike, getpid
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lazyarray.events.callers import place_of
 
 if TYPE_CHECKING:
     from lazyarray.events.event import Event
@@ -92,7 +94,7 @@ def _row(event: Event) -> tuple[str, ...]:
         format_bytes(event.nbytes),
         f"{event.seconds * 1e3:.3f}",
         f"{shape} {'' if event.dtype is None else event.dtype}".strip(),
-        f"{path.basename(event.filename)}:{event.lineno}",
+        place_of(event.filename, event.lineno),
         _short(event.code),
         _why(event),
     )
@@ -118,7 +120,7 @@ def line_rows(
     Parameters
     ----------
     place : callable, optional
-        Makes the first cell of a file name and a line number; without it, it is the file's name and the number.
+        Makes the first cell of a file name and a line number; `callers.place_of` by default.
     most : int
         How many rows there may be; those with the least bytes, then the least time, are left out.
     """
@@ -132,7 +134,7 @@ def line_rows(
     totals.sort(key=lambda total: (files[total.filename], total.lineno, kinds.index(total.kind)))
     return [
         (
-            place(total.filename, total.lineno) if place else f"{path.basename(total.filename)}:{total.lineno}",
+            (place or place_of)(total.filename, total.lineno),
             total.kind,
             str(total.events),
             format_bytes(total.nbytes) if total.kind in COPIES else "",

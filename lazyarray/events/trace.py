@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, get_args
 
 from lazyarray.errors import TransferError
 from lazyarray.errors.inspection import once_made
-from lazyarray.events.callers import user_line
+from lazyarray.events.callers import place_of, user_line
 from lazyarray.events.event import Event, Kind
 from lazyarray.events.report import LineTotal, by_line, format_bytes, line_table, summary, table, write_chrome
 from lazyarray.settings.options import Scope, without
@@ -33,11 +33,13 @@ DIRECTIONS: dict[str, tuple[str, str]] = {
 class _Token:
     """An event that has begun."""
 
-    __slots__ = ("fields", "recorders", "start")
+    __slots__ = ("fields", "ranged", "recorders", "source", "start")
 
-    def __init__(self, recorders: list[trace], fields: dict[str, Any]) -> None:
+    def __init__(self, recorders: list[trace], fields: dict[str, Any], source: Any, ranged: bool) -> None:
         self.recorders = recorders
         self.fields = fields
+        self.source = source
+        self.ranged = ranged
         self.start = perf_counter()  # last of all, so that our own book-keeping does not count
 
 
@@ -50,6 +52,8 @@ _process_lock = RLock()       # a finaliser that runs within may listen, too
 #: that the call which copies belongs to: `integrations/hints.py`.
 before_download: Callable[[], None] | None = None
 function_of_stack: Callable[[], str] | None = None
+#: What begins and ends a range in a profiler that is attached: `devices` sets it.
+ranges: tuple[Callable[[str], object], Callable[[], object]] | None = None
 
 
 def heard() -> bool:
@@ -64,8 +68,11 @@ def begin(
     dtype: Any = None,
     reason: str = "",
     name: str = "",
+    source: Any = None,
 ) -> _Token | None:
     """Announce an event before it happens; None when nobody wants to hear of it.
+
+    `source`: the host array of an upload, for who wants to know whether it is the same as before.
 
     Raises
     ------
@@ -75,17 +82,19 @@ def begin(
     if before_download is not None and kind == "materialise":
         before_download()
     listening = listeners.get()
-    if not listening and not _process:
+    if not listening and not _process and ranges is None:
         return None
-    return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name)
+    return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name, source)
 
 
 def end(token: _Token) -> None:
     """Record the event that `begin` announced, with the time since then."""
     seconds = perf_counter() - token.start
+    if token.ranged and ranges is not None:
+        ranges[1]()
     event = Event(**token.fields, thread=get_ident(), start=token.start, seconds=seconds)
     for recorder in token.recorders:
-        recorder.events.append(event)
+        recorder.record(event, token.source)
 
 
 def _begin(
@@ -96,6 +105,7 @@ def _begin(
     dtype: Any,
     reason: str,
     name: str,
+    source: Any,
 ) -> _Token | None:
     level: Level = "allow"
     recorders: list[trace] = []
@@ -104,22 +114,25 @@ def _begin(
             level = levels.get(kind, level)
         elif listener not in recorders:
             recorders.append(listener)
-    if level == "allow" and not recorders:
+    if level == "allow" and not recorders and ranges is None:
         return None
     filename, lineno, code = user_line()
     if level != "allow":
-        text = _describe(kind, nbytes, shape, dtype, reason, f"{filename}:{lineno}", code)
+        text = _describe(kind, nbytes, shape, dtype, reason, place_of(filename, lineno, path=True), code)
         if level == "error":
             raise TransferError(text)
         import logging  # seldom needed, and not a reason to make the import of lazyarray slower
 
         logging.getLogger("lazyarray").warning(text)
-    if not recorders:
+    if not recorders and ranges is None:
         return None
     if kind == "materialise" and not name and function_of_stack is not None:
         name = function_of_stack()
     fields = {"kind": kind, "name": name, "nbytes": nbytes, "shape": shape, "dtype": dtype, "reason": reason}
-    return _Token(recorders, fields | {"filename": filename, "lineno": lineno, "code": code})
+    if ranges is not None:
+        ranges[0](f"lazyarray {kind} {name or reason}, {nbytes} bytes, {place_of(filename, lineno)}")
+    return _Token(recorders, fields | {"filename": filename, "lineno": lineno, "code": code}, source,
+                  ranges is not None)
 
 
 def _describe(
@@ -186,6 +199,10 @@ class trace(Scope):
         with _process_lock:
             _process = without(_process, self)
         return None
+
+    def record(self, event: Event, source: Any = None) -> None:
+        """Add an event; `source` is the host array of an upload."""
+        self.events.append(event)
 
     def of_kind(self, kind: Kind) -> list[Event]:
         """Return the events of one kind."""

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..events.progress import progress
+
 __all__ = ["Costs", "costs", "measured", "most_on_host"]
 
 VARIABLE = "LAZYARRAY_COSTS"
@@ -127,7 +129,10 @@ def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
     rounds : int
         Medians are of so many.
     """
+    steps = progress(range(6), 6, "measuring")
+
     def seconds(call: Callable[[], Any], number: int = 1) -> float:
+        next(steps, None)
         call()
         device.wait_for_stream()
         found = []

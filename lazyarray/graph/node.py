@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from ..devices.program import Step
 from ..errors.inspection import Unique
+from ..events import trace
 from ..settings.options import current as current_options
 from . import host_execution
 
@@ -100,12 +101,22 @@ class Node(Unique):
         """The device array, computed now if it wasn't."""
         if self.array is None:
             with lock:
-                if self.array is None and self.place is None:
-                    native.compute(self)
-                elif self.array is None:
-                    with self.device.on(self.place):
-                        native.compute(self)
+                if trace.ranges is None or self.array is not None:
+                    self._compute()
+                else:       # a profiler is attached
+                    trace.ranges[0](f"lazyarray computes {self.steps} operations, ending with {self.step.name}")
+                    try:
+                        self._compute()
+                    finally:
+                        trace.ranges[1]()
         return self.array
+
+    def _compute(self) -> None:
+        if self.array is None and self.place is None:
+            native.compute(self)
+        elif self.array is None:
+            with self.device.on(self.place):
+                native.compute(self)
 
     def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""

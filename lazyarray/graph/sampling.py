@@ -58,7 +58,7 @@ def _possible(node: Node, seen: set[Node]) -> bool:
     seen.add(node)
     if node.step.indexed:
         return False
-    arrays = [o for o in node.operands if type(o) is Leaf or type(o) is Node]
+    arrays: list[Any] = [o for o in node.operands if type(o) is Leaf or type(o) is Node]
     return bool(arrays) and all(
         type(o) is Leaf or o.array is not None and o.size == node.size or o.array is None and o.shape == node.shape
         and o.fortran == node.fortran and _possible(o, seen) for o in arrays)
@@ -72,7 +72,7 @@ def _of(node: Node, pick: Pick, known: dict[Any, Any], crossed: list[Any]) -> An
         for operand in node.operands:
             if type(operand) is Leaf or type(operand) is Node and operand.array is not None:
                 crossed += programs.joined(node.device, [operand], stream)
-                array, flat = operand.array, type(operand) is Node or operand.mode == "flat"
+                array, flat = operand.array, getattr(operand, "mode", "flat") == "flat"
                 taken.append(pick(reformed(array, shape, node.fortran) if flat else xp.broadcast_to(array, shape)))
             else:
                 taken.append(_of(operand, pick, known, crossed) if type(operand) is Node else operand)

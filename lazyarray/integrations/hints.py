@@ -21,7 +21,7 @@ from ..settings.options import current as current_options
 from .routing.router import unrouted
 from .routing.twin import TABLES, Twin, table
 
-__all__ = ["forget", "of_stack", "register", "remedy"]
+__all__ = ["forget", "of_fallback", "of_stack", "register", "remedy"]
 
 #: Libraries that are imported and of which nothing has been said.
 _silent: set[str] = set()
@@ -34,8 +34,8 @@ def register(library: ModuleType) -> None:
     _silent.add(library.__name__)
     trace.before_download = _look
     trace.function_of_stack = of_stack
-    if _of_fallback not in fallback_warning.remedies:
-        fallback_warning.remedies.append(_of_fallback)
+    if of_fallback not in fallback_warning.remedies:
+        fallback_warning.remedies.append(of_fallback)
 
 
 def forget() -> None:
@@ -63,7 +63,7 @@ def remedy(path: str) -> str:
     return f"call lazyarray.enable({library!r})"
 
 
-def _of_fallback(path: str) -> str:
+def of_fallback(path: str) -> str:
     """The same for a fallback's warning, of a function whose library is not enabled here."""
     module = path.rpartition(".")[0]
     enabled_here = module in enabled.current().modules or any(owner is None for owner, _ in enabled.scopes.get())

@@ -1,7 +1,8 @@
 """Magics for IPython and Jupyter: ``%load_ext lazyarray``.
 
-``%%lazy_trace`` runs a cell and shows its copies, fallbacks and waits by line, and when they were: as HTML with a
-picture in notebooks, as text in terminals. All that it shows comes from `lazyarray.trace`, which needs no IPython.
+``%%lazy_trace`` runs a cell and shows its copies, fallbacks and waits by line, when they were, and how long each line
+took, with advice: as HTML with a picture in notebooks, as text in terminals. All that it shows comes from `Profile`,
+which needs no IPython.
 ``%lazy_off`` and ``%lazy_on`` set ``options(lazy=...)`` for the whole process.
 """
 from __future__ import annotations
@@ -11,13 +12,13 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from types import CodeType
 from typing import Any
 
 from lazyarray.events import html
 from lazyarray.events.report import line_table
 from lazyarray.events.trace import trace
+from lazyarray.integrations.profile import Profile
 from lazyarray.settings.options import options
 
 NAMES = {"lazy_trace": "line_cell", "lazy_off": "line", "lazy_on": "line"}
@@ -28,38 +29,39 @@ ON = "lazyarray is on: asarray and GPU functions give lazy arrays. Run the cells
 
 
 class Report:
-    """What one cell copied: HTML in a notebook, a table of text in a terminal.
+    """What one cell copied and how long its lines took: HTML in a notebook, tables of text in a terminal.
 
     Attributes
     ----------
-    trace : lazyarray.trace
-        The events.
-    seconds : float
-        How long the cell ran.
+    profile : lazyarray.integrations.profile.Profile
     """
 
-    def __init__(self, found: trace, span: tuple[float, float], place: Callable[[str, int], str]) -> None:
-        self.trace, self.seconds = found, span[1] - span[0]
-        self._span, self._place = span, place
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    @property
+    def trace(self) -> trace:
+        """The events."""
+        return self.profile.trace
 
     @property
     def title(self) -> str:
         """How long the cell ran, and whether lazyarray was off."""
-        return f"{self.seconds * 1e3:.1f} ms" + ("" if options.get().lazy else ", with lazyarray off")
+        return self.profile.title + ("" if options.get().lazy else ", with lazyarray off")
 
     def page(self) -> str:
         """A web page of the report."""
-        return html.page(self.trace.events, self._place, self._span, self.title)
+        return html.whole(self._repr_html_(), self.title)
 
     def timeline(self) -> str:
         """The picture alone, as the text of an SVG file."""
-        return html.timeline(self.trace.events, self._span, standalone=True)
+        return html.timeline(self.trace.events, self.profile.span, standalone=True)
 
     def __repr__(self) -> str:
-        return f"{self.title}\n{line_table(self.trace.events, self._place)}"
+        return f"{self.title}\n{line_table(self.trace.events)}{self.profile.text()}"
 
     def _repr_html_(self) -> str:
-        return html.report(self.trace.events, self._place, self._span, self.title)
+        return self.profile.html(self.title)
 
 
 def load(shell: Any) -> None:
@@ -74,7 +76,7 @@ def load(shell: Any) -> None:
     @argument("--svg", metavar="FILE", help="write the timeline to this file, as a picture")
     @argument("statement", nargs="*", help="what to run (%%lazy_trace: what is below it in the cell)")
     def lazy_trace(line: str, cell: str | None = None) -> None:
-        """Run a cell, or a statement, and show what it copies between the sides, by line, with bytes and time."""
+        """Run a cell, or a statement, and show for each line what it copies between host and device, and its time."""
         __tracebackhide__ = True
         chosen, statement = _arguments(lazy_trace, line, parse_argstring)
         if cell is not None and statement:
@@ -83,15 +85,14 @@ def load(shell: Any) -> None:
             raise UsageError("%lazy_trace: there is nothing to run")
         # With a first line in place of the magic's own, line numbers are those of the cell.
         source = statement if cell is None else f"# %%lazy_trace\n{cell}"
-        name, runs = _compiled(shell, source, UsageError)
-        found = trace(process=chosen.process)
-        start = perf_counter()
+        runs = _compiled(shell, source, UsageError)
+        found = Profile(process=chosen.process)
         try:
             with found:
                 for code in runs:
                     exec(code, shell.user_global_ns, shell.user_ns)
         finally:
-            _show(shell, Report(found, (start, perf_counter()), _places(shell, name)), chosen)
+            _show(shell, Report(found), chosen)
 
     def lazy_off(line: str) -> None:
         """Let `asarray` and GPU functions give NumPy arrays, to compare a program with and without lazy arrays."""
@@ -129,8 +130,8 @@ def _arguments(magic: Any, line: str, parse: Callable[[Any, str], Any]) -> tuple
     return parse(magic, " ".join(words)), rest
 
 
-def _compiled(shell: Any, source: str, error: type[Exception]) -> tuple[str, list[CodeType]]:
-    """The name under which tracebacks find the cell's lines, and its code, the last expression to be displayed."""
+def _compiled(shell: Any, source: str, error: type[Exception]) -> list[CodeType]:
+    """The cell's code, under a name by which tracebacks find its lines; the last expression is to be displayed."""
     __tracebackhide__ = True
     source = shell.transform_cell(source)
     number = getattr(shell.displayhook.exec_result, "execution_count", None) or shell.execution_count
@@ -148,17 +149,7 @@ def _compiled(shell: Any, source: str, error: type[Exception]) -> tuple[str, lis
         runs += [shell.compile(ast.Interactive([node]), name, "single") for node in loud]
     if any(code.co_flags & inspect.CO_COROUTINE for code in runs):
         raise error("%lazy_trace can't await; put `with lazyarray.trace() as t:` around it, and show `t` after it")
-    return name, runs
-
-
-def _places(shell: Any, cell: str) -> Callable[[str, int], str]:
-    """Names for lines: of this cell by their number, of others by their cell's, of files by the file's."""
-    def place(filename: str, lineno: int) -> str:
-        if filename == cell:
-            return f"line {lineno}"
-        known = shell.compile.format_code_name(filename)
-        return f"{known[1] if known else Path(filename).name}:{lineno}"
-    return place
+    return runs
 
 
 def _show(shell: Any, report: Report, chosen: Any) -> None:

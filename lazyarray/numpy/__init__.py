@@ -4,7 +4,7 @@ Write ``import lazyarray.numpy as np`` in place of ``import numpy as np`` to cre
 Functions that create an array from a shape, numbers, lists or files return a `LazyNdarray`, with the parameters, dtype,
 shape and errors of the NumPy function of the same name. If a shape and numbers define the values, they are computed on
 the device, and nothing is copied. All other objects are NumPy's own; its functions accept lazy arrays and run on the
-device. `numpy.random` is NumPy's too, and returns host arrays.
+device. ``random.default_rng`` returns a generator that draws on the device (`lazyarray.numpy.random`).
 
 ``x.__array_namespace__()`` returns this module. It conforms to the array API standard, in the versions that the
 installed NumPy supports. ``fft.fftfreq``, ``fft.rfftfreq`` and `clip` also have the parameters of the standard that
@@ -22,7 +22,8 @@ Examples
 """
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -33,12 +34,17 @@ from lazyarray.numpy.array_api import astype as astype
 from lazyarray.numpy.array_api import at_version as at_version
 from lazyarray.numpy.array_api import clip as clip
 
+if TYPE_CHECKING:       # the functions of the table have NumPy's parameters, and results that are ndarrays
+    from numpy import *  # noqa: F403
+
 globals().update(_creation.FUNCTIONS)
 
 __all__ = sorted({*_np.__all__, *_creation.FUNCTIONS})
 
 
 def __getattr__(name: str) -> Any:
+    if name == "random":        # imported when it is asked for: NumPy's own is, too
+        return import_module(f"{__name__}.random")
     return getattr(_np, name)
 
 

@@ -10,7 +10,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, get_args
 
 from ..errors.inspection import once_made
 
@@ -18,6 +18,20 @@ __all__ = ["Options", "current", "options"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Tracking = Literal["auto", "pages", "none"]
+
+
+class Changes(TypedDict, total=False):
+    """The settings that `options` takes by name: those of `Options`."""
+
+    check_indices: bool
+    ordered_assignment: bool
+    warn_fallbacks: bool
+    bulk_reads: int
+    write_tracking: Tracking
+    min_bytes: int
+    pool_bytes: int | None
+    defer_from: int | None
+    lazy: bool
 
 
 class _Options(NamedTuple):  # not a dataclass: a third of its time at import
@@ -158,7 +172,7 @@ def current() -> Options:
     return scopes[-1][1] if scopes else default_options
 
 
-def _changed(base: Options, changes: dict[str, Any]) -> Options:
+def _changed(base: Options, changes: Changes) -> Options:
     unknown = sorted(changes.keys() - _NAMES)
     if unknown:
         raise TypeError(f"no such option: {', '.join(unknown)}; there are {', '.join(sorted(_NAMES))}")
@@ -199,7 +213,7 @@ class options(Scope):
 
     _stack = entered_scopes
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, **changes: Unpack[Changes]) -> None:
         _changed(default_options, changes)  # a mistake is told here, not at the first call of a decorated function
         self._changes = changes
 
@@ -216,7 +230,7 @@ class options(Scope):
         return current()
 
     @staticmethod
-    def set(**changes: Any) -> Options:
+    def set(**changes: Unpack[Changes]) -> Options:
         """Change the settings of the whole process, and return the previous ones.
 
         Examples

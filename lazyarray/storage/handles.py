@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     _Proxy = np.ndarray     # so that it may go where a program says ndarray, as `isinstance` allows
+    _Number = np.number
 else:
+    _Number = object
+
     class _Proxy:
         """The base of the class, which may get further ones (Python refuses that to a class whose base is `object`)."""
 
@@ -39,7 +42,7 @@ class ArrayHandle(_Proxy):
     __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_leaf")
 
 
-class ScalarHandle:
+class ScalarHandle(_Number):
     """What a lazy scalar is made of: a storage of one element, or its value. `LazyScalar` gives it its members."""
 
     # No proxy: libraries ask `hasattr(s, "__len__")` or for `Iterable`, and a proxy has every special method.

@@ -63,7 +63,7 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
             offset = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
             return device.view(block, array.shape, array.dtype, array.strides, offset)
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
-    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why) if dense.nbytes else None
+    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array) if dense.nbytes else None
     block = device.empty((dense.nbytes,), _u8)
     if dense.nbytes:
         device.upload(flat_bytes(dense), block)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import threading
 import warnings
 
@@ -39,8 +40,9 @@ def run(shell, code):
 
 
 def rows(text, kind):
-    """The cells of the table's rows of this kind."""
-    return [line.split() for line in text.splitlines() if kind in line.split()[1:3] and not line.startswith("1 ")]
+    """The cells of the table's rows of this kind, without the number of the IPython cell."""
+    found = [re.sub(r"^cell \d+, ", "", line).split() for line in text.splitlines()]
+    return [row for row in found if kind in row[1:3] and row[0] != "1"]
 
 
 class TestTrace:
@@ -63,7 +65,22 @@ class TestTrace:
         number = shell.execution_count
         run(shell, "def fetch(x):\n    return np.asarray(x)")
         text = run(shell, "%%lazy_trace\nfetch(lazyarray.asarray([1.0]))\n")
-        assert rows(text, "materialise")[0][0] in (f"In[{number}]:2", f"In[{number + 1}]:2")
+        (line,) = [line for line in text.splitlines() if " materialise " in line and line.startswith("cell ")]
+        assert line.startswith((f"cell {number}, line 2", f"cell {number + 1}, line 2"))
+
+    def test_lines_outside_the_magic_are_named_by_their_cell_too(self, shell):
+        run(shell, "with lazyarray.trace() as t:\n    x = lazyarray.asarray([1.0])")
+        (event,) = shell.user_ns["t"]
+        assert re.search(r"\bcell \d+, line 2\b", str(shell.user_ns["t"]))
+        text = run(shell, "#\nwith lazyarray.no_transfers():\n    np.asarray(x + 1)")
+        assert re.search(r"TransferError: .* at cell \d+, line 3: np\.asarray", text)
+
+    def test_times_and_advice(self, shell):
+        text = run(shell, "%%lazy_trace\nw = np.ones((200, 200))\nfor i in range(15):\n"
+                          "    y = lazyarray.asarray(w) @ lazyarray.asarray(w)\n    y.max().item()")
+        assert re.search(r"^line +ms +device ms +host ms", text, re.MULTILINE)
+        assert re.search(r"^- cell \d+, line 4: w is uploaded 30 times with the same values", text, re.MULTILINE)
+        assert re.search(r"^- cell \d+, line 5 copies one value at a time, 15 times", text, re.MULTILINE)
 
     def test_the_last_value_is_shown_and_counted(self, shell):
         text = run(shell, "%%lazy_trace\nx = lazyarray.asarray([1.5, 2.5])\nx * 2")

@@ -1,15 +1,21 @@
 """Types: what is public is annotated, every annotation names something, and `py.typed` says so to type checkers."""
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
 import os
 import pkgutil
+import re
+import shutil
+import subprocess
+import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
+from pathlib import Path
 
 import pytest
 from hypothesis.strategies import SearchStrategy
@@ -18,6 +24,11 @@ import lazyarray
 import lazyarray.numpy
 import lazyarray.testing
 from lazyarray import devices
+from lazyarray.array import array, conversion
+from lazyarray.array.function_methods import VIA_FUNCTION
+from lazyarray.settings.options import Changes, Options
+
+ROOT = Path(__file__).parents[2]
 
 NAMESPACES = {module.__name__: module for module in (lazyarray, lazyarray.testing, lazyarray.numpy, devices)}
 MODULES = sorted({*NAMESPACES} | {
@@ -118,12 +129,88 @@ def test_marker() -> None:
     assert resources.files(lazyarray).joinpath("py.typed").is_file()
 
 
-def test_type_checkers_see_an_ndarray() -> None:
-    """What passes for an ndarray at run time has to pass where a program's annotations say ndarray."""
+#: Lines of a user's program -> what a type checker says of it: the type that it reveals, or part of its error.
+USER_CODE = {
+    "x = lazyarray.asarray([1.0, 2.0])": None,
+    "reveal_type(x)": "LazyNdarray",
+    "reveal_type(x.T)": "LazyNdarray",
+    "reveal_type(x.sum())": "LazyScalar",
+    "reveal_type(x.max(axis=None))": "LazyScalar",
+    "reveal_type(x.sum(0))": "LazyNdarray",
+    "reveal_type(x.mean(axis=(0,), keepdims=True))": "LazyNdarray",
+    "reveal_type(x.sum(keepdims=True))": "LazyNdarray",
+    "reveal_type(x * 2 + 1)": "ndarray",
+    "def takes(a: np.ndarray) -> None: ...": None,
+    "takes(x)": None,
+    "takes(x + 1)": None,
+    "total: float = float(x.sum()) + float(x.sum() * 2)": None,
+    "reveal_type(lazyarray.block_until_ready(x))": "LazyNdarray",
+    "reveal_type(lazyarray.where(x).side)": "pending",
+    "reveal_type(lazyarray.numpy.zeros((2, 3)))": "ndarray",
+    "reveal_type(lazyarray.memory_info().device)": "int",
+    "with lazyarray.options(defer_from=None, bulk_reads=3), lazyarray.enabled('scipy.ndimage', numpy=True): pass": None,
+    "lazyarray.options(bulk_read=3)": "bulk_read",
+    "lazyarray.options(bulk_reads='x')": "int",
+    "lazyarray.options.set(write_tracking='pagez')": "pagez",
+    "lazyarray.enable('scipyy')": "scipyy",
+    "lazyarray.enabled('skimage', numpy=3)": "bool",
+    "lazyarray.enabel('scipy')": "enabel",
+    "lazyarray.testing.check(np.sum, x)": None,
+}
+SOURCE = "import lazyarray\nimport numpy as np\n" + "\n".join(USER_CODE) + "\n"
+
+
+def _mypy(path: Path) -> str:
     mypy = pytest.importorskip("mypy.api")
-    source = "import lazyarray, numpy as np\ndef f(a: np.ndarray) -> None: ...\nf(lazyarray.asarray([1]) + 1)\n"
-    source += "reveal_type(lazyarray.asarray([1]).T)\n"
-    report, errors, status = mypy.run(["--config-file=", "--follow-imports=silent", "--ignore-missing-imports",
-                                       f"--cache-dir={os.devnull}", "-c", source])
-    assert status == 0, report + errors
-    assert "LazyNdarray" in report
+    return mypy.run(["--config-file=", "--follow-imports=silent", "--ignore-missing-imports",
+                     f"--cache-dir={os.devnull}", str(path)])[0]
+
+
+def _pyright(path: Path) -> str:
+    if shutil.which("pyright") is None:
+        pytest.skip("pyright is not installed")
+    return subprocess.run(["pyright", "--pythonpath", sys.executable, str(path)], cwd=ROOT, capture_output=True,
+                          text=True, timeout=600).stdout
+
+
+@pytest.mark.parametrize("check", [_mypy, _pyright])
+def test_type_checkers_know_what_a_program_gets(check: Callable[[Path], str], tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """What passes for an ndarray at run time has to pass where a program's annotations say ndarray."""
+    path = tmp_path / "program.py"
+    path.write_text(SOURCE)
+    monkeypatch.setenv("MYPYPATH", str(ROOT))
+    monkeypatch.chdir(ROOT)
+    report = check(path)
+    said: dict[int, str] = {}
+    number = 0
+    for line in report.splitlines():
+        found = re.match(r".*program\.py:(\d+):", line)
+        number = int(found[1]) if found else number
+        said[number] = said.get(number, "") + line
+    wrong = [f"{line}: {said.get(number, 'nothing')}" for number, (line, expected) in enumerate(USER_CODE.items(), 3)
+             if (expected is None) != (number not in said) or expected is not None and expected not in said[number]
+             or line.startswith("reveal_type") == bool(re.search(r"\berror\b", said.get(number, "")))
+             and expected is not None]
+    assert not wrong, "\n".join(wrong) + "\n" + report
+
+
+def test_the_settings_that_type_checkers_know_are_those_that_there_are() -> None:
+    assert typing.get_type_hints(Changes) == {name: kind for name, kind in typing.get_type_hints(Options).items()
+                                              if name in Options._fields}
+    assert tuple(typing.get_type_hints(Changes)) == Options._fields
+
+
+def test_what_type_checkers_see_of_a_function_is_its_signature() -> None:
+    for name in ("asarray",):
+        seen, real = (inspect.signature(getattr(module, name)).parameters for module in (conversion, lazyarray))
+        assert list(seen) == list(real) and [p.kind for p in seen.values()] == [p.kind for p in real.values()]
+    reductions = {name for name, kind in lazyarray_annotations().items() if "Reduction" in kind}
+    assert reductions <= set(VIA_FUNCTION) and "sum" in reductions
+
+
+def lazyarray_annotations() -> dict[str, str]:
+    """The annotated members of LazyNdarray, as its file has them."""
+    tree = ast.parse(inspect.getsource(array))
+    return {node.target.id: ast.unparse(node.annotation) for node in ast.walk(tree)
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}

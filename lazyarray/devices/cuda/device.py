@@ -275,6 +275,11 @@ class CudaDevice(Device):
     def wait_for_stream(self) -> None:
         self._current_stream().synchronize()
 
+    def generator(self, host: np.random.Generator) -> Any:
+        seeds = getattr(host.bit_generator, "seed_seq", None)
+        number = host.integers(1 << 63) if seeds is None else seeds.generate_state(1, np.uint64)[0]
+        return self.xp.random.default_rng(np.random.SeedSequence(int(number)))
+
     def moment(self) -> Any:
         event = self.xp.cuda.Event()
         event.record(self._current_stream())
@@ -284,8 +289,13 @@ class CudaDevice(Device):
         last.synchronize()
         return self.xp.cuda.get_elapsed_time(first, last) / 1e3
 
-    def busy(self) -> bool:
-        return not self._current_stream().done
+    def busy(self, stream: Any, frame: Any) -> bool:
+        return not getattr(stream, "stream", stream).done
+
+    def profiler_ranges(self) -> tuple[Callable[[str], object], Callable[[], object]] | None:
+        nvtx = self.xp.cuda.nvtx        # a stand-in without functions where CuPy was built without it
+        push, pop = getattr(nvtx, "RangePush", None), getattr(nvtx, "RangePop", None)
+        return None if push is None or pop is None else (push, pop)
 
     def raising(self) -> AbstractContextManager[Any]:
         """A context in which a singular or indefinite matrix is an error, not a result of rubbish (CuPy's default)."""

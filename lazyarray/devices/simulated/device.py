@@ -15,11 +15,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
+from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import LazyArrayError
+from ...events.callers import module_of
 from ..base import FORKED, HERE, HOLDABLE, Device, Token
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
@@ -28,6 +30,8 @@ from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, la
 from .hardware import DeviceError, Event, OutOfMemoryError, Stream, byte_bounds, hardware, note_read, poisoned
 from .indexing import rows
 from .namespace import namespace
+
+_PACKAGE = __name__.rpartition(".")[0] + "."
 
 
 class Region:
@@ -182,13 +186,20 @@ class SimulatedDevice(Device):
     def wait_for_stream(self) -> None:
         hardware.current_stream().synchronize()
 
+    def generator(self, host: np.random.Generator) -> Any:
+        return generator_of(host)
+
     def moment(self) -> float:
         return perf_counter()       # work is computed when it is issued
 
     def seconds_between(self, first: float, last: float) -> float:
         return last - first
 
-    def busy(self) -> bool:
+    def busy(self, stream: Stream, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if module_of(frame).startswith(_PACKAGE):
+                return True     # the thread that issues work computes it
+            frame = frame.f_back
         return False
 
     def device_of(self, d: SimulatedArray) -> int:

@@ -91,6 +91,13 @@ class Generator(_Drawing):
         self._host = np.random.default_rng(None if seed is None else _number(seed))
 
 
+def generator_of(host: np.random.Generator) -> Generator:
+    """A generator that takes its bits from NumPy's."""
+    found = Generator(XORWOW())
+    found._host = np.random.Generator(host.bit_generator)
+    return found
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A generator of the given seed."""
     if isinstance(seed, Generator):

@@ -1,0 +1,261 @@
+"""Where a program's time goes, line by line: copies, fallbacks, and the time of the host and of the device.
+
+Copies, fallbacks and waits are events, as `lazyarray.trace` records them. The time of a line is sampled: a thread looks
+every millisecond which line of the program is being executed, and whether the device is computing. So the calls
+themselves run as they do without a profile.
+"""
+from __future__ import annotations
+
+import linecache
+import sys
+import sysconfig
+import threading
+import zlib
+from collections.abc import Callable
+from time import perf_counter
+from types import FrameType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from .. import devices
+from ..events import html
+from ..events.callers import SERVED, module_of, place_of, user_frame
+from ..events.event import Event
+from ..events.markup import cell, element, escape, table
+from ..events.report import align, format_bytes, summary
+from ..events.trace import trace
+from . import advice
+
+__all__ = ["LineProfile", "Profile"]
+
+#: Seconds between two looks.
+INTERVAL = 1e-3
+#: Lines in a report at most: those with the most time, and all with copies and fallbacks.
+MOST_LINES = 60
+COLUMNS = ("line", "ms", "device ms", "host ms", "to device", "to host", "fallbacks", "code")
+_NUMBERS = range(1, 7)
+#: Bytes of an uploaded array whose content is compared with that of the upload before.
+_COMPARED = 1 << 20
+
+
+class LineProfile(NamedTuple):
+    """What one line of the program took.
+
+    Attributes
+    ----------
+    filename, lineno, code : str, int, str
+    device : float
+        Seconds in which the device was computing, or copying, while this line was executed.
+    host : float
+        Seconds in which it was not.
+    uploads, upload_bytes, materialisations, materialised_bytes, fallbacks : int
+        Copies, their bytes, and calls that NumPy ran on the host.
+    """
+
+    filename: str
+    lineno: int
+    code: str
+    device: float
+    host: float
+    uploads: int
+    upload_bytes: int
+    materialisations: int
+    materialised_bytes: int
+    fallbacks: int
+
+
+class _Recorder(trace):
+    """A trace that knows which uploads are of the same array with the same values."""
+
+    def __init__(self, process: bool) -> None:
+        super().__init__(process=process)
+        self.repeated: dict[tuple[Any, ...], list[Any]] = {}    # what was uploaded -> [array, checksum, times, name]
+
+    def record(self, event: Event, source: Any = None) -> None:
+        self.events.append(event)
+        if event.kind != "upload" or not isinstance(source, np.ndarray):
+            return
+        key = (event.filename, event.lineno, source.__array_interface__["data"][0], source.shape, source.strides,
+               source.dtype)
+        checksum = _checksum(source)
+        known = self.repeated.get(key)
+        if known is not None and known[1] == checksum:
+            known[2] += 1
+        elif len(self.repeated) < 10_000:
+            # The array is kept alive, so that no other one can take its place in memory.
+            self.repeated[key] = [source, checksum, 1, _name_of(source)]
+
+
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def _line_of(frame: FrameType | None) -> tuple[str, int] | None:
+    """The line of the program that a thread is at: not of what is installed, and of lazyarray."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        made = name.startswith("<") and not name.startswith("<ipython")     # by `exec`, or Python's own
+        if not made and not name.startswith(_INSTALLED) and module_of(frame).partition(".")[0] not in SERVED:
+            return name, frame.f_lineno or 0
+        frame = frame.f_back
+    return None
+
+
+def _checksum(array: np.ndarray) -> int:
+    some = array if array.nbytes <= _COMPARED else array.reshape(-1)[:: -(-array.nbytes // _COMPARED)]
+    return id(array) if array.dtype.hasobject else zlib.crc32(some.tobytes())
+
+
+def _name_of(array: np.ndarray) -> str:
+    """The name of a variable of the program that is this array, or ""."""
+    frame = user_frame()
+    alive = sys.version_info >= (3, 13) or frame.f_locals is frame.f_globals
+    for namespace in (frame.f_locals if alive else {}, frame.f_globals):
+        for name, value in list(namespace.items()):
+            if type(value) is np.ndarray and value is array and name.isidentifier() and not name.startswith("_"):
+                return name
+    return ""
+
+
+class Profile:
+    """Profile a ``with`` block: its copies, fallbacks and times, for each line of the program.
+
+    Times are those of the thread that enters the block. ``print`` shows the lines and the advice.
+
+    Parameters
+    ----------
+    process : bool
+        Collect the events of all threads, not only of this one.
+
+    Attributes
+    ----------
+    trace : lazyarray.trace
+        The events.
+    seconds : float
+        How long the block ran.
+    span : (float, float)
+        When it began and ended, on the clock of `time.perf_counter`.
+    """
+
+    def __init__(self, process: bool = True) -> None:
+        self.trace = _Recorder(process)
+        self.seconds = 0.0
+        self._times: dict[tuple[str, int], list[float]] = {}    # line -> [seconds of the device, of the host]
+        self.span = 0.0, 0.0
+        self._stop = threading.Event()
+
+    def __enter__(self) -> Self:
+        device = devices.current()
+        thread = threading.get_ident()
+        self._sampler = threading.Thread(target=self._sample, args=(device, device.stream(), device.number(), thread),
+                                         name="lazyarray-profile", daemon=True)
+        self.trace.__enter__()
+        self._start = perf_counter()
+        self._sampler.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop.set()
+        self._sampler.join()
+        stop = perf_counter()
+        self.trace.__exit__(*exc_info)
+        self.span, self.seconds = (self._start, stop), stop - self._start
+        for held in self.trace.repeated.values():
+            held[0] = None
+
+    def _sample(self, device: Any, stream: Any, number: int, thread: int) -> None:
+        with device.on(number):
+            last = perf_counter()
+            while not self._stop.wait(INTERVAL):
+                frame = sys._current_frames().get(thread)
+                if frame is None:
+                    return
+                busy = device.busy(stream, frame)
+                line = _line_of(frame)
+                del frame       # what it holds is the program's to let go of
+                now = perf_counter()
+                if line is not None:
+                    self._times.setdefault(line, [0.0, 0.0])[not busy] += now - last
+                last = now
+
+    # -- what was found ------------------------------------------------------------------------
+
+    def lines(self) -> list[LineProfile]:
+        """The lines that took time or copied something, in the order of each file."""
+        found: dict[tuple[str, int], list[Any]] = {key: ["", *times, 0, 0, 0, 0, 0]
+                                                   for key, times in self._times.items()}
+        for event in self.trace.events:
+            line = found.setdefault((event.filename, event.lineno), ["", 0.0, 0.0, 0, 0, 0, 0, 0])
+            line[0] = event.code
+            if event.kind == "upload":
+                line[3], line[4] = line[3] + 1, line[4] + event.nbytes
+            elif event.kind == "materialise":
+                line[5], line[6] = line[5] + 1, line[6] + event.nbytes
+            line[7] += event.kind == "fallback"
+        return [LineProfile(*key, values[0] or linecache.getline(*key).strip(), *values[1:])
+                for key, values in sorted(found.items())]
+
+    def advice(self) -> list[str]:
+        """What would make the program faster, in the order of its lines; empty if there is nothing to be done."""
+        return advice.of(self.trace.events, self.trace.repeated)
+
+    def _shown(self) -> list[LineProfile]:
+        lines = self.lines()
+        most = sorted(lines, key=lambda line: -(line.device + line.host))[:MOST_LINES]
+        least = 1e-3 * self.seconds
+        return [line for line in lines if line.uploads or line.materialisations or line.fallbacks
+                or line in most and line.device + line.host > least][:5 * MOST_LINES]
+
+    @property
+    def title(self) -> str:
+        """How long the block ran, and how long of that the device was computing."""
+        device = sum(times[0] for times in self._times.values())
+        return f"{self.seconds * 1e3:.1f} ms, of which the device computed {device * 1e3:.1f} ms"
+
+    def _row(self, line: LineProfile, place: Callable[[str, int], str]) -> tuple[str, ...]:
+        def copies(number: int, nbytes: int) -> str:
+            return f"{number} ({format_bytes(nbytes)})" if number else ""
+
+        return (place(line.filename, line.lineno), f"{(line.device + line.host) * 1e3:.1f}",
+                f"{line.device * 1e3:.1f}", f"{line.host * 1e3:.1f}", copies(line.uploads, line.upload_bytes),
+                copies(line.materialisations, line.materialised_bytes), str(line.fallbacks or ""), line.code)
+
+    def __repr__(self) -> str:
+        return f"<profile: {self.title}>"
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{summary(self.trace.events)}{self.text()}"
+
+    def text(self) -> str:
+        """The table of the lines, and the advice, each after an empty line."""
+        rows = [(*row[:-1], row[-1][:70]) for row in (self._row(line, place_of) for line in self._shown())]
+        parts = []
+        if rows:
+            parts += ["", *align([COLUMNS, *rows], right=_NUMBERS)]
+        if found := self.advice():
+            parts += ["", *(f"- {text}" for text in found)]
+        return "".join(f"\n{part}" for part in parts)
+
+    def _repr_html_(self) -> str:
+        return self.html(self.title)
+
+    def html(self, title: str) -> str:
+        """The report as one HTML element: advice, timeline, the lines, and the reasons of their copies."""
+        rows = [[cell(name, head=True, right=number in _NUMBERS) for number, name in enumerate(COLUMNS)]]
+        for line in self._shown():
+            *texts, code = self._row(line, place_of)
+            rows.append([cell(texts[0], most=40), *(cell(text, right=True) for text in texts[1:]),
+                         cell(code, code=True, most=70)])
+        parts = []
+        if found := self.advice():
+            parts.append(element("ul", "".join(element("li", escape(text), "margin:.2em 0") for text in found),
+                                 "margin:.3em 0 .6em;padding-left:1.4em"))
+        if len(rows) > 1:
+            parts.append(element("div", table(rows), "overflow-x:auto;margin:.5em 0 1em"))
+        parts.append(html.report(self.trace.events, None, self.span))
+        head = element("div", element("b", escape(title)), "margin:.2em 0 .5em")
+        return element("div", head + "".join(parts), "text-align:left", **{"class": "lazyarray-profile"})
+
+    def page(self, title: str = "lazyarray profile") -> str:
+        """The report as a web page of its own, light or dark as the reader's system is."""
+        return html.whole(self._repr_html_(), title)
