@@ -30,6 +30,7 @@ from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, la
 from .hardware import DeviceError, Event, OutOfMemoryError, Stream, byte_bounds, hardware, note_read, poisoned
 from .indexing import rows
 from .namespace import namespace
+from .random import generator_of
 
 _PACKAGE = __name__.rpartition(".")[0] + "."
 
