@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..events.progress import progress
-
 __all__ = ["Costs", "costs", "measured", "most_on_host"]
 
 VARIABLE = "LAZYARRAY_COSTS"
@@ -129,6 +127,8 @@ def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
     rounds : int
         Medians are of so many.
     """
+    from ..events.progress import progress  # few programs measure
+
     steps = progress(range(6), 6, "measuring")
 
     def seconds(call: Callable[[], Any], number: int = 1) -> float:

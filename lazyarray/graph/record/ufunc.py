@@ -19,7 +19,7 @@ from ...storage import handles
 from ...storage.foreign_streams import partners
 from ...storage.state import cut
 from ...storage.storage import Storage
-from .. import memory_bound, programs, sampling, waiting
+from .. import memory_bound, programs
 from ..node import MOST_STEPS, Leaf, Node, native
 from .call_cache import Known, keep, known
 from .loops import Rule, cast, rule_of, rules
@@ -123,10 +123,22 @@ def recorded(given: Any) -> Any:
     return native.array_of(given.nodes, None if order is None else np.argsort(order))
 
 
+def _sample(node: Node, pick: Any) -> Any:
+    from .. import sampling  # only displays ask
+
+    return sampling.sample(node, pick)
+
+
+def _compute_all() -> None:
+    from .. import waiting  # only who measures time asks
+
+    waiting.compute_all()
+
+
 def bind(array_type: type, planned: Any) -> None:
     """Tell the part in C what it calls and looks at (called once, by `array/array.py`)."""
-    Node.sample = sampling.sample
-    base.deferred.append(waiting.compute_all)
+    Node.sample = _sample
+    base.deferred.append(_compute_all)
     if native is not None:
         native.bind({
             "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,
