@@ -13,7 +13,7 @@ PAGE = re.sub(r"[`*\s]+", " ", (ROOT / "docs" / "faq.rst").read_text())
 #: Where messages are written that are not NumPy's own, word for word.
 FILES = ["devices/__init__.py", "devices/cuda/diagnosis.py", "errors/namesake.py", "graph/cost_model.py",
          "settings/options.py", "storage/mirror/mirror.py", "wrapping/decorator.py", "integrations/lazy_module.py",
-         "integrations/routing/enable.py"]
+         "integrations/routing/enable.py", "integrations/hints.py"]
 #: Advice, of which the page has its own words, and what is no trouble.
 ELSEWHERE = ("To ", "Check ", "Unset ", "Update ", "Install ", "Set ", "LAZYARRAY_DEVICE=simulated asks")
 
