@@ -33,7 +33,7 @@ from lazyarray.errors.inspection import Unique
 from lazyarray.storage import views
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = str(ROOT / "lazyarray") + os.sep
+PACKAGE = str(Path(lazyarray.__file__).parent) + os.sep
 
 
 TEXTS = {"repr": repr, "str": str, "format": format, "sizeof": sys.getsizeof}

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import lazyarray
 from lazyarray.errors.namesake import refuse
 
-ROOT = Path(__file__).parents[2]
+#: The folder that has the package: that of the checkout, or where it is installed.
+HOME = Path(lazyarray.__file__).parents[1]
 #: As the other project's file begins, whatever its version.
 THEIRS = "import numpy\n\n\nclass larray(object):\n    pass\n"
 
 
 def test_importing_beside_the_other_project_is_an_error_with_the_way_out(tmp_path):
     (tmp_path / "lazyarray.py").write_text(THEIRS)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HOME), str(tmp_path)])}
     code = "try: import lazyarray\nexcept ImportError as error: first = str(error)\n" \
            "try: import lazyarray.numpy\nexcept ImportError as error: assert str(error) == first\nprint(first)"
     found = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path / os.pardir, text=True,

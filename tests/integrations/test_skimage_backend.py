@@ -22,6 +22,7 @@ from lazyarray.integrations.skimage.twins import HOST_ONLY, TWINS
 pytest.importorskip("skimage.util._backends", reason="scikit-image 0.26 is the first that dispatches")
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = Path(lazyarray.__file__).parent
 MSE = "skimage.metrics:mean_squared_error"
 GROUPS = ("skimage_backends", "skimage_backend_infos")
 
@@ -211,11 +212,11 @@ def test_every_function_is_there(part):
 def description():
     """What spatch reads: the entry point's module as folders, and what comes after the colon as a file in it."""
     module, _, file = declared("skimage_backends").value.partition(":")
-    return tomllib.loads(ROOT.joinpath(*module.split("."), file).read_text())
+    return tomllib.loads(PACKAGE.parent.joinpath(*module.split("."), file).read_text())
 
 
 def test_the_file_is_up_to_date():
-    path = ROOT / "lazyarray" / "integrations" / "skimage" / "backend.toml"
+    path = PACKAGE / "integrations" / "skimage" / "backend.toml"
     assert path.read_text() == skimage_backend.listing(), "python -m lazyarray.integrations.skimage writes it"
 
 

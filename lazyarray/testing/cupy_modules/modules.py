@@ -26,6 +26,8 @@ class CupyModule(ModuleType):
     """A module of the simulated CuPy: exactly the names of CuPy's, each made when it is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__name__":      # of a module that is not complete yet
+            raise AttributeError(name)
         if name == "__all__":
             return sorted(names.modules()[self.__name__])
         path = f"{self.__name__}.{name}"
