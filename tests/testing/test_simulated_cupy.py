@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lazyarray
 from lazyarray.testing import NotSimulatedError, simulated_cupy
 from lazyarray.testing.cupy_modules import names
 
