@@ -10,7 +10,7 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sweep, table1, timing
+from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sharing, sweep, table1, timing
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host
@@ -114,6 +114,13 @@ def test_what_is_looked_at_is_computed_where_the_model_says(monkeypatch):
 
 def test_many():
     names(many.figures(count=50, number=5, rounds=1))
+
+
+def test_memory_that_is_shared():
+    found = sharing.figures(large=1000, copied=1 << 20, number=5, rounds=1)
+    differences = [figure for figure in found if "above" in figure["what"]]
+    assert len(names([figure for figure in found if figure not in differences])) >= 10 and len(differences) == 3
+    assert asked(found)[f"softplus of held memory: {timing.peer()} / lazyarray"] == ">= 3.5"
 
 
 def test_a_figure_says_whether_it_is_missed():

@@ -90,3 +90,22 @@ def test_a_loan_that_has_ended_costs_nothing_more(theirs):
     del held
     y = x + 1
     assert x._self_storage.clean and y._self_storage.clean
+
+
+def test_what_nobody_else_holds_waits_for_no_other_library():
+    """With torch imported, an operation on an array of ours costs what it costs without."""
+    asked = []
+    foreign_streams.partners.append(asked.append)       # the list itself: the part in C has it too
+    try:
+        x = lazyarray.asarray(PLAIN)
+        y = np.sqrt(x * 2 + 1)
+        assert float(y.sum()) == pytest.approx(np.sqrt(PLAIN * 2 + 1).sum())
+        x += 1
+        x[2] = 0
+        np.asarray(y)
+        assert asked == []
+        held = lent(x)
+        (x + 1).tolist()
+        assert asked and held is not None
+    finally:
+        foreign_streams.partners.remove(asked.append)
