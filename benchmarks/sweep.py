@@ -299,7 +299,7 @@ def rows(seconds: float = 330.0, sizes: Sequence[int] = SIZES, dtypes: Sequence[
                     continue
                 known, before = took.pop(call.label)
                 try:
-                    if known and not _fits(call, code, size, known, before, between):
+                    if known and not fits_in_time(call, code, size, known, before, between):
                         continue
                     one = Sweep(size, code)     # the largest operands are not kept: they would fill the memory
                     row = (one if size > KEPT else between.setdefault(size, one)).row(call, each)
@@ -311,7 +311,7 @@ def rows(seconds: float = 330.0, sizes: Sequence[int] = SIZES, dtypes: Sequence[
                 yield row
 
 
-def _fits(call: Call, code: str, size: int, known: int, seconds: float, between: dict[int, Sweep]) -> bool:
+def fits_in_time(call: Call, code: str, size: int, known: int, seconds: float, between: dict[int, Sweep]) -> bool:
     """Whether a call at a larger size is quick enough, from sizes in between: a product may take its square."""
     while known * 10 < size:
         known *= 10

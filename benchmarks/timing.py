@@ -75,7 +75,7 @@ def warm(call: Callable[[], Any], times: int = 8) -> None:
     device = lazyarray.device()
     for _ in range(times):
         compute(call())
-        kernels = getattr(device, "_kernels", None)
+        kernels = getattr(device, "kernels", None)
         if kernels is not None:
             kernels.wait()
     device.synchronize()

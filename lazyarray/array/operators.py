@@ -28,7 +28,7 @@ direct = set(WEAK)
 
 
 @functools.cache
-def _turn(kind: type, reflected: str) -> str:
+def whose_turn(kind: type, reflected: str) -> str:
     """Who handles an operand of another type: "us", "ufunc" (through NumPy's dispatch), "other" or "partner"."""
     if is_foreign(kind) and devices.current().computes_with(kind):
         return "partner"
@@ -76,7 +76,7 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, /) -> Any:
         if type(other) in direct and (result := quick(ufunc, (self, other))) is not None:
             return result
-        turn = _turn(type(other), reflected)
+        turn = whose_turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), None, type(other) in direct)
         if turn == "partner":
@@ -95,7 +95,7 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, /) -> Any:
         if type(other) in direct and (result := quick(ufunc, (other, self))) is not None:
             return result
-        turn = _turn(type(other), name)
+        turn = whose_turn(type(other), name)
         if turn == "us":
             return _apply(self, ufunc, (other, self), None, type(other) in direct)
         if turn == "partner":
@@ -107,7 +107,7 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
     def method(self: Any, other: Any, /) -> Any:
-        turn = _turn(type(other), reflected)
+        turn = whose_turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), {"out": (self,)})
         if turn in ("other", "partner") and not hasattr(type(other), "__array_ufunc__"):
@@ -123,7 +123,7 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, /) -> Any:
         if type(other) in direct and (result := quick(ufunc, (self, other))) is not None:
             return result
-        turn = _turn(type(other), reflected)
+        turn = whose_turn(type(other), reflected)
         if turn != "us" and isinstance(other, np.ndarray):
             result = _by_subclass(other, reflected, self)       # Python asks a subclass first
             if result is not NotImplemented:
@@ -196,7 +196,7 @@ _reflected_power = reflected(np.power, "__pow__")
 def in_place_matmul(self: Any, other: Any, /) -> Any:
     """``x @= y``: the product must have the shape of `x`."""
     ufunc_general.check_outputs((self,))
-    if _turn(type(other), "__rmatmul__") != "us":
+    if whose_turn(type(other), "__rmatmul__") != "us":
         return np.matmul(self, other, out=(self,))
     product = np.matmul(self, other)
     meta = handles.meta_of(self)

@@ -93,7 +93,7 @@ def timeline(events: Sequence[Event], span: tuple[float, float] | None = None, s
             drawn.append(f'<rect x="{min(x, _WIDTH - _RIGHT - width):.2f}" y="{y + 4}" width="{width:.2f}"'
                          f' height="{_LANE - 8}" rx="1.5" fill="{COLOURS[found[0].kind]}">'
                          f"{element('title', escape(_tooltip(block)))}</rect>")
-    unit, divisor, digits, ticks = _ticks(last - first)
+    unit, divisor, digits, ticks = axis_ticks(last - first)
     for moment in ticks:
         x = left + moment * scale
         drawn.append(f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{_TOP}" y2="{foot + 4}" stroke="currentColor"'
@@ -145,7 +145,7 @@ def _tooltip(block: Block) -> str:
     return f"{name}{size}, {seconds * 1e3:.3f} ms\n{where}" + (f"\n{first.name or first.reason}" if number == 1 else "")
 
 
-def _ticks(seconds: float) -> tuple[str, float, int, list[float]]:
+def axis_ticks(seconds: float) -> tuple[str, float, int, list[float]]:
     """Unit, its seconds, decimals, and the moments to mark: four to ten of them at round numbers."""
     seconds = max(seconds, 1e-6)
     unit, divisor = next(((unit, size) for unit, size in (("s", 1.0), ("ms", 1e-3)) if seconds >= size), ("\u00b5s",

@@ -85,9 +85,9 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
         array = source.array
         work = reading(array.dtype, source.mode, array.ndim), [array], [source], reduction, extent, freedom, shape
         if device.count == 1:
-            return _launched(device, *work, (array.shape, False))
+            return launched(device, *work, (array.shape, False))
         with device.on(device.device_of(array)):
-            return _launched(device, *work, (array.shape, False))
+            return launched(device, *work, (array.shape, False))
     with lock:
         if source.place is None:
             return _of_work(device, source, reduction, extent, freedom, shape)
@@ -131,7 +131,7 @@ def _of_work(device: Device, source: Node, reduction: Reduction, extent: Extent,
         chain = _Chain(*native.needed(source))
         if source.array is not None:
             return None
-    result = _launched(device, chain.program, chain.arguments, chain.sources, reduction, extent, freedom, shape,
+    result = launched(device, chain.program, chain.arguments, chain.sources, reduction, extent, freedom, shape,
                        chain.form)
     if result is not None:
         for n in chain.nodes:
@@ -162,7 +162,7 @@ def _read_more(chain: _Chain, node: Node) -> bool:
     return read * 8 > node.size * node.dtype.itemsize * 9
 
 
-def _launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
+def launched(device: Device, program: Program, arguments: list[Any], sources: list[Any], reduction: Reduction,
               extent: Extent, freedom: float, shape: tuple[int, ...], form: tuple[tuple[int, ...], bool]) -> Any:
     kernel = device.reduction(program, reduction, extent, arguments, form)
     if kernel is None and device.compiles:

@@ -25,8 +25,8 @@ from .. import _native
 from . import reserved_memory
 from .writeable import writeable
 
-_region = reserved_memory.blank_region()
-ORIGIN: int = 1 << 62 if _region is None else np.frombuffer(_region, np.uint8, 1).ctypes.data
+REGION = reserved_memory.blank_region()
+ORIGIN: int = 1 << 62 if REGION is None else np.frombuffer(REGION, np.uint8, 1).ctypes.data
 """Where metas begin: reserved memory, or, where there is none to be had, addresses that no process can map."""
 
 _EXTENT = 1 << 60

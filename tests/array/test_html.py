@@ -478,7 +478,7 @@ class TestTimeline:
 
     @pytest.mark.parametrize("seconds", [1e-6, 3e-5, 1e-3, 0.0999, 0.2, 1.0, 59.0, 12345.0])
     def test_the_axis_has_a_few_round_numbers(self, seconds):
-        unit, divisor, digits, ticks = reports_html._ticks(seconds)
+        unit, divisor, digits, ticks = reports_html.axis_ticks(seconds)
         assert 3 <= len(ticks) <= 11 and ticks[-1] <= seconds * 1.0001
         shown = [f"{tick / divisor:.{digits}f}" for tick in ticks]
         assert len(set(shown)) == len(shown) and all(len(text) <= 6 for text in shown)

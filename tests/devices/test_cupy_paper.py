@@ -60,10 +60,10 @@ class DeviceMatrix:
 def partner(monkeypatch):
     device = lazyarray.device()
     monkeypatch.setattr(device, "computes_with", lambda kind: kind is DeviceMatrix, raising=False)
-    operators._turn.cache_clear()
+    operators.whose_turn.cache_clear()
     yield DeviceMatrix()
     monkeypatch.undo()
-    operators._turn.cache_clear()
+    operators.whose_turn.cache_clear()
 
 
 def test_what_takes_device_arrays_only_is_given_ours(partner):

@@ -324,4 +324,4 @@ def test_the_kernel_gives_what_the_steps_give(dtype):
     for _ in range(2):
         with lazyarray.enabled("scipy"):
             same(ndimage.gaussian_filter(lazyarray.asarray(x), (3, 1)), expected)
-        device._kernels.wait()
+        device.kernels.wait()

@@ -181,9 +181,9 @@ class TestSweep:
     def test_a_call_that_takes_its_square_is_not_timed_where_it_takes_too_long(self):
         seconds = {10**4: 1e-3, 10**5: 0.1}
         between = {size: FakeSweep(seconds[size]) for size in seconds}
-        assert not sweep._fits(None, "f4", 10**6, 10**3, 1e-5, between)
+        assert not sweep.fits_in_time(None, "f4", 10**6, 10**3, 1e-5, between)
         between = {size: FakeSweep(size * 1e-9) for size in seconds}
-        assert sweep._fits(None, "f4", 10**6, 10**3, 1e-6, between)
+        assert sweep.fits_in_time(None, "f4", 10**6, 10**3, 1e-6, between)
 
     def test_no_time_is_left(self):
         assert list(sweep.rows(0.0, (20,), ("f4",))) == []

@@ -157,6 +157,22 @@ def test_no_private_name_of_another_package():
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_test_uses_a_private_name_of_another_package():
+    """Those of ``tests/storage`` may use what is private in ``lazyarray/storage``; helpers and the rest nothing."""
+    tests = ROOT / "tests"
+    defined = {}
+    for path in FILES:
+        for name in private_names(path)[0]:
+            defined.setdefault(name, set()).add(package_of(module_of(path)))
+    wrong = []
+    for path in sorted(tests.rglob("*.py")):
+        own, asked = private_names(path)
+        wrong += [f"{path.relative_to(tests)}:{line}: {name} of {', '.join(sorted(defined[name]))}"
+                  for name, line in asked
+                  if name in defined and name not in own and path.relative_to(tests).parts[0] not in defined[name]]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_only_cuda_imports_cupy():
     pattern = re.compile(r"^\s*(import|from) cupy", re.MULTILINE)
     found = {str(path.relative_to(PACKAGE)) for path in FILES if pattern.search(path.read_text())}

@@ -321,3 +321,12 @@ class TestOfAStorage:
 
     def test_the_turns_are_whole_pages(self):
         assert not any(n % PAGE for n in dirty_upload.AT_ONCE[::2])
+
+
+@pytest.mark.parametrize("nbytes", [1, MB, 16 * MB, 100 * MB + 4096, 1 << 30])
+@pytest.mark.parametrize("much", [False, True])
+def test_turns_make_up_all_of_a_mirror(nbytes, much):
+    turns = list(dirty_upload._turns(nbytes, lambda: much))
+    assert [start for start, _ in turns] == [0, *(stop for _, stop in turns[:-1])] and turns[-1][1] == nbytes
+    assert all(start % mmap.PAGESIZE == 0 for start, _ in turns)
+    assert len(turns) < 5 or much and max(stop - start for start, stop in turns) == dirty_upload.LAST

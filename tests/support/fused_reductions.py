@@ -22,7 +22,7 @@ def deferred():
 @contextlib.contextmanager
 def taken():
     """The names of the reductions that are computed within, in one pass with their elements."""
-    found, launched = [], reduction._launched
+    found, launched = [], reduction.launched
 
     def noted(*args):
         result = launched(*args)
@@ -30,11 +30,11 @@ def taken():
             found.append(args[4].name)
         return result
 
-    reduction._launched = noted
+    reduction.launched = noted
     try:
         yield found
     finally:
-        reduction._launched = launched
+        reduction.launched = launched
 
 
 def fused(call):
@@ -44,7 +44,7 @@ def fused(call):
             result = call()
         if found or not ON_CUDA:
             break
-        lazyarray.device()._kernels.wait()
+        lazyarray.device().kernels.wait()
     return result, found
 
 

@@ -20,8 +20,8 @@ def base(shape=(24,), dtype=float):
 
 def compiled():
     """Wait for the kernels that were asked for, where the device has any."""
-    if hasattr(lazyarray.device(), "_kernels"):
-        lazyarray.device()._kernels.wait()
+    if hasattr(lazyarray.device(), "kernels"):
+        lazyarray.device().kernels.wait()
 
 
 @contextlib.contextmanager

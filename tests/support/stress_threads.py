@@ -263,7 +263,7 @@ def process(seed):
                     first_work(k, 0, *shared[LENGTHS[-1]])
                     first_work(k, 1, *shared[LENGTHS[-1]])
             if device.name == "cuda":
-                device._kernels.wait(SECONDS)
+                device.kernels.wait(SECONDS)
         interval = sys.getswitchinterval()
         try:
             if seed % 2:

@@ -55,7 +55,7 @@ class AtOnce:
 
 def elementwise(cupy, lazyarray, at_once):
     """Walks and lengths, with the general form and the best one. Returns how many kernels ran."""
-    ran, kernels = 0, lazyarray.device()._kernels
+    ran, kernels = 0, lazyarray.device().kernels
 
     def check(program, operands, shape):
         nonlocal ran
@@ -113,7 +113,7 @@ def work(parts):
     import lazyarray
 
     cupy.cuda.set_allocator(None)
-    at_once = AtOnce(cupy, lazyarray.device()._kernels)
+    at_once = AtOnce(cupy, lazyarray.device().kernels)
     for run in (elementwise, reductions, selections):
         if run.__name__ in parts:
             print(f"{run.__name__}: {run(cupy, lazyarray, at_once)} kernels ran", flush=True)

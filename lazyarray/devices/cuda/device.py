@@ -99,13 +99,13 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, functions)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self.copy_written = functools.partial(copy_written, copies)   # type: ignore[method-assign]
-        self._kernels = Kernels(cupy, count, functions)
-        self._kernels.waits = True
-        reductions = Reductions(self._kernels, count)
+        self.kernels = Kernels(cupy, count, functions)
+        self.kernels.waits = True
+        reductions = Reductions(self.kernels, count)
         self.reduction = reductions.get     # type: ignore[method-assign]
-        selections = Selections(self._kernels, lambda: reductions.counters(self.stream()), copies)
+        selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
         self.select = selections.select     # type: ignore[method-assign]
-        self._line_filters = LineFilters(self._kernels)
+        self._line_filters = LineFilters(self.kernels)
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -161,7 +161,7 @@ class CudaDevice(Device):
         return d._c_contiguous, d._f_contiguous
 
     def kernel(self, program: Program, size: int) -> Kernel | None:
-        kernels, now = self._kernels, False
+        kernels, now = self.kernels, False
         if program.uses < self.fused_from:
             now = not program.uses and kernels.pays(program)
             program.uses = self.fused_from if now else program.uses + 1

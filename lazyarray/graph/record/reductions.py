@@ -210,7 +210,7 @@ def _requested(name: str, dtype: np.dtype, meta: Any, given: dict[str, Any]) -> 
     extent = extent_of(tuple(shape[axis] for axis in order), gone)
     if extent is None or name in _POSITIONS and not _is_in_order(axis, order, shape):
         return None
-    reduction = _reduction(name, dtype, given.get("dtype"))
+    reduction = named(name, dtype, given.get("dtype"))
     freedom = _freedom(extent, given.get("ddof", 0), given.get("correction", _none))
     if reduction is None or freedom is None:
         return None
@@ -307,7 +307,7 @@ def _is_euclidean(order: Any, axis: Any, ndim: int) -> bool:
     return count == 2 and type(order) is str and order in ("fro", "f")
 
 
-def _reduction(name: str, dtype: np.dtype, wanted: Any) -> Reduction | None:
+def named(name: str, dtype: np.dtype, wanted: Any) -> Reduction | None:
     if wanted is not None:
         try:
             wanted = np.dtype(wanted)

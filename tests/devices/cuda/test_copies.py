@@ -23,7 +23,7 @@ from lazyarray.devices.cuda.copies.pinned import PIECE, STAGED_FROM
 from lazyarray.devices.cuda.copies.pinned_download import download_begin
 from lazyarray.devices.cuda.copies.small_download import FETCHED
 from lazyarray.devices.cuda.copies.strided_download import download_rows
-from lazyarray.storage import dirty_upload, handles
+from lazyarray.storage import handles
 from lazyarray.storage.mirror.byte_ranges import runs_of
 from lazyarray.storage.mirror.dirty_tracking import why_no_pages
 
@@ -839,15 +839,6 @@ class TestPieceByPiece:
         with pytest.raises(KeyboardInterrupt):
             begin()
         assert not stream.queue and np.array_equal(array[:2 * PIECE], source[:2 * PIECE])
-
-
-@pytest.mark.parametrize("nbytes", [1, MB, 16 * MB, 100 * MB + 4 * KB, 1 << 30])
-@pytest.mark.parametrize("much", [False, True])
-def test_turns_make_up_all_of_a_mirror(nbytes, much):
-    turns = list(dirty_upload._turns(nbytes, lambda: much))
-    assert [start for start, _ in turns] == [0, *(stop for _, stop in turns[:-1])] and turns[-1][1] == nbytes
-    assert all(start % mmap.PAGESIZE == 0 for start, _ in turns)
-    assert len(turns) < 5 or much and max(stop - start for start, stop in turns) == dirty_upload.LAST
 
 
 class TestFetching:

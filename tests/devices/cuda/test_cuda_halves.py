@@ -39,7 +39,7 @@ def test_every_half_and_every_pair_of_them(name):
     step = step_of(name)
     count = len(step.inputs)
     program = Program((Operand(HALF, "flat"),) * count, ((step, tuple(range(count))),), (count,), 0)
-    kernels = lazyarray.device()._kernels
+    kernels = lazyarray.device().kernels
     kernels.get(program, 1)
     kernels.wait()
     kernel = kernels.get(program, 1)

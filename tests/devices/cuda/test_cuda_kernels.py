@@ -196,7 +196,7 @@ class TestOnTheGpu:
         a, b = self.operand(dtype, n), self.operand(dtype, n, 1)
         b[b == 0] = 1
         program = one_of_each(dtype, ("flat", "flat"))
-        kernels = lazyarray.device()._kernels
+        kernels = lazyarray.device().kernels
         kernels.get(program, n)
         kernels.wait()
         kernel = kernels.get(program, n)
@@ -221,7 +221,7 @@ class TestOnTheGpu:
         for _ in range(3):
             found = self.work(x)
             handles.device_of(found)
-            lazyarray.device()._kernels.wait()
+            lazyarray.device().kernels.wait()
         assert np.array_equal(np.asarray(found), expected, equal_nan=True)
 
     @staticmethod
@@ -232,7 +232,7 @@ class TestOnTheGpu:
     @staticmethod
     def both(program, arguments, shape, fortran):
         """What the general form gives, and the one for these strides."""
-        kernels = lazyarray.device()._kernels
+        kernels = lazyarray.device().kernels
         for _ in range(2):
             if kernels.get(program, max(int(np.prod(shape)), 1)) is None:
                 kernels.wait()
@@ -296,8 +296,8 @@ x = lazyarray.asarray(np.ones(1 << 20, np.float32))
 with lazyarray.options(defer_from=0):
     for _ in range(2):
         np.asarray(np.exp(x * 3) - x)
-        lazyarray.device()._kernels.wait()
-assert any(lazyarray.device()._kernels._known.values())
+        lazyarray.device().kernels.wait()
+assert any(lazyarray.device().kernels._known.values())
 print(sum(compiled))
 """
         environment = {**os.environ, "CUPY_CACHE_DIR": str(tmp_path)}
@@ -317,7 +317,7 @@ print(sum(compiled))
                 for _ in range(3):
                     found = (x - other) * 2 + other
                     handles.device_of(found)
-                    lazyarray.device()._kernels.wait()
+                    lazyarray.device().kernels.wait()
                 with lazyarray.options(defer_from=None):
                     expected = (x - other) * 2 + other
                 assert found.strides == expected.strides
@@ -326,7 +326,7 @@ print(sum(compiled))
     def test_a_program_that_was_never_seen_does_not_wait_for_the_compiler(self):
         import time
 
-        kernels = lazyarray.device()._kernels
+        kernels = lazyarray.device().kernels
         kernels.wait()
         x = lazyarray.asarray(np.ones(1000, np.float32)) * 1
         handles.device_of(x)

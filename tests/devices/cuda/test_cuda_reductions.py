@@ -29,7 +29,7 @@ NAMES = sorted(recording_reductions._DTYPES)
 def reductions(dtype):
     """Every reduction of elements of a dtype, and some in each dtype that can be asked for."""
     wanted = [None, *(np.dtype(c) for c in (DTYPES[1:] if dtype.char in "?iF" else ""))]
-    found = {recording_reductions._reduction(name, dtype, w)
+    found = {recording_reductions.named(name, dtype, w)
              for name in NAMES for w in (wanted if name in ("sum", "mean") else [None])}
     return sorted(found - {None}, key=repr)
 
@@ -58,7 +58,7 @@ def test_every_form_compiles(name, length, wide):
     steps = {step.name: step for step in loops(dtype)}
     program = Program((Operand(dtype, "flat"), Operand(dtype, "strided"), Operand(dtype, "value")),
                       ((steps["subtract"], (0, 1)), (steps["multiply"], (3, 2))), (4,), 2)
-    found = [recording_reductions._reduction(n, dtype, None) for n in ("mean", "std", "argmin")]
+    found = [recording_reductions.named(n, dtype, None) for n in ("mean", "std", "argmin")]
     assert compiled(kernels(program, found, text_of.Form(name, length, wide, length > 1))) == ""
 
 
@@ -113,7 +113,7 @@ class TestOnTheGpu:
                     result = work()
                 if found:
                     return np.asarray(result)
-                lazyarray.device()._kernels.wait()
+                lazyarray.device().kernels.wait()
         raise AssertionError("it was never taken")
 
     @staticmethod

@@ -103,7 +103,7 @@ def settled(work, *arrays):
         handles.device_of(found[-1])
         for array in found:
             handles.device_of(array)
-        lazyarray.device()._kernels.wait()
+        lazyarray.device().kernels.wait()
     return found
 
 

@@ -23,7 +23,7 @@ def selected(monkeypatch):
     def noted(d, mask):
         result = select(d, mask)
         if result is None:
-            DEVICE._kernels.wait()
+            DEVICE.kernels.wait()
             result = select(d, mask)
         assert result is not None
         found.append(result)
