@@ -79,26 +79,26 @@ class TestWaiting:
         assert all(self.kernel(device, program) is kernel for _ in range(3)) and len(compiler.sources) == 1
 
     def test_what_the_device_library_has_done_it_does_again_meanwhile(self, compiler, device):
-        device._kernels.unfused(chain(I4, F4))
+        device.kernels.unfused(chain(I4, F4))
         program = chain(I4, F4)
-        assert not device._kernels.pays(program)
+        assert not device.kernels.pays(program)
         assert [self.kernel(device, program) for _ in range(2)] == [None, None] and not compiler.sources
         self.kernel(device, program)
-        device._kernels.wait()
+        device.kernels.wait()
         assert len(compiler.sources) == 1 and self.kernel(device, program) is not None
 
     def test_few_new_steps_of_many_are_left_to_the_device_library(self, device):
         known = [I4, F4] * 10
-        device._kernels.unfused(chain(*known))
+        device.kernels.unfused(chain(*known))
         longer = chain(*known, np.dtype("f8"))
-        assert not device._kernels.pays(longer) and self.kernel(device, longer) is None
-        assert not device._kernels.pays(chain(*known, np.dtype("f8"))), "that has compiled them"
+        assert not device.kernels.pays(longer) and self.kernel(device, longer) is None
+        assert not device.kernels.pays(chain(*known, np.dtype("f8"))), "that has compiled them"
 
     def test_no_statement_waits_longer_than_for_the_device_librarys_kernels(self, device):
         for count in range(1, 40):
             program = chain(*[np.dtype(("i4", "u4", "f4", "f8")[k % 4]) for k in range(count)])
             new = len({step for step, _ in program.steps})
-            assert device._kernels.pays(program) == (
+            assert device.kernels.pays(program) == (
                 elementwise.THEIRS * new >= elementwise.PROGRAM + elementwise.STEP * count)
 
     def test_nobody_waits_for_another_thread(self, device):
@@ -115,7 +115,7 @@ class TestWaiting:
         compiler.fails = True
         with caplog.at_level(logging.WARNING, "lazyarray"):
             assert [self.kernel(device, chain(I4)) for _ in range(5)] == [None] * 5
-        device._kernels.wait()
+        device.kernels.wait()
         assert caplog.messages == ["a kernel of 1 steps was not made: line 1: no"]
 
     def test_who_is_interrupted_asks_again(self, device):
@@ -123,8 +123,8 @@ class TestWaiting:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            device._kernels.find(("a kernel",), interrupted, now=True)
-        assert device._kernels.find(("a kernel",), lambda cupy, *key: key, now=True) == ("a kernel",)
+            device.kernels.find(("a kernel",), interrupted, now=True)
+        assert device.kernels.find(("a kernel",), lambda cupy, *key: key, now=True) == ("a kernel",)
 
 
 def test_what_does_not_compile_is_said_once_and_never_tried_again(caplog):
