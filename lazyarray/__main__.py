@@ -191,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device")
     runs.add_argument("--enable", metavar="NAMES", default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
                       help="libraries, with commas between; with numpy among them, large host arrays go to the device "
-                           "too (default: LAZYARRAY_ENABLE, else %(default)s)")
+                           "too, and large arrays that the program makes after that (numpy.zeros) are lazy "
+                           "(default: LAZYARRAY_ENABLE, else %(default)s)")
     runs.add_argument("--trace", metavar="FILE", help="profile the program: show for each line its copies, fallbacks "
                       "and times, with advice; --trace=report.html writes it to a file")
     runs.add_argument("-m", dest="module", action="store_true", help="the program is a module, as for python -m")

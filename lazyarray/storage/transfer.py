@@ -30,6 +30,10 @@ _u8 = np.dtype(np.uint8)
 steering: ContextVar[bool] = ContextVar("steering", default=False)
 
 
+#: Whether anything was sent to a device in this process.
+sent = False
+
+
 def flat_bytes(array: np.ndarray) -> np.ndarray:
     """The memory of a dense array, in whatever axis order, as one run of bytes."""
     if array.ndim > 1 and not array.flags.c_contiguous:
@@ -63,6 +67,8 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
             offset = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
             return device.view(block, array.shape, array.dtype, array.strides, offset)
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
+    global sent
+    sent = True
     token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array) if dense.nbytes else None
     block = device.empty((dense.nbytes,), _u8)
     if dense.nbytes:

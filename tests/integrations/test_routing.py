@@ -224,7 +224,7 @@ class TestPlaces:
 
     def test_unknown_names(self):
         with pytest.raises(ValueError, match="scipy, skimage"):
-            lazyarray.enable("numpy")
+            lazyarray.enable("pandas")
         with pytest.raises(ValueError, match=r"scipy\.ndimage"):
             lazyarray.enabled("scipy.optimize")
         with pytest.raises(ValueError, match="scipy"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.storage import upload_cache
+from lazyarray.storage import upload_cache, watched_uploads
 from lazyarray.storage.mirror.dirty_tracking import kernel
 
 SIZES = {"least": upload_cache.LEAST // 8, "pages": 81_920, "odd": 123_457}
@@ -209,11 +209,11 @@ def test_memory_that_others_may_write_is_compared_or_uploaded_each_time(make, si
 def test_the_copy_goes_with_the_array():
     array = locked(100_000)
     count_of(array)
-    assert id(array) in upload_cache._owners
+    assert id(array) in watched_uploads._owners
     gone = id(array)
     del array
     gc.collect()
-    assert gone not in upload_cache._owners
+    assert gone not in watched_uploads._owners
 
 
 def test_a_view_keeps_it():
@@ -244,7 +244,7 @@ def test_memory_that_is_used_again_is_looked_at_again():
 def test_those_unused_the_longest_make_room(monkeypatch):
     arrays = [locked(100_000) for _ in range(4)]
     device = lazyarray.device()
-    monkeypatch.setattr(type(device), "total_memory", lambda self: 3 * 800_000 / upload_cache.SHARE)
+    monkeypatch.setattr(type(device), "total_memory", lambda self: 3 * 800_000 / watched_uploads.SHARE)
     assert count_of(*arrays[:3]) == 3
     assert count_of(arrays[0]) == 0
     assert count_of(arrays[3]) == 1       # in the place of arrays[1]
@@ -253,9 +253,9 @@ def test_those_unused_the_longest_make_room(monkeypatch):
 
 
 def test_no_more_than_so_many_are_watched(monkeypatch):
-    monkeypatch.setattr(upload_cache, "MOST", 3)
+    monkeypatch.setattr(watched_uploads, "MOST", 3)
     arrays = [locked(70_000 + i) for i in range(5)]
-    assert count_of(*arrays) == 5 and len(upload_cache._owners) <= 3
+    assert count_of(*arrays) == 5 and len(watched_uploads._owners) <= 3
     assert count_of(*arrays[2:]) == 0 and count_of(*arrays[:2]) == 2
 
 

@@ -105,7 +105,9 @@ def enable(*libraries: Library, numpy: bool = False) -> None:
     *libraries : str
         "scipy", "skimage", one of their modules such as "scipy.ndimage", or "monai"; also "cv2" and "torch", whose
         compiled functions (of torch `torch.from_numpy`) require NumPy's own arrays: they stay on the host, get an alias
-        of a lazy array, and return what they return for it.
+        of a lazy array, and return what they return for it. "numpy": `numpy.zeros`, `ones`, `empty`, `full` and their
+        ``_like`` make lazy arrays of at least ``options(min_bytes=...)`` bytes (1 MiB if that is not set), where the
+        program itself calls them, and has sent something to the device before.
     numpy : bool
         Also run calls with host arrays on the device, if they have at least ``options(min_bytes=...)`` bytes (1 MiB if
         that is not set). The results are lazy.
@@ -214,13 +216,12 @@ class enabled(Scope):
 
 
 def from_environment() -> None:
-    """Enable what ``LAZYARRAY_ENABLE`` names, with commas between; "numpy" among them is ``numpy=True``."""
+    """Enable what ``LAZYARRAY_ENABLE`` names, with commas between; "numpy" among them is ``numpy=True``, too."""
     names = [name.strip() for name in os.environ.get("LAZYARRAY_ENABLE", "").split(",") if name.strip()]
-    libraries = [name for name in names if name != "numpy"]
-    if not libraries:
+    if not names:
         return
     try:
-        enable(*libraries, numpy="numpy" in names)
+        enable(*names, numpy="numpy" in names)
     except ValueError as error:
         raise ValueError(f"LAZYARRAY_ENABLE: {error}") from None
 

@@ -217,7 +217,7 @@ def none(module: str, device: str, names: str, reason: str, **more: Any) -> dict
 TABLES = {"scipy": "scipy.twins", "skimage": "skimage.twins"}
 """Host library -> the module of ours that has its table, ``TWINS``: a dict from `Twin.host` to `Twin`."""
 
-WHOLE = {"monai": ("monai.transforms", "monai")}
+WHOLE = {"monai": ("monai.transforms", "monai"), "numpy": ("numpy", "numpy_creation")}
 """Library that is enabled otherwise than function by function -> the module that is waited for, and the one of ours
 that has ``install()`` and ``remove()`` for it."""
 
