@@ -39,7 +39,7 @@ class Figures(SphinxDirective):
 
     def _setting(self, setting: dict[str, str]) -> str:
         versions = ", ".join(f"{name} {setting[name]}" for name in ("python", "numpy") if name in setting)
-        return f"{setting['date']}: {setting['device']}; {versions}."
+        return f"{setting['date']}: {setting['device'].removeprefix('CUDA works: ')}; {versions}."
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> nodes.table:

@@ -113,6 +113,13 @@ def test_the_extras_by_use_exist_and_all_is_all_of_them():
     assert named - {"large"} <= set(EXTRAS)
 
 
+def test_the_page_on_set_up_has_the_extras_for_users():
+    page = (ROOT / "docs" / "gpu_setup.rst").read_text()
+    for_users = (ROOT / "setup.cfg").read_text().partition("# For users")[2].partition("# For developers")[0]
+    names = re.findall(r"^(\w+) =", for_users, re.MULTILINE)
+    assert "cuda13" in names and [name for name in names if not re.search(rf"\[(\w+,)?{name}[],]", page)] == []
+
+
 def test_the_wheels_of_a_release_are_configured():
     pytest.importorskip("cibuildwheel", reason="the extra `release` brings it")
     found = subprocess.run(
