@@ -89,6 +89,13 @@ def test_every_example_is_in_the_gallery_with_the_picture_that_it_draws():
     assert {path.stem for path in (DOCS / "_static" / "gallery").iterdir()} == drawn
 
 
+def test_names_of_other_libraries_on_pages_are_links_without_a_network_too():
+    known = {line.split()[0] for path in (DOCS / "_inventories").iterdir() for line in path.read_text().splitlines()}
+    named = {name for page in PAGES
+             for name in re.findall(r"(?<!`)`~?((?:numpy|cupyx?|scipy)\.[\w.]+)`(?!`)", text_of(page))}
+    assert named and sorted(named - known) == []
+
+
 def test_no_page_is_left_out_of_the_contents():
     listed = {(page.parent / name).as_posix() for page in PAGES
               for tree in re.findall(r"^\.\. toctree::\n((?:[ ]+.*\n|\n)+)", text_of(page), re.MULTILINE)
