@@ -15,6 +15,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lazyarray", "tests with lazy arrays, and without a GPU")
     group.addoption("--simulated-cupy", action="store_true",
                     help="let `import cupy` find lazyarray's simulated device; tests that need more of a GPU are skipped")
+    group.addoption("--lazyarray", metavar="PACKAGE", nargs="?", const="",
+                    help="pass lazy arrays for the ndarrays that tests pass to functions of this package, and report")
+    group.addoption("--lazyarray-results", action="store_true", help="make the ndarrays lazy that they return, too")
+    group.addoption("--lazyarray-methods", metavar="NAMES", default="",
+                    help="methods of the package's classes that get lazy arrays too: fit,predict")
+    group.addoption("--lazyarray-report", metavar="FILE", help="write what --lazyarray found to a JSON file")
+    group.addoption("--lazyarray-untraced", action="store_true", help="do not count copies and fallbacks")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -24,6 +31,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from lazyarray.testing.pytest_plugin import SimulatedCupy
 
         SimulatedCupy.start(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start what the options ask for."""
+    if config.getoption("lazyarray", None) is not None:
+        from lazyarray.testing.pytest_plugin import start_suite
+
+        start_suite(config)
 
 
 @pytest.fixture

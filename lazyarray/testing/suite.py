@@ -1,27 +1,31 @@
-"""Pytest plugin: run the test suite of a package with lazy arrays in place of ndarrays.
+"""``pytest --lazyarray``: run a test suite with lazy arrays in place of the ndarrays that it passes to its package.
 
-The tests are not changed. The plugin replaces each function of the package in the globals of a test module, under its
-own name (``from numpy.linalg import inv``) or in a module (``np.linalg.inv``), and each that a test is parametrised
-with. The replacement passes a lazy array for every ndarray among the arguments. A test that passes with ndarrays and
-fails here has found a difference between lazy arrays and ndarrays::
+The tests are not changed. Each function of the package in the globals of a test module is replaced, under its own name
+(``from numpy.linalg import inv``) or in a module (``np.linalg.inv``), and each that a test is parametrised with. The
+replacement passes a lazy array for every ndarray among the arguments. A test that fails then runs again with plain
+copies in place of the lazy arrays. If it passes, it has found a difference between lazy arrays and ndarrays. If it fails
+again, it can't be run in this way (because it checks the identity of the function, for example, or whether memory is
+shared), and is skipped::
 
-    LAZYARRAY_SUITE=numpy.linalg python -m pytest -p lazyarray.testing.suite --pyargs numpy.linalg.tests.test_linalg
+    python -m pytest --lazyarray=numpy.linalg --pyargs numpy.linalg.tests.test_linalg
 
-Environment variables configure it, so that it works with any program that starts pytest:
-
-``LAZYARRAY_SUITE``
+``--lazyarray=PACKAGE``
     The package whose functions get lazy arrays, or several packages, separated by commas. Subpackages are included:
     ``numpy`` includes ``numpy.linalg``. Its tests, its helpers for tests (``numpy.testing``) and private compiled
-    functions (``scipy.signal._upfirdn_apply._pad_test``) are not.
-``LAZYARRAY_SUITE_RESULTS``
-    ``1``: ndarrays that these functions return, including those of creation functions, become lazy too, so that
-    methods, operators and indexing that a test applies to them are tested as well. Otherwise results are unchanged.
-``LAZYARRAY_SUITE_ARRAYS``
-    ``control``: plain copies instead of lazy arrays. Tests that fail then can't be run in this way (because they check
-    the identity of the function, for example, or whether memory is shared), and say nothing about lazy arrays.
-``LAZYARRAY_SUITE_REPORT``
+    functions (``scipy.signal._upfirdn_apply._pad_test``) are not. ``--lazyarray`` alone means the packages of the
+    arguments after ``--pyargs``, or those in the root folder and its folder ``src``.
+``--lazyarray-results``
+    Ndarrays that these functions return, including those of creation functions, become lazy too, so that methods,
+    operators and indexing that a test applies to them are tested as well. Otherwise results are unchanged.
+``--lazyarray-methods=fit,predict``
+    Methods of the package's classes that get lazy arrays too, ``__init__`` and ``__call__`` included if they are named.
+    Methods that the package calls itself, within another call, are left alone.
+``--lazyarray-report=FILE``
     A JSON file to write: ``tests`` (the name of each test, as pytest accepts it after ``--pyargs``, and its outcome:
-    passed, skipped or failed), and the numbers of ``calls`` and ``arrays`` that were replaced.
+    passed, skipped, failed, or unsuitable if it fails with copies too), ``functions`` (the rows of the table), and the
+    numbers of ``calls`` and ``arrays`` that were replaced.
+``--lazyarray-untraced``
+    Do not count copies and fallbacks. While they are counted, some copies are made in another way.
 
 Arguments in lists and tuples are replaced too, two levels deep; a list is then a new list. After the call, values that
 the function wrote to a lazy argument are copied to the test's ndarray. If the function returns a lazy argument, the
@@ -33,25 +37,27 @@ module ``type(x)`` of a lazy array is ``numpy.ndarray``, and `HostFallbackWarnin
 """
 from __future__ import annotations
 
-import json
+import contextlib
+import functools
 import os
+import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import wrapt
 
 import lazyarray
 from lazyarray.errors.inspection import once_made
+from lazyarray.testing.suite_table import Table
 
 #: How deep lists and tuples are looked into: ``np.block`` takes lists of lists.
 DEPTH = 2
 
 #: Parts of a package that test the others: they get what the functions returned as it is.
-TESTERS = {"tests", "testing", "conftest"}
+TESTERS = {"tests", "testing", "test", "conftest"}
 
 
 class Suite:
@@ -61,23 +67,34 @@ class Suite:
     ----------
     packages : iterable of str
         Dotted names of the packages under test.
-    make : callable
-        Array that takes the place of an ndarray: ``make(ndarray)``.
     results : bool
         Whether results are replaced as well.
+    methods : iterable of str
+        Names of the methods that get lazy arrays.
+    traced : bool
+        Whether copies and fallbacks are counted.
     """
 
-    def __init__(self, packages: Iterable[str], make: Callable[[Any], Any], results: bool) -> None:
+    def __init__(self, packages: Iterable[str], results: bool, methods: Iterable[str] = (), traced: bool = True) -> None:
         self.packages = tuple(packages)
-        self.make = make
+        self.make: Callable[[Any], Any] = lazyarray.asarray
         self.results = results
-        self.process = os.getpid()
-        self.calls = 0
-        self.arrays = 0
-        self.names: dict[str, str] = {}
-        self.outcomes: dict[str, str] = {}
+        self.methods = frozenset(methods)
+        self.table = Table(traced)
         # By identity, so that a function has one stand-in wherever it is found; the object is kept, or its id were not
         self.known: dict[int, tuple[Any, StandIn]] = {}
+        self.classes: list[tuple[type, str, Any]] = []
+        self.inside = threading.local()
+
+    @contextlib.contextmanager
+    def with_copies(self) -> Iterator[None]:
+        """Plain copies in place of lazy arrays, which are not counted."""
+        make, table = self.make, self.table
+        self.make, self.table = np.array, Table(False)
+        try:
+            yield
+        finally:
+            self.make, self.table = make, table
 
     def belongs(self, home: str) -> bool:
         """Whether what is at home in a module is a function under test."""
@@ -96,7 +113,10 @@ class Suite:
         place : str
             Module that it was found in, which is its home if it does not name one, as C functions may not.
         """
-        if isinstance(value, type) or type(value) is StandIn or _is_inside(value):
+        if isinstance(value, type):
+            self.open(value)
+            return value
+        if type(value) is StandIn or _is_inside(value):
             return value
         if isinstance(value, types.ModuleType):
             home = value.__name__
@@ -110,11 +130,35 @@ class Suite:
             self.known[id(value)] = value, StandIn(value, self, home)
         return self.known[id(value)][1]
 
+    def open(self, kind: type) -> None:
+        """Let the methods of a class of the package that were named take lazy arrays."""
+        for base in kind.__mro__ if self.methods and self.belongs(kind.__module__) else ():
+            for name in self.methods & vars(base).keys() if self.belongs(base.__module__) else ():
+                method = vars(base)[name]
+                if isinstance(method, types.FunctionType) and not hasattr(method, "__lazyarray_suite__"):
+                    self.classes.append((base, name, method))
+                    setattr(base, name, self._opened(method, f"{base.__module__}.{method.__qualname__}"))
+
+    def _opened(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self.inside, "calls", 0):
+                return method(this, *args, **kwargs)
+            return self.call(functools.partial(method, this), args, kwargs, name)
+
+        call.__lazyarray_suite__ = True  # type: ignore[attr-defined]
+        return call
+
+    def close(self) -> None:
+        """Give classes their own methods back."""
+        while self.classes:
+            setattr(*self.classes.pop())
+
     def replace(self, value: Any, made: dict[int, tuple[Any, Any]], depth: int = DEPTH) -> Any:
         """An argument with its ndarrays replaced; `made` collects by id what was replaced, and by what."""
         if type(value) is np.ndarray:
             if id(value) not in made:
-                self.arrays += 1
+                self.table.arrays += 1
                 array = self.make(value)
                 if not value.flags.writeable:
                     array.flags.writeable = False
@@ -134,7 +178,7 @@ class Suite:
             if result is array:
                 return original
         if self.results and type(result) is np.ndarray:
-            self.arrays += 1
+            self.table.arrays += 1
             return self.make(result)
         if isinstance(result, tuple) and hasattr(result, "_fields") or type(result) in (list, tuple):
             items = [self.finish(item, made) for item in result]
@@ -142,15 +186,18 @@ class Suite:
                 return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
         return result
 
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
         """Call a function under test."""
-        self.calls += 1
         made: dict[int, tuple[Any, Any]] = {}
         args = tuple(self.replace(value, made) for value in args)
-        kwargs = {name: self.replace(value, made) for name, value in kwargs.items()}
+        kwargs = {key: self.replace(value, made) for key, value in kwargs.items()}
+        self.inside.calls = getattr(self.inside, "calls", 0) + 1
         try:
-            result = function(*args, **kwargs)
+            with self.table.row(name, bool(made)) as row:
+                result = function(*args, **kwargs)
+                row.note(result, {id(array) for _, array in made.values()})
         finally:
+            self.inside.calls -= 1
             for original, array in made.values():
                 if original.flags.writeable:
                     np.copyto(original, lazyarray.asnumpy(array))
@@ -163,49 +210,15 @@ class Suite:
         starts = [start for start, part in enumerate(path) if part in roots]
         return ".".join(path[starts[-1] :]) if starts else module.__name__
 
-    # Hooks of pytest
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the stand-ins into the test modules and into the parameters of tests."""
-        modules = {}
-        for item in items:
-            module = getattr(item, "module", None)
-            if module is not None:
-                modules[module.__name__] = module
-                self.names[item.nodeid] = "::".join((self.dotted(module), *item.nodeid.split("::")[1:]))
-            if hasattr(item, "callspec"):
-                parameters = item.callspec.params
-                parameters.update({name: self.stand_in(value, "") for name, value in parameters.items()})
+    def enter(self, modules: dict[str, Any], parameters: Iterable[dict[str, Any]]) -> None:
+        """Put the stand-ins into test modules and into the parameters of tests."""
+        for values in parameters:
+            values.update({name: self.stand_in(value, "") for name, value in values.items()})
         for name, module in modules.items():
             for key, value in list(vars(module).items()):
                 if not key.startswith(("__", "@")):
                     setattr(module, key, self.stand_in(value, name))
             module.type = vars(module).get("type", Type)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """The worst outcome of a test's three phases counts."""
-        if os.getpid() != self.process:  # a test forked and failed in the child, which would run all that is left
-            os._exit(1)
-        name = self.names.get(report.nodeid, report.nodeid)
-        if report.outcome != "passed" and self.outcomes.get(name) != "failed":
-            self.outcomes[name] = report.outcome
-        self.outcomes.setdefault(name, "passed")
-
-    def pytest_report_header(self) -> str:
-        """A line at the top that says what is tested."""
-        kind = "lazy arrays" if self.make is lazyarray.asarray else "copies"
-        return f"lazyarray: {', '.join(self.packages)} with {kind} as arguments{' and results' * self.results}"
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """A line at the end that shows whether anything was replaced at all."""
-        terminalreporter.write_line(f"lazyarray: {self.calls} calls, {self.arrays} arrays replaced")
-
-    def pytest_sessionfinish(self) -> None:
-        """Write the report that was asked for."""
-        path = os.environ.get("LAZYARRAY_SUITE_REPORT")
-        if path:
-            report = {"tests": self.outcomes, "calls": self.calls, "arrays": self.arrays}
-            Path(path).write_text(json.dumps(report, indent=1))
 
 
 def _is_inside(value: Any) -> bool:
@@ -233,7 +246,8 @@ class StandIn(wrapt.BaseObjectProxy):
         return value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._self_suite.call(self.__wrapped__, args, kwargs)
+        name = getattr(self.__wrapped__, "__qualname__", None) or getattr(self.__wrapped__, "__name__", "?")
+        return self._self_suite.call(self.__wrapped__, args, kwargs, f"{self._self_home}.{name}")
 
     @once_made("__wrapped__")
     def __repr__(self) -> str:
@@ -252,17 +266,3 @@ class _AskedForType(type):
 
 class Type(type, metaclass=_AskedForType):
     """`type` in the test modules: the class that a lazy array or scalar says it is an instance of."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings."""
-    packages = [name.strip() for name in os.environ.get("LAZYARRAY_SUITE", "").split(",") if name.strip()]
-    if not packages:
-        raise pytest.UsageError("LAZYARRAY_SUITE names no package, such as LAZYARRAY_SUITE=numpy.linalg")
-    kind = os.environ.get("LAZYARRAY_SUITE_ARRAYS", "lazy")
-    makers: dict[str, Callable[[Any], Any]] = {"lazy": lazyarray.asarray, "control": np.array}
-    if kind not in makers:
-        raise pytest.UsageError(f"LAZYARRAY_SUITE_ARRAYS is one of {', '.join(makers)}, not {kind!r}")
-    lazyarray.options.set(warn_fallbacks=False)
-    results = os.environ.get("LAZYARRAY_SUITE_RESULTS", "0") == "1"
-    config.pluginmanager.register(Suite(packages, makers[kind], results), "lazyarray-suite")

@@ -167,5 +167,4 @@ def test_the_variables_of_the_environment_are_listed():
     read = {name for path in (ROOT / "lazyarray").rglob("*.py")
             for name in re.findall(r"""environ(?:\.get\(|\[)\s*["'](LAZYARRAY_\w+)""", path.read_text())}
     listed = set(re.findall(r"``(LAZYARRAY_\w+)``", text_of("api/command.rst")))
-    suite = {name for name in read if name.startswith("LAZYARRAY_SUITE")}      # with the plugin that reads them
-    assert listed == read - suite
+    assert listed == read

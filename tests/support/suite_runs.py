@@ -12,13 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def start(folder, arguments, **settings):
-    """Run pytest with the plugin in a process of its own."""
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("PYTEST_", "LAZYARRAY_SUITE"))}
+def start(folder, arguments, package=None, results=False, report=None, **settings):
+    """Run pytest in a process of its own, with lazy arrays in place of the ndarrays that a package gets."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "pytest", "-p", "lazyarray.testing.suite", "-p", "no:cacheprovider", "-q",
-               "--tb=short", *arguments]
+    options = [*([f"--lazyarray={package}"] if package is not None else []), *(["--lazyarray-results"] if results else []),
+               *([f"--lazyarray-report={report}"] if report else [])]
+    command = [sys.executable, "-m", "pytest", "-p", "lazyarray_pytest", "-p", "no:cacheprovider", "-q",
+               "--tb=short", *options, *arguments]
     memory = {"NPY_AVAILABLE_MEM": "1 GB", "SCIPY_AVAILABLE_MEM": "1G"}     # what asks for more is skipped
     return subprocess.run(command, cwd=folder, env={**environment, "PYTHONPATH": path, **memory, **settings},
                           capture_output=True, text=True, timeout=1500, check=False)
