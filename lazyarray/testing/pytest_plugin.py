@@ -91,7 +91,8 @@ class LazySuite:
                     if report.failed:
                         report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1], reason)
             else:
-                self.differing.append(item.nodeid)
+                nodeid = item.nodeid    # without a file where that is outside the root folder
+                self.differing.append(self.names.get(nodeid, nodeid) if nodeid.startswith("::") else nodeid)
         if os.getpid() != self.process:  # a test forked and failed in the child, which would run all that is left
             os._exit(1)
         self.outcomes[self.names.get(item.nodeid, item.nodeid)] = outcome

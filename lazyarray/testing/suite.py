@@ -3,9 +3,9 @@
 The tests are not changed. Each function of the package in the globals of a test module is replaced, under its own name
 (``from numpy.linalg import inv``) or in a module (``np.linalg.inv``), and each that a test is parametrised with. The
 replacement passes a lazy array for every ndarray among the arguments. A test that fails then runs again with plain
-copies in place of the lazy arrays. If it passes, it has found a difference between lazy arrays and ndarrays. If it fails
-again, it can't be run in this way (because it checks the identity of the function, for example, or whether memory is
-shared), and is skipped::
+copies in place of the lazy arrays. If it passes, it has found a difference between lazy arrays and ndarrays. If it
+fails again, it can't be run in this way (because it checks the identity of the function, for example, or whether memory
+is shared), and is skipped::
 
     python -m pytest --lazyarray=numpy.linalg --pyargs numpy.linalg.tests.test_linalg
 
@@ -39,7 +39,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -75,7 +74,8 @@ class Suite:
         Whether copies and fallbacks are counted.
     """
 
-    def __init__(self, packages: Iterable[str], results: bool, methods: Iterable[str] = (), traced: bool = True) -> None:
+    def __init__(self, packages: Iterable[str], results: bool, methods: Iterable[str] = (),
+                 traced: bool = True) -> None:
         self.packages = tuple(packages)
         self.make: Callable[[Any], Any] = lazyarray.asarray
         self.results = results

@@ -16,7 +16,8 @@ def start(folder, arguments, package=None, results=False, report=None, **setting
     """Run pytest in a process of its own, with lazy arrays in place of the ndarrays that a package gets."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    options = [*([f"--lazyarray={package}"] if package is not None else []), *(["--lazyarray-results"] if results else []),
+    options = [*([f"--lazyarray={package}"] if package is not None else []),
+               *(["--lazyarray-results"] if results else []),
                *([f"--lazyarray-report={report}"] if report else [])]
     command = [sys.executable, "-m", "pytest", "-p", "lazyarray_pytest", "-p", "no:cacheprovider", "-q",
                "--tb=short", *options, *arguments]

@@ -104,7 +104,7 @@ def _function(path: str, name: str, text: str, host: Callable[..., Any]) -> Call
     mine = parameters(text)
     bind = binder(name, mine, host)
     names = [p.name for p in mine]
-    alone = (name in MAKES_ARRAYS or name.startswith(SHAPES) or path.endswith(".windows")
+    alone = (name in MAKES_ARRAYS or name.startswith(SHAPES) or path.endswith((".windows", ".sparse"))
              or not any(p.default is p.empty for p in mine))
     listed = inspect.isgeneratorfunction(inspect.unwrap(host))
 

@@ -29,7 +29,7 @@ FROM_HOST = frozenset({
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "asfarray",
     "result_type", "can_cast", "min_scalar_type", "common_type", "isscalar", "shape", "ndim", "size", "issubdtype",
     "iscomplexobj", "isrealobj", "isfortran", "full", "full_like", "linspace", "logspace", "geomspace", "arange",
-    "interp", "select",
+    "interp", "select", "atleast_1d", "atleast_2d", "atleast_3d",
 })  # fmt: skip
 """Functions that take host arrays too."""
 
