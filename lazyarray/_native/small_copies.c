@@ -323,6 +323,8 @@ PyDoc_STRVAR(fill_unwritten_doc, "fill_unwritten(memory, copy, source, wanted, w
 "All are as many bytes. Elements of `itemsize` bytes, from `phase` on, that have been written since are left as they are,\n"
 "are taken into `copy`, and are marked in `written`. No other thread runs between the look and the change.");
 
+#define MANY_BYTES 4096
+
 static PyObject *
 fill_unwritten(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -335,19 +337,31 @@ fill_unwritten(PyObject *Py_UNUSED(module), PyObject *args)
         && phase >= 0 && phase < itemsize;
     char *to = memory.buf, *was = copy.buf, *marks = written.buf;
     const char *from = source.buf, *asked = wanted.buf;
-    for (Py_ssize_t start = phase > 0 ? phase - itemsize : 0; fits && start < size; start += itemsize) {
-        Py_ssize_t low = start < 0 ? 0 : start, high = start + itemsize < size ? start + itemsize : size;
-        size_t length = (size_t)(high - low);
-        if (memchr(asked + low, 1, length) == NULL)
+    for (Py_ssize_t start = phase > 0 ? phase - itemsize : 0; fits && start < size;) {
+        /* Most often nobody has written: then many elements are looked at, and copied, at once. */
+        Py_ssize_t many = itemsize < MANY_BYTES ? MANY_BYTES - MANY_BYTES % itemsize : itemsize;
+        if (start >= 0 && start + many <= size && memchr(asked + start, 0, (size_t)many) == NULL
+                && memcmp(to + start, was + start, (size_t)many) == 0) {
+            memcpy(to + start, from + start, (size_t)many);
+            memcpy(was + start, from + start, (size_t)many);
+            start += many;
             continue;
-        if (memcmp(to + low, was + low, length) == 0) {
-            for (Py_ssize_t i = low; i < high; i++)
-                if (asked[i])
-                    to[i] = was[i] = from[i];
         }
-        else {
-            memcpy(was + low, to + low, length);
-            memset(marks + low, 1, length);
+        Py_ssize_t stop = start + many;
+        for (; start < stop && start < size; start += itemsize) {
+            Py_ssize_t low = start < 0 ? 0 : start, high = start + itemsize < size ? start + itemsize : size;
+            size_t length = (size_t)(high - low);
+            if (memchr(asked + low, 1, length) == NULL)
+                continue;
+            if (memcmp(to + low, was + low, length) == 0) {
+                for (Py_ssize_t i = low; i < high; i++)
+                    if (asked[i])
+                        to[i] = was[i] = from[i];
+            }
+            else {
+                memcpy(was + low, to + low, length);
+                memset(marks + low, 1, length);
+            }
         }
     }
     PyBuffer_Release(&memory);

@@ -610,3 +610,27 @@ for nbytes in (100, 1 << 18, 1 << 26):
 def test_a_program_ends_in_peace():
     done = subprocess.run([sys.executable, "-c", EXIT.format(root=ROOT)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(tracking.fill_unwritten is tracking.in_python, reason="needs the compiled parts")
+@pytest.mark.parametrize("itemsize", [1, 3, 4, 8, 16, 5000])
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 3 * 4096 + 7, 40_000])
+def test_filling_in_c_does_what_it_does_in_python(itemsize, size):
+    """Many elements are looked at at once, and each by itself where one of them was written, or is not wanted."""
+    rng = np.random.default_rng(size * itemsize)
+    for written, unwanted in ((0, 0), (1, 0), (0, 1), (5, 5), (size, 0)):
+        for phase in {0, itemsize // 2}:
+            was = rng.integers(0, 256, size, np.uint8)
+            memory, source, wanted = was.copy(), rng.integers(0, 256, size, np.uint8), np.ones(size, np.uint8)
+            memory[rng.integers(0, size, written)] += 1
+            wanted[rng.integers(0, size, unwanted)] = 0
+            results = []
+            for fill in (tracking.fill_unwritten, tracking.in_python):
+                given = [memory.copy(), was.copy(), source, wanted, np.zeros(size, np.uint8)]
+                fill(*given, itemsize, phase)
+                results.append(given)
+            ours, expected = results
+            marks = [given[4] & wanted for given in results]
+            assert np.array_equal(ours[0], expected[0]) and np.array_equal(*marks)
+            kept = (wanted == 1)
+            assert np.array_equal(ours[1][kept], expected[1][kept])

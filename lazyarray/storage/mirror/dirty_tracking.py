@@ -258,11 +258,14 @@ def fill_unwritten(memory: np.ndarray, copy: np.ndarray, source: np.ndarray, wan
     np.copyto(copy, source, where=fills)
 
 
+in_python = fill_unwritten
 if _native.small_copies is not None:
     fill_unwritten = _native.small_copies.fill_unwritten
 
 #: Bytes between two written ones that count as written with them, unless it is to be exact.
 _GAP = 64
+#: Bytes that are compared at once: they stay in the processor's cache.
+_PART = 1 << 16
 
 
 class Snapshot:
@@ -276,7 +279,7 @@ class Snapshot:
         """`copy`: what was all of the memory when it began to be watched."""
         self._memory = memory
         self._start = 0
-        self._copy = copy       # of one range: bytes compare at the speed of memcmp
+        self._copy: bytes | bytearray = copy        # of one range: bytes compare at the speed of memcmp
 
     def watch(self, ranges: Ranges) -> None:
         start, stop = self._start, self._start + len(self._copy)
@@ -291,18 +294,24 @@ class Snapshot:
             self._start = ranges.start
             self._copy = self._memory[ranges.start:ranges.stop].tobytes()
 
-    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes, Ranges]:
+    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, Ranges]:
         """(what the memory holds now, `written`). It is found again until `accept` gets what it holds now."""
         start, old = self._start, self._copy
+        if self._is_unwritten():
+            return old, EMPTY
         # One look at the memory: what is written later differs from `new`, and is found next time.
         new = self._memory[start:start + len(old)].tobytes()
-        if new == old:
-            return old, EMPTY
         differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
         # A written float may differ in every other byte; so many small ranges cost more than bytes.
         return new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
 
-    def accept(self, copy: bytes) -> None:
+    def _is_unwritten(self) -> bool:
+        """Whether the memory holds what the copy does, part by part: no second copy of all of it is made."""
+        memory, start, old = self._memory, self._start, self._copy
+        return all(memory[start + low:start + min(low + _PART, len(old))].tobytes() == old[low:low + _PART]
+                   for low in range(0, len(old), _PART))
+
+    def accept(self, copy: bytes | bytearray) -> None:
         self._copy = copy
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
@@ -332,14 +341,19 @@ class Snapshot:
         """
         first, stop = self._start, self._start + len(self._copy)
         size = stop - first
-        wanted, written, all_of_it = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.empty(size, np.uint8)
+        wanted, written = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
         low, high = max(start, first), min(start + len(source), stop)
-        all_of_it[low - first:high - first] = source[low - start:high - start]
+        if (low, high) == (first, stop):
+            all_of_it = source[low - start:high - start]
+        else:
+            all_of_it = np.empty(size, np.uint8)
+            all_of_it[low - first:high - first] = source[low - start:high - start]
         mark(wanted, first, ranges & Ranges.span(low, high))
-        copy = np.frombuffer(bytearray(self._copy), np.uint8)
+        if type(self._copy) is not bytearray:
+            self._copy = bytearray(self._copy)
         phase = (offset - first) % itemsize
-        fill_unwritten(self._memory[first:stop], copy, all_of_it, wanted, written, itemsize, phase)
-        self._copy = copy.tobytes()
+        fill_unwritten(self._memory[first:stop], np.frombuffer(self._copy, np.uint8), all_of_it, wanted, written, itemsize,
+                       phase)
         return Ranges.of_positions(np.flatnonzero(written) + first) & ranges
 
     def rest(self) -> None:
