@@ -352,8 +352,8 @@ class Snapshot:
         if type(self._copy) is not bytearray:
             self._copy = bytearray(self._copy)
         phase = (offset - first) % itemsize
-        fill_unwritten(self._memory[first:stop], np.frombuffer(self._copy, np.uint8), all_of_it, wanted, written, itemsize,
-                       phase)
+        copy = np.frombuffer(self._copy, np.uint8)
+        fill_unwritten(self._memory[first:stop], copy, all_of_it, wanted, written, itemsize, phase)
         return Ranges.of_positions(np.flatnonzero(written) + first) & ranges
 
     def rest(self) -> None:
