@@ -199,7 +199,7 @@ _STRING_UFUNCS = (
 
 #: Ufunc -> why NumPy does it on the host.
 UFUNC_HOST_ONLY: dict[np.ufunc, str] = {
-    np.isnat: _DATES, np.spacing: "the device has no such ufunc",
+    np.isnat: _DATES,
     **dict.fromkeys(_named("_ones_like real imag", _umath), "NumPy's own helper, for arrays of objects"),
     # Which of them there are differs between releases; `test_completeness` finds one that is not listed.
     **{getattr(_umath, name): _STRINGS for name in _STRING_UFUNCS.split() if hasattr(_umath, name)},

@@ -280,7 +280,7 @@ class TestFallbackWarnings:
 
     @pytest.mark.parametrize("category", [Warning, UserWarning])
     def test_errors_in_general_do_not_make_an_exception_of_it(self, category):
-        x = lazyarray.asarray([1.0, 2.0])
+        x = lazyarray.asarray([1.0, 2.0], np.float32)
         with warnings.catch_warnings():
             warnings.simplefilter("error", category)
             np.spacing(x)

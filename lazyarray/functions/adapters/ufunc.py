@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import wrong
+from ...errors import refuse, wrong
 from .common import filled, truth
 from .products import contract
 
@@ -221,11 +221,19 @@ def vecmat(xp: Any, /, a: Any, b: Any) -> Any:
     return xp.matmul((a.conj() if a.dtype.kind == "c" else a)[..., None, :], b)[..., 0, :]
 
 
+def spacing(xp: Any, /, x: Any) -> Any:
+    """The distance to the next number away from zero, with the sign of the number."""
+    refuse(x.dtype != float, "spacing of other than doubles")       # CuPy's neighbours of floats are never subnormal
+    size = xp.abs(x)
+    gap = xp.nextafter(size, x.dtype.type("inf")) - size
+    return xp.where(x < 0, -gap, gap)
+
+
 #: Ufunc -> adapter(xp, *operands).
 UFUNCS: dict[np.ufunc, Any] = {
     np.floor_divide: floor_divide, np.remainder: remainder, np.divmod: divmod_, np.fmod: fmod, np.power: power,
     np.left_shift: _shift("left_shift"), np.right_shift: _shift("right_shift"), _umath.clip: clip,
-    np.vecdot: vecdot,
+    np.vecdot: vecdot, np.spacing: spacing,
     **{getattr(np, n): _logical(n) for n in ("logical_and", "logical_or", "logical_xor", "logical_not")},
     **{getattr(np, n): _compare(n) for n in
        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},

@@ -69,7 +69,8 @@ NDIMAGE = {
         "value_indices variance",
         dtypes=_NO_HALF,
     ),
-    **twins(*_NDIMAGE, "center_of_mass histogram", dtypes=_NO_HALF, lacks={"index": None}),
+    **twins(_NDIMAGE[0], f"{__package__}.measurements", "center_of_mass", dtypes=_NO_HALF, arrays=("index",)),
+    **twins(_NDIMAGE[0], f"{__package__}.measurements", "histogram", dtypes=_NO_HALF),
     **twins(*_NDIMAGE, "label", writes=("output",), dtypes=_NO_HALF),
     # Of several nearest points it finds another one.
     **twins(*_NDIMAGE, "distance_transform_edt", dtypes=_NO_HALF,
