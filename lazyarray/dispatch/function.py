@@ -175,9 +175,8 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
                 raise NotOnDevice(f"the device holds no {x.dtype}")
         elif callable(x) and not isinstance(x, type):
             raise NotOnDevice("it calls a function of yours")
-    sizes = [x.size for x in given if isinstance(x, np.ndarray)]
-    if sizes and not any(sizes):
-        raise NotOnDevice("the arrays have no elements")
+    if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
+        raise NotOnDevice("the mean of nothing")
     result = tables.COMPOSED[func](*args, **kwargs)
     return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
 

@@ -23,7 +23,7 @@ from .adapters import common, indexing
 from .creation import MAKING
 from .numerical_ranges import wrapped
 from .pytree import replace
-from .views import as_lazy, on_host_side, steering, viewed
+from .views import as_lazy, on_host_side, steering
 
 # -- metadata ------------------------------------------------------------------------------------
 
@@ -114,15 +114,6 @@ def _index_grid(name: str) -> Callable[..., Any]:
     return handler
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    shape = handles.meta_of(arr).shape
-    if len(shape) < 2:
-        raise ValueError("input array must be at least 2-d")
-    if len(set(shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
-    return (wrapped(devices.current().xp.arange(shape[0])),) * len(shape)
-
-
 # -- parts that depend on values -------------------------------------------------------------------
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
@@ -146,18 +137,6 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         for i in axes:
             cut[i] = slice(0, 0)
     return handles.view_of(x, meta[tuple(cut)])
-
-
-def real_if_close(a: Any, tol: Any = 100) -> Any:
-    x = as_lazy(a)
-    meta = handles.meta_of(x)
-    if meta.dtype.kind != "c":
-        return x
-    if tol > 1:
-        tol = np.finfo(meta.dtype.type).eps * tol
-    if common.truth((devices.current().xp.abs(handles.device_of(x).imag) < tol).all(), "imaginary-part check"):
-        return viewed(x, meta.real)
-    return x
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -276,7 +255,7 @@ LAZY: dict[Any, Callable[..., Any]] = {
     np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
     np.tril_indices_from: _index_grid("tril_indices"), np.triu_indices_from: _index_grid("triu_indices"),
-    np.diag_indices_from: diag_indices_from, np.trim_zeros: trim_zeros, np.real_if_close: real_if_close,
+    np.trim_zeros: trim_zeros,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
     np.apply_over_axes: apply_over_axes, np.piecewise: piecewise,
 }

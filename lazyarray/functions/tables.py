@@ -23,8 +23,8 @@ from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
 __all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS",
-           "OUT_OR_DTYPE", "SAME", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "UFUNC_METHODS", "UFUNC_REDUCEAT",
-           "VIEWS", "WRITES", "ufunc_on_device"]
+           "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "UFUNC_METHODS",
+           "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -147,7 +147,7 @@ OVERWRITES: frozenset[_Function] = frozenset(
 
 #: Functions whose result without dimensions is an array; everywhere else it is a scalar.
 ARRAY_0D: frozenset[_Function] = frozenset({
-    *_named("where select resize isin block roll i0"),
+    *_named("where select resize isin block i0"),
 })
 
 #: Functions that cast their result into `out` of another dtype, where others compute in it or refuse it: the rule.
@@ -160,6 +160,9 @@ OUT_CASTS: dict[_Function, str] = {
 
 #: Functions that keep in `out` what they add up.
 ADDS_UP_IN_OUT: frozenset[_Function] = frozenset(_named("mean std var nanmean nanstd nanvar"))
+
+#: Functions that NumPy composes of means, and warns of those of nothing.
+TAKES_MEANS: frozenset[_Function] = frozenset(_named("average cov corrcoef nanmean nanstd nanvar"))
 
 #: Functions that take `out` or a dtype, and refuse both.
 OUT_OR_DTYPE: frozenset[_Function] = frozenset({np.concatenate, np.stack})

@@ -133,17 +133,6 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     return type(results)(viewed(a, r) if handles.is_lazy(a) else r for a, r in zip(args, results))
 
 
-_flip = views.undispatched(np.flip)
-
-
-def flip(m: Any, axis: Any = None) -> Any:
-    x, axis = as_lazy(m), on_host_side(axis)
-    if handles.meta_of(x).ndim == 0:
-        np.flip(np.zeros(()), axis)     # NumPy's error for an axis that there is not
-        return x[()]
-    return viewed(x, _flip(handles.meta_of(x), axis))
-
-
 _FEW = 64
 """Up to this many elements, each becomes a scalar on the device; more are fetched in one piece."""
 
@@ -216,7 +205,7 @@ VIEWS: dict[Any, Callable[..., Any]] = {
         np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.fliplr, np.flipud, np.rot90,
         np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
     **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
-    np.broadcast_arrays: broadcast_arrays, np.flip: flip, np.reshape: reshape, np.ravel: ravel,
+    np.broadcast_arrays: broadcast_arrays, np.reshape: reshape, np.ravel: ravel,
     np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag,
 }
 if hasattr(np, "unstack"):      # NumPy 2.1

@@ -286,15 +286,6 @@ def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "rais
     return xp.ravel_multi_index(parts, numbers(dims), mode, order)
 
 
-def ix_(xp: Any, /, *args: Any) -> tuple[Any, ...]:
-    indexes = [array(xp, a) for a in args]
-    wrong(any(i.ndim != 1 for i in indexes), "Cross index must be 1 dimensional")
-    # Only an empty list becomes one of integers; CuPy turns every empty array into one.
-    indexes = [i.astype(intp) if i.size == 0 and not is_device(xp, a) else i for i, a in zip(indexes, args)]
-    indexes = [xp.nonzero(i)[0] if i.dtype == bool else i for i in indexes]
-    return tuple(i.reshape([-1 if k == n else 1 for k in range(len(indexes))]) for n, i in enumerate(indexes))
-
-
 def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     x = array(xp, x)
     if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
@@ -311,5 +302,5 @@ ADAPTED: dict[Any, Any] = {
     np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
     np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
     np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
-    np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.ix_: ix_, np.bincount: bincount,
+    np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.bincount: bincount,
 }

@@ -98,14 +98,6 @@ def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
     return xp.take(a.ravel(), xp.arange(math.prod(shape)) % a.size).reshape(shape)
 
 
-def roll(xp: Any, /, a: Any, shift: Any, axis: Any = None) -> Any:
-    a = array(xp, a)
-    rolled = xp.roll(a, numbers(shift), numbers(axis))
-    if axis is None:
-        return memory_order.laid_out(devices.current(), rolled, None)
-    return memory_order.after(devices.current(), "copied", rolled, (a,), {})
-
-
 # -- bits ----------------------------------------------------------------------------------------
 
 def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
@@ -153,7 +145,7 @@ def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: in
 
 
 ADAPTED: dict[Any, Any] = {
-    np.concatenate: concatenate, np.block: block, np.repeat: repeat, np.resize: resize, np.roll: roll,
+    np.concatenate: concatenate, np.block: block, np.repeat: repeat, np.resize: resize,
     np.packbits: packbits, np.unpackbits: unpackbits, np.gradient: gradient,
     np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"), np.diagflat: takes_arrays("diagflat", "v"),
 }
