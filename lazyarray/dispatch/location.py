@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .. import devices
-from ..events.callers import user_frame
+from ..events.callers import user_frame, variables
 from ..events.markup import cell, element, escape, table
 from ..events.report import align, format_bytes
 from ..graph.expression import expression
@@ -128,12 +127,9 @@ class _Names:
 
     def __init__(self, frame: Any) -> None:
         self._found: dict[int, list[tuple[str, Any]]] = {}
-        # Before Python 3.13 a function's `f_locals` is a copy, which would keep the arrays alive.
-        alive = sys.version_info >= (3, 13) or frame.f_locals is frame.f_globals
-        for namespace in (frame.f_globals, frame.f_locals if alive else {}):
-            for name, value in list(namespace.items()):
-                if name.isidentifier() and not name.startswith("_") and handles.is_lazy(value):
-                    self._found.setdefault(id(value._self_storage), []).append((name, value))
+        for name, value in variables(frame):
+            if not name.startswith("_") and handles.is_lazy(value):
+                self._found.setdefault(id(value._self_storage), []).append((name, value))
 
     def name(self, storage: Any, array: Any) -> str | None:
         """The name of the lazy array that a device array in a storage belongs to; the local one, if there are several.

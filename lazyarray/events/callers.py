@@ -18,6 +18,7 @@ import linecache
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from functools import cache, partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -191,6 +192,19 @@ else:
         if sys.getrefcount(copies) == 3:    # the frame's, ours, and the argument: no program asked for it
             copies.clear()
         return found
+
+
+def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """The names and values of a frame's variables, the global ones first, without leaving any of them alive."""
+    code = frame.f_code
+    yield from [(name, value) for name, value in list(frame.f_globals.items()) if name.isidentifier()]
+    if not code.co_flags & _OPTIMIZED:
+        if frame.f_locals is not frame.f_globals:
+            yield from list(frame.f_locals.items())
+        return
+    for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        if name.isidentifier() and (value := _local(frame, name)) is not None:
+            yield name, value
 
 
 def called(frame: FrameType) -> str | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import devices
 from ..events import html
-from ..events.callers import SERVED, module_of, place_of, user_frame
+from ..events.callers import SERVED, module_of, place_of, user_frame, variables
 from ..events.event import Event
 from ..events.markup import cell, element, escape, table
 from ..events.report import align, format_bytes, summary
@@ -108,13 +108,11 @@ def _checksum(array: np.ndarray) -> int:
 
 def _name_of(array: np.ndarray) -> str:
     """The name of a variable of the program that is this array, or ""."""
-    frame = user_frame()
-    alive = sys.version_info >= (3, 13) or frame.f_locals is frame.f_globals
-    for namespace in (frame.f_locals if alive else {}, frame.f_globals):
-        for name, value in list(namespace.items()):
-            if type(value) is np.ndarray and value is array and name.isidentifier() and not name.startswith("_"):
-                return name
-    return ""
+    found = ""
+    for name, value in variables(user_frame()):
+        if value is array and type(value) is np.ndarray and not name.startswith("_"):
+            found = name        # the last one: a local variable, if there is one
+    return found
 
 
 class Profile:
