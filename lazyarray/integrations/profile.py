@@ -201,6 +201,7 @@ class Profile:
         lines = self.lines()
         most = sorted(lines, key=lambda line: -(line.device + line.host))[:MOST_LINES]
         least = 1e-3 * self.seconds
+        lines = [line for line in lines if not line.code.startswith("get_ipython().run_")]     # the cell's own magic
         return [line for line in lines if line.uploads or line.materialisations or line.fallbacks
                 or line in most and line.device + line.host > least][:5 * MOST_LINES]
 
