@@ -17,6 +17,7 @@ import lazyarray
 from lazyarray import __main__ as command
 from lazyarray.devices import Diagnosis
 from lazyarray.devices.cuda import driver
+from lazyarray.errors import NotOnDevice
 from lazyarray.graph import cost_model
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +76,19 @@ def test_two_packages_of_cupy_are_one_too_many(monkeypatch):
     assert rows["CuPy"] == "14.0 (cupy-cuda12x), 14.0 (cupy-cuda13x)"
     assert rows["cuCIM"] == "14.0 (cucim-cu13)" and rows["scikit-image"] == "14.0"
     assert ("  what to do", "uninstall all but one: pip uninstall cupy-cuda12x") in command.libraries()
+
+
+def test_a_cucim_that_does_not_import_comes_with_its_way_out(monkeypatch):
+    def library(path):
+        raise NotOnDevice(f"{path} does not import (no libnvjpeg): install cucim-cu13")
+
+    found = types.SimpleNamespace(metadata={"Name": "cucim-cu13"}, version="26.10")
+    monkeypatch.setattr(command.metadata, "distributions", lambda: iter([found]))
+    monkeypatch.setattr(command.devices, "why", lambda: Diagnosis("cuda", "works", "CUDA works"))
+    monkeypatch.setattr(command.devices, "current", lambda: types.SimpleNamespace(library=library))
+    rows = command.libraries()
+    assert rows[:3] == [("CuPy", "not installed"), ("cuCIM", "26.10 (cucim-cu13)"),
+                        ("  what to do", "cucim.skimage does not import (no libnvjpeg): install cucim-cu13")]
 
 
 def test_the_driver_is_described(monkeypatch, tmp_path):
