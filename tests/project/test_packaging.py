@@ -22,7 +22,8 @@ SETTINGS.read(ROOT / "setup.cfg")
 EXTRAS = {name: text.split("\n") for name, text in SETTINGS["options.extras_require"].items()}
 #: What is in a checkout, at most: without what commands make there.
 CONTENT = ("benchmarks", "docs", "examples", "lazyarray", "tests", "CHANGELOG.rst", "LICENSE", "MANIFEST.in",
-           "Makefile", "README.rst", "pyproject.toml", "setup.cfg", "setup.py", ".readthedocs.yaml")
+           "Makefile", "README.rst", "lazyarray_pytest.py", "pyproject.toml", "setup.cfg", "setup.py",
+           ".readthedocs.yaml")
 MADE = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info", "build", "*.png")
 
 
@@ -58,13 +59,13 @@ def test_the_source_distribution_is_a_checkout(dist):
     assert found - made == wanted
 
 
-def test_the_wheel_has_the_package_alone(dist):
+def test_the_wheel_has_the_package_and_the_plugin_alone(dist):
     with zipfile.ZipFile(the_only(dist, "*.whl")) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
     parts = {name for name in found if name.endswith((".so", ".pyd"))}
     wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lazyarray").rglob("*")
               if path.suffix in (".py", ".json", ".toml", ".typed")
-              and "__pycache__" not in path.parts} | {"lazyarray/py.typed"}
+              and "__pycache__" not in path.parts} | {"lazyarray/py.typed", "lazyarray_pytest.py"}
     assert found - parts == wanted
     assert len(parts) == len(list((ROOT / "lazyarray" / "_native").glob("*.c"))) or shutil.which("cc") is None
 
@@ -97,8 +98,8 @@ def test_the_checks_of_the_index_pass(dist, command):
     if importlib.util.find_spec(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed: the extra `test` brings it")
     files = dist.glob("*.whl" if command[0] == "check_wheel_contents" else "*")
-    done = subprocess.run([sys.executable, "-m", *command, *files], capture_output=True, text=True, timeout=300,
-                          check=False)
+    done = subprocess.run([sys.executable, "-m", *command, *files], cwd=dist.parent, capture_output=True, text=True,
+                          timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
