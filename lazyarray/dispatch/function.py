@@ -177,7 +177,8 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
             raise NotOnDevice("it calls a function of yours")
     if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
         raise NotOnDevice("the mean of nothing")
-    result = tables.COMPOSED[func](*args, **kwargs)
+    with devices_of(device, [x for x in given if handles.is_lazy(x) and x._self_storage is not None]):
+        result = tables.COMPOSED[func](*args, **kwargs)
     return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
 
 

@@ -45,6 +45,18 @@ def test_a_warning_is_given_at_the_line_that_numpy_names(call):
     assert found[0] == found[1] != []
 
 
+def test_what_the_code_makes_lies_on_the_arrays_device():
+    device = lazyarray.device()
+    if device.name != "simulated":
+        pytest.skip("needs a second device")
+    with device.with_count(2):
+        with device.on(1):
+            x = lazyarray.asarray(NANS)
+        with lazyarray.no_transfers():
+            results = [np.pad(x, 1), np.append(x, 3), np.delete(x, 1, 0), np.vander(x[0], 3), np.kron(x, x)]
+            assert [device.device_of(lazyarray.asdevice(result)) for result in results] == [1] * 5
+
+
 def test_a_function_of_the_callers_runs_on_the_host():
     def pads(vector, widths, axis, options):
         assert type(vector) is np.ndarray
