@@ -52,7 +52,8 @@ def on_host_side(obj: Any, why: str = "a parameter on the host") -> Any:
 
 def _on_host(why: str, item: Any) -> Any:
     if handles.is_lazy(item):
-        return facts.host_value(item, why)
+        found = facts.host_value(item, why)
+        return found.copy() if isinstance(found, np.ndarray) else found     # NumPy's rot90 writes to its k
     device = devices.current()
     if isinstance(item, device.array_type):
         return transfer.to_host(device, item, why, kind="synchronise")

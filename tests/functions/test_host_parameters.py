@@ -72,10 +72,20 @@ def cases_of(func, make):
 NAMED = {recipes.name_of(func): func for func in recipes.RECIPES if func in ON_DEVICE and steering_slots(func)}
 
 
+def writes_to_it(func):
+    """Whether NumPy's function changes an array that it is given for a number, as rot90 did."""
+    turns = np.array(-1)
+    if func is np.rot90:
+        func(np.eye(2), turns)
+    return turns != -1
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("make", ["h", "a"])
 @pytest.mark.parametrize("name", sorted(NAMED))
 def test_parameters_given_as_arrays_stay_on_the_host(name, make):
+    if make == "a" and writes_to_it(NAMED[name]):
+        pytest.skip("NumPy's oversight, which is not repeated")
     found = []
     for case, made in cases_of(NAMED[name], make):
         problem = parity.examine(case, "f8", "C", parity.Library.lazyarray(), on_device=True)
