@@ -172,14 +172,18 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
 
 def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> tuple[Any, Any] | None:
     """The index, and its array on the device or host, if it is one mask that fits, which is all that it has to do."""
-    if type(index) is tuple and len(index) == 1:
+    rest = 0
+    if type(index) is tuple and index:
+        rest = len(index) - 1       # whole axes after the mask are what it leaves anyway
+        if rest and not all(type(i) is slice and i.start is i.stop is i.step is None for i in index[1:]):
+            return None
         index = index[0]
     lazy = handles.is_array(index)
     if not (lazy or type(index) is np.ndarray or isinstance(index, device.array_type)):
         return None
     mask = handles.meta_of(index) if lazy else index
     ndim = mask.ndim
-    if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim]:
+    if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim] or ndim + rest > meta.ndim:
         return None
     return index, handles.device_of(index, "an index") if lazy else mask
 

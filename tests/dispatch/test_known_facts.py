@@ -66,6 +66,29 @@ def test_a_mask_that_was_written_is_counted_again(write):
         write(mask), write(lazies)
 
 
+def test_whole_axes_after_a_mask_say_nothing_more():
+    values, flags = RNG.random((30, 4, 5)), RNG.random(30) < 0.4
+    y, mask = lazy(values), lazy(flags)
+    for most in (1, 0):
+        found, rows = waits(lambda: (y[mask, :], y[mask], y[mask, :, :]))
+        assert found <= most
+        for part in rows:
+            np.testing.assert_array_equal(np.asarray(part), values[flags])
+    y[mask, :] = rows[0] * 2
+    y[mask, :, :] = y[mask] + 1
+    values[flags, :] = values[flags] * 2 + 1
+    np.testing.assert_array_equal(np.asarray(y), values)
+    for index in ((flags, slice(None), slice(None), slice(None)), (flags, slice(1)), (flags, slice(None), 2)):
+        lazies = (mask, *index[1:])
+        try:
+            expected = values[index]
+        except IndexError:
+            with pytest.raises(IndexError):
+                y[lazies]
+        else:
+            np.testing.assert_array_equal(np.asarray(y[lazies]), expected)
+
+
 def test_a_mask_of_nothing_and_of_all():
     for flags in (np.zeros(9, bool), np.ones(9, bool)):
         y, mask = lazy(np.arange(9.0)), lazy(flags)
