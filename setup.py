@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy
 from setuptools import Extension, setup
 
 FOLDER = "lazyarray/_native"
@@ -32,6 +33,6 @@ setup(
     long_description_content_type="text/x-rst",
     ext_modules=[
         Extension(f"{FOLDER}/{name}".replace("/", "."), [f"{FOLDER}/{name}.c"], optional=True, extra_link_args=LINK,
-                  depends=glob.glob(f"{FOLDER}/*.h"))
+                  include_dirs=[numpy.get_include()], depends=glob.glob(f"{FOLDER}/*.h"))
         for name in NAMES
     ])

@@ -7,6 +7,9 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
 
 #include "recording_slots.h"
 #include "recording_nodes.h"
@@ -15,6 +18,8 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_chains.h"
 #include "recording_computing.h"
 #include "recording_sources.h"
+#include "recording_host.h"
+#include "recording_members.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, meta, array=None, base=None, /)\n--\n\n"
 "A LazyNdarray of `meta` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -79,6 +84,13 @@ static PyMethodDef methods[] = {
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
     {"take_over", FAST(take_over), METH_FASTCALL, take_over_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
+    {"member", FAST(member), METH_FASTCALL, member_doc},
+    {"on_host", given_on_host, METH_O, on_host_doc},
+    {"run_on_host", FAST(run_on_host), METH_FASTCALL, run_on_host_doc},
+    {"host_array", host_array, METH_O, host_array_doc},
+    {"is_light", given_is_light, METH_O, is_light_doc},
+    {"home", home, METH_O, home_doc},
+    {"small", FAST(small), METH_FASTCALL, small_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
@@ -96,11 +108,21 @@ PyInit_recording(void)
     for (PyObject **where = (PyObject **)&text; next_name(&names, name); where++)
         if ((*where = PyUnicode_InternFromString(name)) == NULL)
             return NULL;
+    import_array1(NULL);
+    import_umath1(NULL);
+    if ((member_type = (PyTypeObject *)PyType_FromSpec(&member_spec)) == NULL)
+        return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 16) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 17) < 0)
+        Py_CLEAR(module);
+    if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
+            || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0
+            || PyModule_AddIntMacro(module, MULTIPLIES) < 0 || PyModule_AddIntMacro(module, INDEXES) < 0
+            || PyModule_AddIntMacro(module, COMPUTES) < 0 || PyModule_AddIntMacro(module, VALUES) < 0
+            || PyModule_AddIntMacro(module, LENGTHENS) < 0 || PyModule_AddIntMacro(module, MAKES) < 0))
         Py_CLEAR(module);
     return module;
 }

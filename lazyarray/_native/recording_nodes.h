@@ -14,6 +14,7 @@ made_array(PyObject *storage, PyObject *meta, PyObject *array, PyObject *base)
         put(x, X.array, array);
         put(x, X.base, base);
         put(x, X.leaf, Py_None);
+        put(x, X.host, Py_None);
     }
     return x;
 }
@@ -357,6 +358,7 @@ take_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     AT(x, X.leaf) = Py_NewRef(Py_None);
     AT(x, X.array) = Py_NewRef(Py_None);
     AT(x, X.storage) = Py_NewRef(args[2]);
+    put(x, X.host, Py_None);
     Py_XDECREF(leaf);       /* not before: what runs then finds all of it */
     Py_XDECREF(array);
     Py_DECREF(before);

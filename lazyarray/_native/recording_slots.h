@@ -5,13 +5,15 @@
 typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
-#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home
 #define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
     templates, programs, planned, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
-    unfused, joined, reformed
+    unfused, joined, reformed, seen_on_host, wrote_on_host, host_result, given_back, trace, listeners, begin_on_host, \
+    end_on_host, on_host, no_value
 #define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, learns, value, \
-    flat, strided, nbytes, strides, count, read_late, transpose, usable, _current, lazy
+    flat, strided, nbytes, strides, count, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
+    __call__, __get__, __doc__, __wrapped__
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;
@@ -19,16 +21,17 @@ static struct { Py_ssize_t LIMITS; } limits;
 static struct { Object TEXTS; } text;
 
 /* Of LazyNdarray and LazyScalar, which have names of their own for all. */
-#define X_SLOTS storage, meta, array, base, leaf
+#define X_SLOTS storage, meta, array, base, leaf, host, home
 #define V_SLOTS storage, array, value
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
-#define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view
+#define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host
 #define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template
 #define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
     place, passed, template, rule, described
 #define R_SLOTS step, casts, scalars, choose, itemsize, alone, program, kernel, launch
 #define K_SLOTS rule, modes, strided, shape, fortran, template, size, order, back, last, nbytes, steps, any_strided
 #define P_SLOTS output
+#define H_SLOTS array, storage
 
 static struct { Py_ssize_t X_SLOTS; } X;
 static struct { Py_ssize_t V_SLOTS; } V;
@@ -38,6 +41,7 @@ static struct { Py_ssize_t N_SLOTS; } N;
 static struct { Py_ssize_t R_SLOTS; } R;
 static struct { Py_ssize_t K_SLOTS; } K;
 static struct { Py_ssize_t P_SLOTS; } P;
+static struct { Py_ssize_t H_SLOTS; } H;
 
 static PyObject *no_arguments, *zero;
 static int forked = 0;
@@ -114,7 +118,8 @@ bind(PyObject *Py_UNUSED(module), PyObject *given)
             || find_slots((Py_ssize_t *)&N, types.Node, "", NAMES(N_SLOTS)) < 0
             || find_slots((Py_ssize_t *)&R, types.Rule, "", NAMES(R_SLOTS)) < 0
             || find_slots((Py_ssize_t *)&K, types.Known, "", NAMES(K_SLOTS)) < 0
-            || find_slots((Py_ssize_t *)&P, types.Step, "", NAMES(P_SLOTS)) < 0)
+            || find_slots((Py_ssize_t *)&P, types.Step, "", NAMES(P_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&H, types.Home, "", NAMES(H_SLOTS)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import abc
+import operator
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..dispatch import basic_indexing, convert, function, small_reductions, ufunc
+from ..dispatch import basic_indexing, convert, function, small_arrays, small_reductions, ufunc
 from ..errors.inspection import once_made
 from ..events.callers import assigns_an_item
 from ..functions.text import printable
 from ..graph.record.ufunc import bind
 from ..storage import foreign_streams, handles
 from ..storage.handles import ArrayHandle
-from . import attributes, function_methods, methods, operators, protocols
+from . import attributes, function_methods, methods, operators, protocols, small_members
 from .flags_and_flat import LazyFlags
 from .scalar import LazyScalar
 
@@ -89,6 +90,8 @@ class LazyNdarray(ArrayHandle):
         return convert.lend(self, "__wrapped__")
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_self_"):
+            return handles.completed(self, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -108,6 +111,8 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        if (host := self._self_host) is not None:
+            return host.shape
         meta = self._self_meta
         return self._self_array.shape if meta is None else meta.shape
 
@@ -117,6 +122,8 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if (host := self._self_host) is not None:
+            return host.dtype
         meta = self._self_meta
         return self._self_array.dtype if meta is None else meta.dtype
 
@@ -134,11 +141,15 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def ndim(self) -> int:
+        if (host := self._self_host) is not None:
+            return host.ndim
         meta = self._self_meta
         return self._self_array.ndim if meta is None else meta.ndim
 
     @property
     def size(self) -> int:
+        if (host := self._self_host) is not None:
+            return host.size
         meta = self._self_meta
         return self._self_array.size if meta is None else meta.size
 
@@ -156,7 +167,7 @@ class LazyNdarray(ArrayHandle):
 
     @property
     def T(self) -> LazyNdarray:
-        return handles.turned(self)
+        return _turned(self)
 
     @property
     def mT(self) -> LazyNdarray:
@@ -186,15 +197,17 @@ class LazyNdarray(ArrayHandle):
     __dlpack__ = protocols.dlpack
     __dlpack_device__ = protocols.dlpack_device
 
-    __array_ufunc__ = ufunc.array_ufunc
+    __array_ufunc__ = small_members.of_protocol("ufunc", ufunc.array_ufunc)
 
-    def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
+    def _array_function(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
                            kwargs: dict[str, Any]) -> Any:
         if func in small_reductions.METHODS and args:
             result = small_reductions.plain(func, args[0], args[1:], kwargs)
             if result is not None:
                 return result
         return function.call(func, types, args, kwargs)
+
+    __array_function__ = small_members.of_protocol("function", _array_function)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if return_scalar and np.ndim(array) == 0:
@@ -256,6 +269,8 @@ class LazyNdarray(ArrayHandle):
 
     def _one(self, why: str) -> np.ndarray:
         """The array on the host if NumPy converts its one element, else one without memory, to raise NumPy's error."""
+        if (host := small_members.on_host(self)) is not None:
+            return host
         meta = handles.meta_of(self)
         if meta.size == 1 and (why != "__index__" or meta.ndim == 0 and meta.dtype.kind in "iu"):
             return handles.host_of(self, why)
@@ -310,7 +325,7 @@ class LazyNdarray(ArrayHandle):
         host.__setstate__(state)
         opened = protocols.restore(host)
         self._self_storage, self._self_meta = opened._self_storage, opened._self_meta
-        self._self_array = self._self_leaf = None
+        self._self_array = self._self_leaf = self._self_host = self._self_home = None
 
     @classmethod
     def __class_getitem__(cls, item: Any) -> Any:
@@ -370,6 +385,7 @@ def _complete() -> None:
     for name in ("_set_shape", "_set_dtype"):
         if hasattr(np.ndarray, name):       # NumPy 2.5's ways to set what can no longer be assigned
             setattr(LazyNdarray, name, attributes.set_meta(name.removeprefix("_set_")))
+    small_members.complete(LazyNdarray)
 
 
 def _setters() -> dict[str, Callable[[LazyNdarray, Any], None]]:
@@ -392,6 +408,7 @@ class _Doc:
         raise AttributeError("attribute '__doc__' is read-only")
 
 
+_turned = small_members.member(operator.attrgetter("T"), handles.turned)
 _complete()
 _SETTERS = _setters()
 operators.direct.add(LazyNdarray)
@@ -402,4 +419,5 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
-bind(LazyNdarray, ufunc.planned)
+bind(LazyNdarray, ufunc.planned, small_arrays.for_native())
+small_arrays.measured()

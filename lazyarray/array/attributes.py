@@ -43,7 +43,7 @@ def get_imag(x: ArrayHandle) -> Any:
     if type(x._self_storage) is not Storage:
         return lazily(meta.imag)
     zeros = function.run(np.zeros_like, (x,), {})
-    handles.meta_of(zeros).flags.writeable = False
+    handles.detached(zeros).flags.writeable = False
     return zeros
 
 
@@ -67,7 +67,7 @@ def set_part(get: Callable[..., Any]) -> Callable[[ArrayHandle, Any], None]:
 def set_meta(name: str) -> Callable[[ArrayHandle, Any], None]:
     """The setter of an attribute that a meta has: the array looks at the same bytes in another way."""
     def setter(x: ArrayHandle, value: Any) -> None:
-        meta = handles.meta_of(x)
+        meta = handles.detached(x)
         if name == "shape":     # NumPy's own setter would first copy, where the shape needs a copy, and then refuse
             changed = views.reshaped(meta, plain_ints(value))
             if changed is None:

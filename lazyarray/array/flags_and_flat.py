@@ -55,7 +55,7 @@ class LazyFlags:
         elif name == "writeable":
             set_writeable(self._array, bool(value))
         else:
-            setattr(handles.meta_of(self._array).flags, name, value)
+            setattr(handles.detached(self._array).flags, name, value)
 
     def __getitem__(self, key: str) -> Any:
         name = _NAMES.get(key)
@@ -86,7 +86,7 @@ def set_writeable(x: ArrayHandle, value: bool) -> None:
     base = x._self_base
     if value and base is not None and not writeable(handles.meta_of(base) if handles.is_array(base) else base):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
-    handles.meta_of(x).flags.writeable = value
+    handles.detached(x).flags.writeable = value
 
 
 class LazyFlatIter:

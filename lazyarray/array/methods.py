@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dispatch import function
+from ..dispatch import function, small_arrays
 from ..dispatch.host_fallback import on_host
 from ..errors import NotOnDevice
 from ..functions.adapters.order import sort as sorted_along
 from ..graph.record import functions
 from ..storage import handles, views
+from ..storage.handles import detached
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from .flags_and_flat import set_writeable
@@ -134,6 +135,7 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
     size, fortran = math.prod(shape), meta.flags.fnc
     if size * meta.itemsize > sys.maxsize:
         raise MemoryError
+    detached(x)
     if size == meta.size:
         x._self_leaf = x._self_array = None     # the memory stays, whoever else refers to it
         x._self_meta = views.reshaped(meta, shape, "F" if fortran else "C")
@@ -155,6 +157,7 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
         grown[:keep] = flat[:keep]
     grown = grown.reshape(shape[::-1]).T if fortran else grown.reshape(shape)
     x._self_storage, x._self_meta, x._self_array = grown._self_storage, handles.meta_of(grown), None
+    x._self_host = None
 
 
 # -- copies ------------------------------------------------------------------------------------
@@ -242,6 +245,8 @@ def byteswap(x: ArrayHandle, inplace: bool = False) -> ArrayHandle:
 def _in_place(x: ArrayHandle, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
               on_device: Callable[..., Any]) -> None:
     """Run an in-place member on the device, or on a host alias where the device can't."""
+    if small_arrays.writing(getattr(np.ndarray, name), (x, *args), kwargs, [x]) is not NotImplemented:
+        return
     meta = handles.meta_of(x)
     storage = x._self_storage
     if not may_write(meta):

@@ -283,7 +283,7 @@ def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:
     """Open a pickled lazy array: on the host, until the device needs it."""
     x = handles.from_host(host, "unpickled", eager=False)
     if not writeable:
-        handles.meta_of(x).flags.writeable = False
+        handles.detached(x).flags.writeable = False
     return x
 
 

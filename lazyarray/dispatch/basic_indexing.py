@@ -21,6 +21,7 @@ from ..storage.mirror.byte_ranges import Ranges
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
+from . import small_arrays
 from .advanced_indexing import for_dtype, plain_slice, put, take, value_for, with_values
 from .host_fallback import lazily, on_host
 
@@ -67,6 +68,9 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         raise ValueError("assignment destination is read-only")
     if isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
+    if small_arrays.on_host(x) is not None and (
+            small_arrays.writing(operator.setitem, (x, index, value), {}, [x]) is not NotImplemented):
+        return
     storage = x._self_storage
     if type(storage) is not Storage:
         meta[_host_index(index)] = handles.alias_of(
@@ -164,12 +168,14 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
     is worth more as a real number: json, statistics and compiled code take it where they take no LazyScalar.
     (The price: `numpy.poly` and `numpy.roots` of a vector, which ask its elements who overrides them, give ndarrays.)
     """
-    meta = handles.meta_of(x)
-    if meta.ndim == 0:
+    if x.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    if meta.ndim == 1:
-        return _elements(x, meta)
-    return (x[i] for i in range(meta.shape[0]))
+    if x.ndim > 1:
+        return (x[i] for i in range(x.shape[0]))
+    if (host := small_arrays.on_host(x)) is not None:
+        return iter(host)
+    meta = handles.meta_of(x)
+    return _elements(x, meta)
 
 
 def _elements(x: ArrayHandle, meta: np.ndarray) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from ..storage import handles, transfer, upload_cache, views
 from ..storage.statements import held
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
+from . import small_arrays
 from .host_fallback import lazily, on_host
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     """Run a NumPy function on lazy arguments, where its table says."""
     if "dtype" in kwargs:
         views.no_array(kwargs["dtype"])
+    if small_arrays.limit() and (result := small_arrays.run(func, args, kwargs)) is not NotImplemented:
+        return result
     if func in reductions.TAKEN and (result := reductions.taken(func, args, kwargs)) is not None:
         return result
     recorder = functions.RECORDED.get(func)

@@ -23,7 +23,7 @@ from ..storage.state import changing
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
-from . import ufunc_methods
+from . import small_arrays, ufunc_methods
 from .function import TAKES_PART, devices_of
 from .host_fallback import name_of, on_host
 from .ufunc_general import IN_PLACE, PLANS, elementwise
@@ -57,6 +57,12 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
 
 
 def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], tried: bool) -> Any:
+    outs = kwargs.get("out", ())
+    if (outs or method == "at") and (small_arrays.on_host(inputs[0]) is not None
+                                     or outs and small_arrays.on_host(outs[0]) is not None):
+        result = small_arrays.run_ufunc(ufunc, method, inputs, kwargs)
+        if result is not NotImplemented:
+            return result
     if method == "__call__" and not tried:
         if not kwargs:
             result = quick(ufunc, inputs)
@@ -68,10 +74,13 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             result = None
         if result is not None:
             return result
-    outs = kwargs.get("out", ())
     if method == "__call__" and "where" in kwargs:
         # NumPy takes out=None away before it calls us, and would warn on the host of what the program has not left out.
         kwargs = {"out": None, **kwargs}
+        if not outs and small_arrays.on_host(inputs[0]) is not None:
+            result = small_arrays.writing(ufunc, inputs, kwargs, [])
+            if result is not NotImplemented:
+                return result
     on_host_whole = None
     mask = kwargs.get("where")      # an operand too, for who decides
     for operand in (*inputs, *outs, mask):

@@ -5,19 +5,19 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Event", "Kind"]
 
-Kind = Literal["upload", "materialise", "fallback", "synchronise"]
+Kind = Literal["upload", "materialise", "fallback", "synchronise", "host"]
 
 
 class Event(NamedTuple):  # not a dataclass: a third of its time at import
-    """One upload, materialisation, host fallback or synchronisation.
+    """One upload, materialisation, host fallback or synchronisation, or one call with small arrays on the host.
 
     Attributes
     ----------
-    kind : {"upload", "materialise", "fallback", "synchronise"}
+    kind : {"upload", "materialise", "fallback", "synchronise", "host"}
     name : str
         The function that caused it, or "".
     nbytes : int
-        Bytes that were copied; 0 for fallbacks and waits.
+        Bytes that were copied; 0 for what is no copy.
     shape : tuple of int or None
         Shape of the array.
     dtype : numpy.dtype or None

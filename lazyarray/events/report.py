@@ -15,6 +15,7 @@ PLURALS = {
     "materialise": "materialisations",
     "fallback": "fallbacks",
     "synchronise": "synchronisations",
+    "host": "calls on the host",
 }
 COPIES = ("upload", "materialise")
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")

@@ -69,10 +69,12 @@ def begin(
     reason: str = "",
     name: str = "",
     source: Any = None,
+    allowed: bool = False,
 ) -> _Token | None:
     """Announce an event before it happens; None when nobody wants to hear of it.
 
-    `source`: the host array of an upload, for who wants to know whether it is the same as before.
+    `source`: the host array of an upload, for who wants to know whether it is the same as before. `allowed`:
+    `no_transfers` is not asked.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def begin(
     listening = listeners.get()
     if not listening and not _process and ranges is None:
         return None
-    return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name, source)
+    return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name, source, allowed)
 
 
 def end(token: _Token) -> None:
@@ -106,12 +108,13 @@ def _begin(
     reason: str,
     name: str,
     source: Any,
+    allowed: bool,
 ) -> _Token | None:
     level: Level = "allow"
     recorders: list[trace] = []
     for listener, levels in listening:
         if levels is not None:
-            level = levels.get(kind, level)
+            level = level if allowed else levels.get(kind, level)
         elif listener not in recorders:
             recorders.append(listener)
     if level == "allow" and not recorders and ranges is None:
@@ -170,12 +173,12 @@ class trace(Scope):
 
     Examples
     --------
-    >>> import lazyarray
+    >>> import lazyarray, numpy
     >>> with lazyarray.trace() as t:
-    ...     x = lazyarray.asarray([1.0, 2.0, 3.0])
+    ...     x = lazyarray.asarray(numpy.arange(3000.0))
     ...     y = (x * 2 + 1).tolist()
     >>> len(t.uploads), len(t.materialisations), t.nbytes
-    (1, 1, 48)
+    (1, 1, 48000)
     """
 
     _stack = listeners
@@ -227,6 +230,11 @@ class trace(Scope):
     def synchronisations(self) -> list[Event]:
         """The waits for the device."""
         return self.of_kind("synchronise")
+
+    @property
+    def host_calls(self) -> list[Event]:
+        """The calls that NumPy computed on the host because all arrays are small and current there."""
+        return self.of_kind("host")
 
     @property
     def nbytes(self) -> int:
@@ -315,6 +323,11 @@ class no_transfers(Scope):
     uploads, materialisations : {"error", "log", "allow"}, optional
         The same for one direction. If neither this nor `level` is given, the setting from outside the block applies.
 
+    Notes
+    -----
+    Small arrays that lazyarray keeps on the host are uploaded when the device needs them. That is an event of a `trace`
+    too, but no error here.
+
     Raises
     ------
     ValueError
@@ -323,16 +336,16 @@ class no_transfers(Scope):
     Examples
     --------
     >>> import lazyarray, numpy
-    >>> x = lazyarray.asarray([1.0, 2.0, 3.0])
+    >>> x = lazyarray.asarray(numpy.arange(3000.0))
     >>> with lazyarray.no_transfers():
     ...     y = x * 2                           # stays on the device
     ...     numpy.asarray(y)
     Traceback (most recent call last):
       ...
-    lazyarray.errors.TransferError: materialise of an array of shape (3,) and dtype float64: 24 bytes from device ...
+    lazyarray.errors.TransferError: materialise of an array of shape (3000,) and dtype float64: 24000 bytes ...
     >>> with lazyarray.no_transfers(uploads="error"):
-    ...     numpy.asarray(y)
-    array([2., 4., 6.])
+    ...     numpy.asarray(y)[:3]
+    array([0., 2., 4.])
     """
 
     _stack = listeners

@@ -23,6 +23,7 @@ Examples
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as _np
@@ -37,6 +38,9 @@ from lazyarray.numpy.array_api import clip as clip
 if TYPE_CHECKING:       # the functions of the table have NumPy's parameters, and results that are ndarrays
     from numpy import *  # noqa: F403
 
+#: NumPy's own, so that they are found at once.
+globals().update({name: _value for name, _value in vars(_np).items()
+                  if name in _np.__all__ and name not in globals() and not isinstance(_value, _ModuleType)})
 globals().update(_creation.FUNCTIONS)
 
 __all__ = sorted({*_np.__all__, *_creation.FUNCTIONS})

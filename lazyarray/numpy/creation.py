@@ -13,7 +13,7 @@ from typing import Any
 import numpy as _np
 
 from lazyarray import devices
-from lazyarray.dispatch import convert
+from lazyarray.dispatch import convert, small_arrays
 from lazyarray.dispatch.host_fallback import on_host
 from lazyarray.errors import NotOnDevice
 from lazyarray.functions.creation import MAKING, host_result
@@ -33,6 +33,8 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not current_options().lazy:
         return func(*args, **kwargs)
+    if (small := small_arrays.made(func, args, kwargs)) is not None:
+        return small
     try:
         recorder = SOURCES.get(func)
         if recorder is not None and (result := recorder(*args, **kwargs)) is not None:
@@ -231,7 +233,9 @@ def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
-    quick = QUICK.get(func)
+    quick = small_arrays.quick_array if func is _np.array else QUICK.get(func)
+    if func is _np.arange and quick is not None:
+        quick = small_arrays.unless_small(quick)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:

@@ -32,6 +32,7 @@ class Changes(TypedDict, total=False):
     pool_bytes: int | None
     defer_from: int | None
     lazy: bool
+    small_on_host: bool
 
 
 class _Options(NamedTuple):  # not a dataclass: a third of its time at import
@@ -44,6 +45,7 @@ class _Options(NamedTuple):  # not a dataclass: a third of its time at import
     pool_bytes: int | None = None
     defer_from: int | None = 0
     lazy: bool = True
+    small_on_host: bool = True
 
 
 class Options(_Options):
@@ -80,6 +82,10 @@ class Options(_Options):
         `lazyarray.lazy_module`) return NumPy arrays, copied at once, and no host arrays are sent to the device. Use it
         to compare a program with and without lazy arrays. Existing lazy arrays stay lazy, and so do results of NumPy
         functions for them.
+    small_on_host : bool
+        Arrays of a few KiB that are made on the host, or copied to it, are computed with on the host until the device
+        needs them. If False, arrays that are created here are on the device, whatever their size. It is for tests of
+        GPU code with small arrays.
     """
 
     __slots__ = ()
@@ -90,7 +96,7 @@ class Options(_Options):
         return self
 
     def _check(self) -> None:
-        for name in ("check_indices", "ordered_assignment", "warn_fallbacks", "lazy"):
+        for name in ("check_indices", "ordered_assignment", "warn_fallbacks", "lazy", "small_on_host"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")

@@ -109,9 +109,11 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage.before_change()
     with storage.place():
         storage.join_all()
-        transfer.upload(storage.device, block, storage.mirror, ranges, view, why)
+        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges))
         storage.sent(storage.device.stream())
     storage.host_dirty = storage.host_dirty - ranges
+    if storage.placed:
+        storage.placed = storage.placed - ranges
 
 
 def whole_of(storage: StorageState) -> np.ndarray:
@@ -128,7 +130,7 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
     """
     if storage.pending is not None:
         storage.fill()
-    clean, storage.clean = storage.clean, False
+    clean, storage.clean, storage.host = storage.clean, False, None
     if storage.readers:     # what is recorded from here on waits for this one to have written
         changing(storage)
     later = Ranges.EMPTY
@@ -244,6 +246,14 @@ def with_neighbours(storage: StorageState, view: np.ndarray, lacking: Ranges) ->
         more = span
     storage.reads *= 2
     return more
+
+
+def note_on_host(storage: StorageState) -> None:
+    """A small array is computed with on the host from here on, if all its bytes are there by now."""
+    mirror = storage.mirror
+    if (mirror is not None and mirror.full and current_options().small_on_host
+            and not (storage.loans or storage.foreign or storage.compacts or storage.pending is not None)):
+        storage.host = True
 
 
 def missing(mirror: Mirror, view: np.ndarray, offset: int) -> Ranges:

@@ -33,6 +33,7 @@ def note(storage: StorageState, token: weakref.ref[Any]) -> None:
     storage.before_change()     # it can't tell us when
     if storage.mirror is not None:
         coherence.exactly(storage)
+    storage.host = None
     with loans_lock:
         storage.loans = (*_lasting(storage), token) if storage.loans else (token,)
     if foreign_streams.partners:

@@ -10,6 +10,7 @@ of an argument, or inside memory that others were handed, is a view of that stor
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ import numpy as np
 
 from .. import _native, devices
 from ..errors import NotOnDevice
+from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
+from .state import making_lock, small_limit
 from .storage import Storage
 from .writeable import writeable
 
@@ -39,7 +42,7 @@ else:
 class ArrayHandle(_Proxy):
     """What a lazy array is made of: one view of one storage. `LazyNdarray` gives it its members."""
 
-    __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_leaf")
+    __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_leaf", "_self_host", "_self_home")
 
 
 class ScalarHandle(_Number):
@@ -47,6 +50,12 @@ class ScalarHandle(_Number):
 
     # No proxy: libraries ask `hasattr(s, "__len__")` or for `Iterable`, and a proxy has every special method.
     __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_value", "__weakref__")
+
+
+class Home:
+    """What a small lazy array that is nothing but an ndarray yet shares with its views: see `completed`."""
+
+    __slots__ = ("array", "storage")
 
 
 array_type = None
@@ -119,7 +128,7 @@ def new_array(storage: Storage | HostStorage, meta: np.ndarray | None, array: An
     x._self_meta = meta
     x._self_array = array
     x._self_base = base
-    x._self_leaf = None
+    x._self_leaf = x._self_host = None
     return x
 
 
@@ -301,11 +310,14 @@ def taken(device: Device, array: Any) -> ArrayHandle:
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 
-    A result of a host function is not uploaded before the device needs it (`eager` false).
+    A small array, or a result of a host function (`eager` false), is not uploaded before the device needs it.
     """
     device = devices.current()
     if not device.can_hold(array.dtype):
         return new_array(HostStorage(device), np.array(array, subok=False))
+    if array.nbytes <= small_limit() and (
+            small := small_on_host(np.array(array, order="K", copy=True, subok=False))) is not None:
+        return small
     if eager and device.usable() is None:
         on_device = transfer.to_device(device, array, why)
         return new_array(Storage(device, on_device), None, on_device)
@@ -314,19 +326,94 @@ def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> Ar
 
 def host_result(array: np.ndarray) -> ArrayHandle:
     """A lazy array of a host function's result, which nobody else holds."""
+    if (small := small_on_host(array)) is not None:
+        return small
     device = devices.current()
     if not device.can_hold(array.dtype):
         return new_array(HostStorage(device), array)
     return new_array(*Storage.from_host(device, array))
 
 
+def adopted_result(array: np.ndarray) -> Any:
+    """`host_result` of what NumPy computed for C, which is small no more, or of a dtype for the host."""
+    if array.base is not None:
+        array = array.copy("K")
+    return host_result(array)
+
+
 def zeros(shape: Any, dtype: Any) -> ArrayHandle:
     """A lazy array of zeros, on the device if it can be."""
     device = devices.current()
+    if math.prod(shape if type(shape) is tuple else (shape,)) * np.dtype(dtype).itemsize <= small_limit():
+        return host_result(np.zeros(shape, dtype))
     if not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
         return host_result(np.zeros(shape, dtype))
     array = device.xp.zeros(shape, dtype)
     return new_array(Storage(device, array), None, array)
+
+
+# -- small arrays on the host ------------------------------------------------------------------
+#
+# A lazy array that NumPy has made on the host is nothing but its ndarray, `_self_host`, until somebody asks for more:
+# its class then calls `completed`. All but that is in C, `_native/recording_host.h`.
+
+def completed(x: ArrayHandle, name: str) -> Any:
+    """A slot that `x` has not filled yet: its storage, current on the host, or its meta; else AttributeError."""
+    if name == "_self_storage":
+        home = None if _native.recording is None else _native.recording.home(x)
+        if home is None:        # it is being made
+            raise AttributeError(name)
+        storage = home.storage
+        if storage is None:
+            made = Storage.over_host(devices.current(), home.array)
+            with making_lock:       # several views may be asked at once
+                if home.storage is None:
+                    home.storage = made
+                storage = home.storage
+        x._self_storage = storage
+        x._self_home = None
+        return storage
+    if name == "_self_meta":
+        storage, host = x._self_storage, x._self_host
+        offset = host.__array_interface__["data"][0] - storage.mirror.address if host.size else 0
+        meta = views.meta(host.shape, host.dtype, host.strides, offset)
+        if not writeable(host):
+            meta.flags.writeable = False
+        x._self_meta = meta
+        return meta
+    if name == "_self_home":
+        return None
+    raise AttributeError(name)
+
+
+def detached(x: ArrayHandle) -> np.ndarray:
+    """The meta of an array that is about to look at its bytes in another way: its ndarray will be made anew."""
+    meta = meta_of(x)
+    x._self_storage  # noqa: B018  which makes it
+    x._self_host = None
+    return meta
+
+
+def seen_on_host(x: ArrayHandle) -> np.ndarray:
+    """The ndarray of a lazy array whose storage has all its bytes on the host."""
+    meta, storage = meta_of(x), x._self_storage
+    offset = views.offset_of(meta) if meta.size else 0
+    host = np.ndarray(meta.shape, meta.dtype, storage.mirror.bytes, offset, meta.strides)
+    if not writeable(meta):
+        host.flags.writeable = False
+    return host
+
+
+def wrote_on_host(x: ArrayHandle) -> None:
+    """The host has written `x`, all of which was current there."""
+    x._self_storage.wrote_host(meta_of(x))
+
+
+def small_on_host(array: np.ndarray) -> ArrayHandle | None:
+    """A lazy array that is a new ndarray, which nobody else holds; None if it is not small."""
+    if array.nbytes > small_limit() or not current_options().small_on_host:
+        return None
+    return _native.recording.host_array(array)
 
 
 # -- unmaking --------------------------------------------------------------------------------

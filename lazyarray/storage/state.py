@@ -17,10 +17,12 @@ import sys
 import threading
 import weakref
 from _thread import RLock
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
 from ..errors import DeviceUnavailableError
 from ..errors.inspection import Unique
 from . import foreign_streams, views
@@ -38,6 +40,10 @@ loans_lock = threading.RLock()
 _here = contextlib.nullcontext()
 
 
+#: The most bytes of a small array, which is computed with on the host while it is current there; 0: none is.
+small_limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _native.recording.small
+
+
 class StorageLock(RLock):
     """A lock that knows how many statements of the thread that has it are under way; see `statements.held`."""
 
@@ -48,7 +54,7 @@ class _Slots(Unique):
     """What every storage has, where `_native/recording.c` finds it without a name."""
 
     __slots__ = ("device", "root", "stream", "loans", "foreign", "clean", "pending", "readers", "root_view",
-                 "__weakref__")
+                 "host", "__weakref__")
 
 
 class StorageState(_Slots):
@@ -57,6 +63,7 @@ class StorageState(_Slots):
     # Most storages never meet the host: what they then need is a default of the class, not a slot to fill.
     mirror: Mirror | None = None
     host_dirty = Ranges.EMPTY
+    placed = Ranges.EMPTY       # what of it is there only because small arrays are computed on the host
     joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
@@ -84,6 +91,8 @@ class StorageState(_Slots):
         self.pending: Any = None    # the graph.node.Node that will give the bytes, while they are not computed
         self.readers: Any = None    # nodes that read the bytes, when they are computed
         self.root_view: np.ndarray | None = None
+        #: True while a small array is current on the host, all of it, and no GPU code may write it.
+        self.host: bool | None = None
 
     @property
     def lock(self) -> Any:

@@ -23,7 +23,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import StorageState
+from .state import StorageState, small_limit
 from .writeable import writeable
 
 if TYPE_CHECKING:
@@ -57,6 +57,18 @@ class Storage(StorageState):
             np.ndarray(array.shape, array.dtype, target, 0, array.strides)[...] = array
         self.host_dirty = whole
         return self, views.meta(array.shape, array.dtype, array.strides)
+
+    @classmethod
+    def over_host(cls, device: Device, array: np.ndarray) -> Storage:
+        """A storage, current on the host, over the memory of a small array that is nobody else's."""
+        self = cls(device, None)
+        memory = transfer.extent_bytes(array) if array.nbytes else np.empty(1, np.uint8)
+        self._nbytes = array.nbytes and memory.nbytes
+        self.clean = False
+        self.mirror = Mirror.of(memory, current_options().write_tracking)
+        self.mirror.valid = self.host_dirty = self.placed = Ranges.span(0, memory.nbytes)
+        self.host = True
+        return self
 
     # -- the four verbs --------------------------------------------------------------------
 
@@ -115,7 +127,17 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why)
             coherence.settle_host(self, view, why)
+            if self.mirror.nbytes <= small_limit():
+                coherence.note_on_host(self)
             return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
+
+    def wrote_host(self, view: np.ndarray) -> None:
+        """We have written a view on the host, where all of it was current."""
+        with self.lock:
+            self.clean = False
+            written = Ranges.of_view(view.shape, view.strides, view.itemsize, self._offset(view))
+            self.note_written(written)
+            self.placed = self.placed | written
 
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
@@ -131,6 +153,8 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why).view()
             coherence.settle_host(self, view, why, lend=True)
+            if self.mirror.nbytes <= small_limit():
+                coherence.note_on_host(self)
             self.clean = False
             return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
 

@@ -94,7 +94,8 @@ class Specimen:
 
         An alias, where the specimen asks for one, lives as long as the array returned.
         """
-        built = self.build(factory or lazyarray.asarray, {})
+        with lazyarray.options(small_on_host=False):
+            built = self.build(factory or lazyarray.asarray, {})
         if built.alias is not None:
             weakref.finalize(built.array, lambda alias: None, built.alias)
         return built.array

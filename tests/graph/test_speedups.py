@@ -13,6 +13,7 @@ from recorded import compiled, growth
 
 import lazyarray
 from lazyarray import _native
+from lazyarray.dispatch import small_arrays
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import loops, ufunc
 from lazyarray.storage import handles
@@ -168,7 +169,7 @@ class TestErrors:
     def test_names_that_are_lacking(self):
         with pytest.raises((TypeError, KeyError)):
             _native.recording.bind({})
-        ufunc.bind(lazyarray.LazyNdarray, ufuncs.planned)
+        ufunc.bind(lazyarray.LazyNdarray, ufuncs.planned, small_arrays.for_native())
         x, y = arrays()
         assert (x + y).sum() == 21
 

@@ -135,12 +135,13 @@ def _compute_all() -> None:
     waiting.compute_all()
 
 
-def bind(array_type: type, planned: Any) -> None:
-    """Tell the part in C what it calls and looks at (called once, by `array/array.py`)."""
+def bind(array_type: type, planned: Any, others: dict[str, Any]) -> None:
+    """Tell the part in C what it calls and looks at (called once, by `array/array.py`); `others`: more of that."""
     Node.sample = _sample
     base.deferred.append(_compute_all)
     if native is not None:
         native.bind({
+            **others,
             "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,
             "Node": Node, "Rule": Rule, "Step": Step, "Known": Known, "generic": np.generic,
             "errors": _errors, "tells_of_errors": tells_of_errors,

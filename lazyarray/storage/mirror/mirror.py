@@ -63,6 +63,11 @@ class Mirror(LentMemory):
         return cls(np.empty(nbytes, _u1), None, tracking == "auto" and not by_pages)
 
     @classmethod
+    def of(cls, memory: np.ndarray, tracking: str) -> Mirror:
+        """A mirror whose memory is that of a small array of ours; `tracking` as in `reserve`, but never by pages."""
+        return cls(memory, None, tracking == "auto")
+
+    @classmethod
     def over(cls, memory: np.ndarray) -> Mirror:
         """A mirror whose memory is somebody else's, all of it valid; he may write there at any time, unseen.
 

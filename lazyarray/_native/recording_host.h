@@ -1,0 +1,357 @@
+/* Small arrays that are current on the host: NumPy computes there, at once, and what it gives stays there.
+
+Such a lazy array is nothing but its ndarray (`_self_host`) at first. Its storage and its meta are made when somebody asks
+for them (`handles.completed`), as one of bytes that the host alone has. Views of one memory share a Home, which has that
+storage then. From then on the ndarray counts for as long as the storage says that all its bytes are current there. */
+
+#define MOST_ARGUMENTS 10
+
+/* The most bytes of a small array; 0: no array is. */
+static Py_ssize_t small_bytes = 0;
+
+/* What a call found in its arguments: lazy arrays and plain ndarrays, and the replacements that it made. */
+typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; } Found;
+
+static void
+let_go(Found *found)
+{
+    for (int i = 0; i < found->kept; i++)
+        Py_DECREF(found->made[i]);
+}
+
+/* The storage of a lazy array, if there is one by now; borrowed, or None. */
+static PyObject *
+storage_by_now(PyObject *x)
+{
+    PyObject *storage = got(x, X.storage), *home = got(x, X.home);
+    return storage == Py_None && home != Py_None ? got(home, H.storage) : storage;
+}
+
+/* The ndarray of a lazy array whose bytes are current on the host: borrowed; NULL if there is none, perhaps with an error. */
+static PyObject *
+on_host(PyObject *x)
+{
+    PyObject *host = got(x, X.host), *storage = storage_by_now(x);
+    if (storage != Py_None && (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None))
+        return NULL;
+    if (host == Py_None && storage != Py_None) {
+        PyObject *seen = PyObject_CallOneArg(py.seen_on_host, x);
+        if (seen == NULL)
+            return NULL;
+        put(x, X.host, seen);
+        Py_DECREF(seen);
+        host = got(x, X.host);
+    }
+    return host == Py_None ? NULL : host;
+}
+
+/* Whether no storage knows of the bytes: they may be written without telling anybody. */
+static inline int
+is_light(PyObject *x)
+{
+    return storage_by_now(x) == Py_None;
+}
+
+/* The last of the ndarrays that look at the memory of the next. */
+static PyArrayObject *
+owner_of(PyObject *array)
+{
+    PyArrayObject *owner = (PyArrayObject *)array;
+    PyObject *base;
+    while ((base = PyArray_BASE(owner)) != NULL && PyArray_CheckExact(base))
+        owner = (PyArrayObject *)base;
+    return owner;
+}
+
+/* Whether an ndarray's memory is its own: what has no owner among ndarrays is copied. */
+static inline int
+owns(PyArrayObject *array)
+{
+    return PyArray_BASE(array) == NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+}
+
+static inline int
+is_holdable(PyArrayObject *array)
+{
+    int number = PyArray_TYPE(array);
+    return ((number >= NPY_BOOL && number <= NPY_DOUBLE) || number == NPY_CFLOAT || number == NPY_CDOUBLE || number == NPY_HALF)
+        && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
+}
+
+/* -- arguments --------------------------------------------------------------------------------------------------- */
+
+static int
+note_source(Found *found, PyObject *x)
+{
+    if (found->count == 2 * MOST_ARGUMENTS)
+        return 0;
+    found->sources[found->count++] = x;
+    return 1;
+}
+
+/* What NumPy gets in place of an argument: borrowed, kept by `found` if it is new. NULL: this call is not for the host,
+or there is an error. */
+static PyObject *
+replaced(PyObject *given, Found *found, int depth)
+{
+    PyTypeObject *type = Py_TYPE(given);
+    if (type == types.LazyNdarray) {
+        PyObject *host = on_host(given);
+        return host != NULL && note_source(found, given) ? host : NULL;
+    }
+    if (type == &PyFloat_Type || type == &PyLong_Type || given == Py_None || type == &PyBool_Type || type == &PyUnicode_Type
+            || type == &PyComplex_Type || type == &PySlice_Type || type == &PyType_Type || given == Py_Ellipsis
+            || type == &PyBytes_Type || PyArray_DescrCheck(given) || given == py.no_value)
+        return given;
+    if (type == types.LazyScalar) {
+        PyObject *value = got(given, V.value);
+        return value == Py_None ? NULL : value;
+    }
+    if (PyArray_CheckExact(given))
+        return PyArray_NBYTES((PyArrayObject *)given) <= small_bytes && note_source(found, given) ? given : NULL;
+    if (PyArray_CheckScalar(given) && PyObject_TypeCheck(given, types.generic))
+        return given;
+    int is_tuple = type == &PyTuple_Type;
+    if ((!is_tuple && type != &PyList_Type) || depth > 3)
+        return NULL;
+    PyObject *copy = NULL;
+    Py_ssize_t length = Py_SIZE(given);
+    if (length > 4096)
+        return NULL;
+    for (Py_ssize_t i = 0; i < Py_SIZE(given) && i < length; i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(given, i) : PyList_GET_ITEM(given, i), *other;
+        if (PyFloat_CheckExact(item) || PyLong_CheckExact(item) || (other = replaced(item, found, depth + 1)) == item)
+            continue;
+        if (other == NULL || found->kept == 2 * MOST_ARGUMENTS) {
+            Py_XDECREF(copy);
+            return NULL;
+        }
+        if (copy == NULL && (copy = is_tuple ? PyTuple_GetSlice(given, 0, length) : PyList_GetSlice(given, 0, length)) == NULL)
+            return NULL;
+        if (is_tuple && copy == given) {    /* a slice of all of a tuple is the tuple itself */
+            Py_DECREF(copy);
+            if ((copy = PyTuple_New(length)) == NULL)
+                return NULL;
+            for (Py_ssize_t k = 0; k < length; k++)
+                PyTuple_SET_ITEM(copy, k, Py_NewRef(PyTuple_GET_ITEM(given, k)));
+        }
+        if (is_tuple) {
+            PyObject *before = PyTuple_GET_ITEM(copy, i);
+            PyTuple_SET_ITEM(copy, i, Py_NewRef(other));
+            Py_DECREF(before);
+        }
+        else if (PyList_SetItem(copy, i, Py_NewRef(other)) < 0) {
+            Py_DECREF(copy);
+            return NULL;
+        }
+    }
+    if (copy == NULL)
+        return given;
+    if (found->kept == 2 * MOST_ARGUMENTS) {
+        Py_DECREF(copy);
+        return NULL;
+    }
+    return found->made[found->kept++] = copy;
+}
+
+/* -- results ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *
+light_array(PyObject *host)
+{
+    PyObject *x = types.LazyNdarray->tp_alloc(types.LazyNdarray, 0);
+    if (x != NULL) {
+        AT(x, X.host) = Py_NewRef(host);
+        AT(x, X.array) = Py_NewRef(Py_None);
+        AT(x, X.base) = Py_NewRef(Py_None);
+        AT(x, X.leaf) = Py_NewRef(Py_None);
+    }
+    return x;
+}
+
+/* What a lazy array shares with its views: borrowed. */
+static PyObject *
+home_of_light(PyObject *x)
+{
+    PyObject *home = got(x, X.home), *host = got(x, X.host);
+    if (home != Py_None || host == Py_None)
+        return home;
+    PyArrayObject *owner = owner_of(host);
+    if ((home = types.Home->tp_alloc(types.Home, 0)) == NULL)
+        return NULL;
+    put(home, H.array, (PyObject *)owner);
+    put(home, H.storage, Py_None);
+    put(x, X.home, home);
+    Py_DECREF(home);
+    return got(x, X.home);
+}
+
+/* The view of a lazy array that an ndarray is. */
+static PyObject *
+light_view(PyObject *x, PyObject *host)
+{
+    PyObject *storage = got(x, X.storage), *home = NULL, *base = got(x, X.base), *view;
+    if (storage == Py_None && (home = home_of_light(x)) == NULL)
+        return NULL;
+    if ((view = light_array(host)) == NULL)
+        return NULL;
+    if (storage != Py_None)
+        put(view, X.storage, storage);
+    else
+        put(view, X.home, home);
+    put(view, X.base, base == Py_None ? x : base);
+    return view;
+}
+
+/* What NumPy gave, an array or a scalar, as the program gets it; `result` is given away. An array in the memory of an
+argument is a view of that. */
+static PyObject *
+one_given_back(PyObject *result, const Found *found)
+{
+    PyObject *lazy;
+    if (!PyArray_CheckExact(result))
+        return result;
+    PyArrayObject *owner = owner_of(result);
+    for (int i = 0; i < found->count; i++) {
+        PyObject *x = found->sources[i];
+        if (result == (PyArray_CheckExact(x) ? x : got(x, X.host))) {
+            Py_DECREF(result);
+            return Py_NewRef(x);
+        }
+    }
+    for (int i = 0; i < found->count; i++) {
+        PyObject *x = found->sources[i];
+        int plain = PyArray_CheckExact(x);
+        PyObject *host = plain ? x : got(x, X.host);
+        if (host != Py_None && owner == owner_of(host)) {
+            if (plain)
+                return result;
+            lazy = light_view(x, result);
+            Py_DECREF(result);
+            return lazy;
+        }
+    }
+    if (!owns(owner) || !is_holdable((PyArrayObject *)result) || PyArray_NBYTES(owner) > small_bytes)
+        lazy = PyObject_CallOneArg(py.host_result, result);
+    else if (owner == (PyArrayObject *)result)
+        lazy = light_array(result);
+    else {      /* a view of an array that NumPy made in between */
+        PyObject *base = light_array((PyObject *)owner);
+        lazy = base == NULL ? NULL : light_view(base, result);
+        Py_XDECREF(base);
+    }
+    Py_DECREF(result);
+    return lazy;
+}
+
+static PyObject *
+given_back(PyObject *result, Found *found)
+{
+    int is_tuple = PyTuple_CheckExact(result);
+    if (!is_tuple && !PyList_CheckExact(result)) {
+        if (PyTuple_Check(result)) {        /* with names */
+            PyObject *items = PySequence_GetSlice(result, 0, Py_SIZE(result)), *lazy = NULL;
+            if (items != NULL && PyTuple_CheckExact(items))
+                items = given_back(items, found);
+            if (items != NULL)
+                lazy = PyObject_CallFunctionObjArgs(py.given_back, result, items, NULL);
+            Py_XDECREF(items);
+            Py_DECREF(result);
+            return lazy;
+        }
+        return one_given_back(result, found);
+    }
+    Py_ssize_t length = Py_SIZE(result);
+    PyObject *lazy = is_tuple ? PyTuple_New(length) : PyList_New(length);
+    for (Py_ssize_t i = 0; lazy != NULL && i < length; i++) {
+        PyObject *item = Py_NewRef(is_tuple ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i));
+        item = PyTuple_Check(item) || PyList_Check(item) ? given_back(item, found) : one_given_back(item, found);
+        if (item == NULL)
+            Py_CLEAR(lazy);
+        else if (is_tuple)
+            PyTuple_SET_ITEM(lazy, i, item);
+        else
+            PyList_SET_ITEM(lazy, i, item);
+        if (item != NULL && Py_TYPE(item) == types.LazyNdarray)
+            note_source(found, item);       /* the next may lie in the same memory */
+    }
+    Py_DECREF(result);
+    return lazy;
+}
+
+/* -- how large a result is at most --------------------------------------------------------------------------------- */
+
+static inline Py_ssize_t
+times(Py_ssize_t a, Py_ssize_t b)
+{
+    return b != 0 && a > PY_SSIZE_T_MAX / b ? PY_SSIZE_T_MAX : a * b;
+}
+
+/* Whether the broadcast of two arrays is small. */
+static int
+is_small_together(PyObject *a, PyObject *b)
+{
+    if (!PyArray_Check(a) || !PyArray_Check(b))
+        return 1;
+    PyArrayObject *one = (PyArrayObject *)a, *two = (PyArrayObject *)b;
+    int m = PyArray_NDIM(one), n = PyArray_NDIM(two);
+    if (m == 0 || n == 0 || (m == n && PyArray_CompareLists(PyArray_DIMS(one), PyArray_DIMS(two), n)))
+        return 1;
+    Py_ssize_t size = PyArray_ITEMSIZE(one) > PyArray_ITEMSIZE(two) ? PyArray_ITEMSIZE(one) : PyArray_ITEMSIZE(two);
+    for (int i = 1; i <= m || i <= n; i++) {
+        npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
+        size = times(size, k > l ? k : l);
+    }
+    return size <= small_bytes;
+}
+
+/* Whether a product of matrices is small. */
+static int
+is_small_product(PyObject *a, PyObject *b)
+{
+    if (!PyArray_Check(a) || !PyArray_Check(b))
+        return 1;
+    PyArrayObject *one = (PyArrayObject *)a, *two = (PyArrayObject *)b;
+    int m = PyArray_NDIM(one);
+    npy_intp inner = m ? PyArray_DIM(one, m - 1) : 1;
+    return inner == 0 || times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), PyArray_ITEMSIZE(one)) <= small_bytes;
+}
+
+/* Whether what an index reads is small: each array of whole numbers gives as many elements as it has. */
+static int
+is_small_part(PyObject *host, PyObject *index)
+{
+    PyArrayObject *array = (PyArrayObject *)host;
+    if (PyArray_NDIM(array) == 0)
+        return 1;
+    if (!PyArray_Check(index) && !PyTuple_CheckExact(index))
+        return !PyList_CheckExact(index) || PyArray_NDIM(array) == 1
+            || times(PyList_GET_SIZE(index), PyArray_NBYTES(array) / (PyArray_DIM(array, 0) | 1)) <= small_bytes;
+    Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1, size = PyArray_ITEMSIZE(array), read = 1;
+    int axis = 0, taken = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_CheckExact(index) ? PyTuple_GET_ITEM(index, i) : index;
+        int is_array = PyArray_Check(item), is_mask = is_array && PyArray_TYPE((PyArrayObject *)item) == NPY_BOOL;
+        taken += item == Py_None || item == Py_Ellipsis ? 0 : is_mask ? PyArray_NDIM((PyArrayObject *)item) : 1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_CheckExact(index) ? PyTuple_GET_ITEM(index, i) : index;
+        int is_array = PyArray_Check(item), axes = 1, whole = PySlice_Check(item);
+        if (item == Py_None)
+            continue;
+        if (item == Py_Ellipsis)
+            axes = PyArray_NDIM(array) - taken, taken = PyArray_NDIM(array), whole = 1;
+        else if (is_array && PyArray_TYPE((PyArrayObject *)item) == NPY_BOOL)
+            axes = PyArray_NDIM((PyArrayObject *)item), whole = 1;
+        else if (is_array || PyList_CheckExact(item)) {
+            Py_ssize_t length = is_array ? PyArray_SIZE((PyArrayObject *)item) : PyList_GET_SIZE(item);
+            read = read > length ? read : length;
+        }
+        for (; axes > 0; axes--, axis++)
+            if (whole && axis < PyArray_NDIM(array))
+                size = times(size, PyArray_DIM(array, axis));
+    }
+    for (; axis < PyArray_NDIM(array); axis++)
+        size = times(size, PyArray_DIM(array, axis));
+    return times(size, read) <= small_bytes;
+}

@@ -1,0 +1,442 @@
+/* Members of LazyNdarray that NumPy does at once where all is on the host; what is not is left to Python. */
+
+enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
+       LENGTHENS = 256, MAKES = 512 };
+
+typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise; int kind; } Member;
+
+/* Whether anybody listens to events here: 1 or 0; -1: an error. */
+static int
+is_heard(void)
+{
+    PyObject *here, *process = PyDict_GetItemWithError(py.trace, text._process);
+    if (process == NULL || PyContextVar_Get(py.listeners, NULL, &here) < 0)
+        return -1;
+    int heard = (PyTuple_Check(here) && PyTuple_GET_SIZE(here) > 0) || (PyTuple_Check(process) && PyTuple_GET_SIZE(process) > 0);
+    Py_DECREF(here);
+    return heard;
+}
+
+/* ``callee(*arguments, **names)``, with an event if somebody listens. */
+static PyObject *
+computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    int heard = told == NULL ? 0 : is_heard();
+    if (heard < 0)
+        return NULL;
+    PyObject *token = heard ? PyObject_CallOneArg(py.begin_on_host, told) : NULL;
+    if (heard && token == NULL)
+        return NULL;
+    PyObject *result = PyObject_Vectorcall(callee, arguments, count, names);
+    if (token != NULL && result != NULL) {
+        PyObject *ended = PyObject_CallFunctionObjArgs(py.end_on_host, token, result, NULL);
+        if (ended == NULL)
+            Py_CLEAR(result);
+        Py_XDECREF(ended);
+    }
+    Py_XDECREF(token);
+    return result;
+}
+
+/* The array that an `out=` is, if no storage has to be told of what is written there; NULL if it is something else. */
+static PyObject *
+light_output(PyObject *out)
+{
+    if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1)
+        out = PyTuple_GET_ITEM(out, 0);
+    return PyArray_CheckExact(out) || (Py_TYPE(out) == types.LazyNdarray && is_light(out)) ? out : NULL;
+}
+
+/* What NumPy has written is told, if another thread has used the array on the device meanwhile. -1: an error. */
+static int
+tell_if_used(PyObject *written)
+{
+    if (written == NULL || PyArray_CheckExact(written) || is_light(written))
+        return 0;
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *told = PyObject_CallOneArg(py.wrote_on_host, written);
+    if (told == NULL) {
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        return -1;
+    }
+    Py_DECREF(told);
+    PyErr_Restore(kind, value, trace);
+    return 0;
+}
+
+static PyObject *
+member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    Member *member = (Member *)self;
+    Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
+    Found found;
+    found.count = found.kept = 0;
+    if (count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
+        goto otherwise;
+    for (Py_ssize_t i = 0; i < all; i++)
+        if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)
+            goto otherwise;
+    for (Py_ssize_t i = count; i < all; i++)
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i - count), text.out) == 0)
+            goto otherwise;
+    int kind = member->kind;
+    if (kind & REFLECTED) {
+        PyObject *first = arguments[0];
+        arguments[0] = arguments[1];
+        arguments[1] = first;
+    }
+    if ((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0]))
+        goto otherwise;
+    if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1]))
+            || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1]))
+            || ((kind & INDEXES) && count > 1 && !is_small_part(arguments[0], arguments[1])))
+        goto otherwise;
+    Py_INCREF(args[0]);     /* and with it its ndarray, which nothing else may hold */
+    PyObject *held = Py_NewRef(got(args[0], X.host));
+    result = computed_on_host(member->callee, kind & COMPUTES ? member->callee : NULL, arguments, count, names);
+    if (kind & (IN_PLACE | ASSIGNS) && tell_if_used(args[0]) < 0)
+        Py_CLEAR(result);
+    if (result != NULL && !(kind & (ASSIGNS | VALUES)))
+        result = given_back(result, &found);
+    Py_DECREF(held);
+    Py_DECREF(args[0]);
+    let_go(&found);
+    return result;
+otherwise:
+    let_go(&found);
+    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(member->otherwise, args, flagged, names);
+}
+
+/* -- NumPy's protocols: the functions that NumPy calls --------------------------------------------------------------- */
+
+/* A call of a ufunc or of one of its methods; NotImplemented: not for the host. */
+static PyObject *
+ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssize_t count, PyObject *names)
+{
+    PyObject *arguments[MOST_ARGUMENTS + 1], *callee = NULL, *result = NULL, *written = NULL;
+    Py_ssize_t all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    Found found;
+    found.count = found.kept = 0;
+    int plain = PyUnicode_Compare(method, text.__call__) == 0, outer = 0;
+    if (count < 1 || all > MOST_ARGUMENTS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type))
+        Py_RETURN_NOTIMPLEMENTED;
+    if (!plain && PyUnicode_Compare(method, text.at) == 0)
+        Py_RETURN_NOTIMPLEMENTED;
+    outer = !plain && PyUnicode_Compare(method, text.outer) == 0;
+    int masked = 0;
+    for (Py_ssize_t i = count; i < all; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i - count);
+        if (PyUnicode_Compare(name, text.out) == 0 && (written = light_output(inputs[i])) == NULL)
+            Py_RETURN_NOTIMPLEMENTED;
+        masked |= plain && PyUnicode_Compare(name, text.where) == 0;
+    }
+    if (masked && written == NULL)      /* NumPy took an ``out=None`` away, and would warn of it */
+        Py_RETURN_NOTIMPLEMENTED;
+    for (Py_ssize_t i = 0; i < all; i++)
+        if ((arguments[i + 1] = replaced(inputs[i], &found, 0)) == NULL)
+            goto end;
+    if (((PyUFuncObject *)ufunc)->core_enabled && (count != 2 || !is_small_product(arguments[1], arguments[2])))
+        goto end;
+    if (count == 2 && ((plain && !is_small_together(arguments[1], arguments[2]))
+            || (outer && PyArray_Check(arguments[1]) && PyArray_Check(arguments[2])
+                && times(PyArray_SIZE((PyArrayObject *)arguments[1]), PyArray_NBYTES((PyArrayObject *)arguments[2])) > small_bytes)))
+        goto end;
+    if (plain ? count != ((PyUFuncObject *)ufunc)->nin : PyUnicode_Compare(method, text.reduceat) == 0)
+        goto end;
+    callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
+    if (callee != NULL)
+        result = computed_on_host(callee, ufunc, arguments + 1, count, names);
+    if (tell_if_used(written) < 0)
+        Py_CLEAR(result);
+    if (result != NULL)
+        result = given_back(result, &found);
+    Py_XDECREF(callee);
+    let_go(&found);
+    return result;
+end:
+    let_go(&found);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+}
+
+/* `__array_ufunc__(x, ufunc, method, *inputs, **kwargs)`. */
+static PyObject *
+array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flagged);
+    if (count > 3 && small_bytes > 0 && types.LazyNdarray != NULL && PyUnicode_Check(args[2])) {
+        PyObject *result = ufunc_on_host(args[1], args[2], args + 3, count - 3, names);
+        if (result != Py_NotImplemented)
+            return result;
+        Py_DECREF(result);
+    }
+    return PyObject_Vectorcall(((Member *)self)->otherwise, args, flagged, names);
+}
+
+/* Whether the Fourier transform of an array is small that may be given its length: of vectors it can be told here. */
+static int
+is_small_lengthened(const Found *found, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *array = found->sources[0];
+    Py_ssize_t length = -1;
+    if (Py_TYPE(array) == types.LazyNdarray)
+        array = got(array, X.host);
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (PyLong_CheckExact(arguments[i])) {
+            Py_ssize_t n = PyLong_AsSsize_t(arguments[i]);
+            PyErr_Clear();
+            length = n > length ? n : length;
+        }
+    if (length >= 0 && PyArray_NDIM((PyArrayObject *)array) != 1)
+        return 0;
+    return times(PyArray_SIZE((PyArrayObject *)array) > length ? PyArray_SIZE((PyArrayObject *)array) : length, 16) <= small_bytes;
+}
+
+/* A call of a function; NotImplemented: not for the host. `callee`: what does it for ndarrays. `most`: arguments by position, -1 where
+`out` may be given; `kind`: what makes its result large. */
+static PyObject *
+function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwargs, Py_ssize_t most, int kind)
+{
+    PyObject *arguments[MOST_ARGUMENTS + 1], *names = NULL, *result = NULL, *name, *value, *written = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(args), all = count, place = 0;
+    Found found;
+    found.count = found.kept = 0;
+    if (count + (kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs)) > MOST_ARGUMENTS || (most >= 0 && count > most))
+        Py_RETURN_NOTIMPLEMENTED;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if ((arguments[i + 1] = replaced(PyTuple_GET_ITEM(args, i), &found, 0)) == NULL)
+            goto end;
+    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
+        if ((names = PyTuple_New(PyDict_GET_SIZE(kwargs))) == NULL)
+            goto end;
+        while (PyDict_Next(kwargs, &place, &name, &value)) {
+            PyTuple_SET_ITEM(names, all - count, Py_NewRef(name));
+            if (most >= 0 && value != Py_None) {
+                if (PyUnicode_Compare(name, text.overwrite_input) == 0
+                        || (PyUnicode_Compare(name, text.out) == 0 && (written = light_output(value)) == NULL))
+                    goto end;
+            }
+            if ((arguments[++all] = replaced(value, &found, 0)) == NULL)
+                goto end;
+        }
+    }
+    int any = kind & MAKES;
+    for (int i = 0; i < found.count; i++)
+        any |= Py_TYPE(found.sources[i]) == types.LazyNdarray;
+    if (!any)
+        goto end;
+    if ((kind & LENGTHENS) && !is_small_lengthened(&found, arguments + 1, all))
+        goto end;
+    for (int i = 1; (kind & (BROADCASTS | MULTIPLIES)) && i < found.count && i < 4; i++) {
+        PyObject *pair[2] = {found.sources[i - 1], found.sources[i]};
+        for (int k = 0; k < 2; k++)
+            if (Py_TYPE(pair[k]) == types.LazyNdarray)
+                pair[k] = got(pair[k], X.host);
+        if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1]) : is_small_together(pair[0], pair[1])))
+            goto end;
+    }
+    result = computed_on_host(callee, func, arguments + 1, count, names);
+    if (tell_if_used(written) < 0)
+        Py_CLEAR(result);
+    if (result != NULL)
+        result = given_back(result, &found);
+    Py_XDECREF(names);
+    let_go(&found);
+    return result;
+end:
+    Py_XDECREF(names);
+    let_go(&found);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+}
+
+/* The same of a function that the table knows. */
+static PyObject *
+known_on_host(PyObject *func, PyObject *known, PyObject *args, PyObject *kwargs)
+{
+    PyObject *callee, *result;
+    int most, kind;
+    if (!PyArg_ParseTuple(known, "Oii", &callee, &most, &kind))
+        return NULL;
+    Py_INCREF(known);
+    result = function_on_host(func, callee, args, kwargs, most, kind);
+    Py_DECREF(known);
+    return result;
+}
+
+/* `__array_function__(x, func, types, args, kwargs)`. */
+static PyObject *
+array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && small_bytes > 0 && PyTuple_Check(args[3]) && PyDict_Check(args[4])) {
+        PyObject *known = PyDict_GetItemWithError(py.on_host, args[1]), *result = NULL;
+        if (known != NULL) {
+            result = known_on_host(args[1], known, args[3], args[4]);
+            if (result != Py_NotImplemented)
+                return result;
+        }
+        Py_XDECREF(result);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    return PyObject_Vectorcall(((Member *)self)->otherwise, args, flagged, names);
+}
+
+/* -- the type of members --------------------------------------------------------------------------------------------- */
+
+static void
+member_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Py_CLEAR(((Member *)self)->callee);
+    Py_CLEAR(((Member *)self)->otherwise);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static int
+member_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Member *)self)->callee);
+    Py_VISIT(((Member *)self)->otherwise);
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static PyObject *
+member_bound(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(owner))
+{
+    return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+/* Its name, its text and all else that can be asked of a function is that of the one in Python. */
+static PyObject *
+member_attribute(PyObject *self, PyObject *name)
+{
+    PyObject *otherwise = ((Member *)self)->otherwise;
+    if (PyUnicode_Compare(name, text.__wrapped__) == 0)
+        return Py_NewRef(otherwise);
+    PyObject *special = PyObject_GetAttr((PyObject *)&PyBaseObject_Type, name);
+    Py_XDECREF(special);
+    if (special != NULL && PyUnicode_Compare(name, text.__doc__) != 0)
+        return PyObject_GenericGetAttr(self, name);
+    PyErr_Clear();
+    if (PyUnicode_Compare(name, text.__get__) == 0 || PyUnicode_Compare(name, text.__call__) == 0)
+        return PyObject_GenericGetAttr(self, name);
+    return PyObject_GetAttr(otherwise, name);
+}
+
+static PyMemberDef member_offset[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Member, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot member_slots[] = {
+    {Py_tp_dealloc, member_dealloc}, {Py_tp_traverse, member_traverse}, {Py_tp_descr_get, member_bound},
+    {Py_tp_getattro, member_attribute}, {Py_tp_call, PyVectorcall_Call}, {Py_tp_members, member_offset}, {0, NULL},
+};
+
+static PyType_Spec member_spec = {
+    "lazyarray._native.recording.Member", sizeof(Member), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+        | Py_TPFLAGS_DISALLOW_INSTANTIATION, member_slots,
+};
+
+static PyTypeObject *member_type;
+
+PyDoc_STRVAR(member_doc, "member(callee, otherwise, kind=0, /)\n--\n\n"
+"A member of LazyNdarray: `callee` with ndarrays where all arrays are small and current on the host, else `otherwise`.\n\n"
+"`callee`: \"ufunc\" and \"function\" are NumPy's protocols. `kind`: the sum of REFLECTED and so on.");
+
+static PyObject *
+member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 2 || nargs > 3) {
+        PyErr_SetString(PyExc_TypeError, "member takes what is called on the host, what is otherwise, and a kind");
+        return NULL;
+    }
+    Member *made = (Member *)member_type->tp_alloc(member_type, 0);
+    if (made == NULL)
+        return NULL;
+    made->callee = Py_NewRef(args[0]);
+    made->otherwise = Py_NewRef(args[1]);
+    made->kind = nargs > 2 ? (int)PyLong_AsLong(args[2]) : 0;
+    made->call = !PyUnicode_Check(args[0]) ? member_call
+        : PyUnicode_CompareWithASCIIString(args[0], "ufunc") == 0 ? array_ufunc_call : array_function_call;
+    return (PyObject *)made;
+}
+
+/* -- what Python asks ------------------------------------------------------------------------------------------------ */
+
+PyDoc_STRVAR(on_host_doc, "on_host(x, /)\n--\n\nThe ndarray of a lazy array whose bytes are current on the host, or None.");
+
+static PyObject *
+given_on_host(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    PyObject *host = types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || small_bytes == 0 ? NULL : on_host(x);
+    return host == NULL ? PyErr_Occurred() ? NULL : Py_NewRef(Py_None) : Py_NewRef(host);
+}
+
+PyDoc_STRVAR(run_on_host_doc, "run_on_host(func, args, kwargs, entry=None, /)\n--\n\n"
+"What a function gives on the host, if all arrays are small and current there; else NotImplemented.\n\n"
+"`entry`: of the table `ON_HOST`. Without one it may write into an argument: who calls says so to its storage.");
+
+static PyObject *
+run_on_host(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 3 || nargs > 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]) || (nargs > 3 && !PyTuple_Check(args[3]))) {
+        PyErr_SetString(PyExc_TypeError, "run_on_host takes a function, a tuple, a dict and an entry");
+        return NULL;
+    }
+    if (nargs > 3 && small_bytes > 0)
+        return known_on_host(args[0], args[3], args[1], args[2]);
+    return small_bytes == 0 ? Py_NewRef(Py_NotImplemented) : function_on_host(args[0], args[0], args[1], args[2], -1, 0);
+}
+
+PyDoc_STRVAR(host_array_doc, "host_array(array, /)\n--\n\n"
+"The lazy array of a small ndarray that nobody else holds, or None if it is not small, or not for the device.");
+
+static PyObject *
+host_array(PyObject *Py_UNUSED(module), PyObject *array)
+{
+    PyArrayObject *owner = PyArray_CheckExact(array) && small_bytes > 0 && types.LazyNdarray != NULL ? owner_of(array) : NULL;
+    if (owner == NULL || !owns(owner) || PyArray_NBYTES(owner) > small_bytes || !is_holdable((PyArrayObject *)array))
+        Py_RETURN_NONE;
+    return light_array(array);
+}
+
+PyDoc_STRVAR(is_light_doc, "is_light(x, /)\n--\n\nWhether a lazy array has no storage yet that would have to know of writes.");
+
+static PyObject *
+given_is_light(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    return PyBool_FromLong(types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && is_light(x));
+}
+
+PyDoc_STRVAR(home_doc, "home(x, /)\n--\n\nThe Home of a lazy array that has no storage yet, or None.");
+
+static PyObject *
+home(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    PyObject *found = types.LazyNdarray == NULL || !PyObject_TypeCheck(x, types.LazyNdarray) ? Py_None : home_of_light(x);
+    return Py_XNewRef(found);
+}
+
+PyDoc_STRVAR(small_doc, "small(nbytes=None, /)\n--\n\n"
+"The most bytes of a small array, which becomes `nbytes` if that is given: with 0 no array is small.");
+
+static PyObject *
+small(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_ssize_t nbytes = nargs == 1 ? PyLong_AsSsize_t(args[0]) : small_bytes, before = small_bytes;
+    if (nbytes < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "a number of bytes is at least 0");
+        return NULL;
+    }
+    small_bytes = nbytes;
+    return PyLong_FromSsize_t(before);
+}

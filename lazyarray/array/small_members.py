@@ -1,0 +1,71 @@
+"""Members of LazyNdarray that NumPy does at once where all arrays are small and current on the host.
+
+Each is NumPy's own operator or method, in front of the member that does it otherwise; see `dispatch/small_arrays.py`.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..dispatch.small_arrays import on_host
+
+__all__ = ["complete", "member", "of_protocol", "on_host"]
+
+_native_member = None if _native.recording is None else _native.recording.member
+
+
+def member(callee: Callable[..., Any], otherwise: Callable[..., Any], *kinds: str) -> Callable[..., Any]:
+    """`callee` with ndarrays, or `otherwise`; `kinds`: what C has to know of it, by name."""
+    if _native_member is None:
+        return otherwise
+    return _native_member(callee, otherwise, sum(getattr(_native.recording, kind) for kind in kinds))
+
+
+def of_protocol(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """`__array_ufunc__` ("ufunc") or `__array_function__` ("function")."""
+    return otherwise if _native_member is None else _native_member(name, otherwise)
+
+
+#: Methods that give new arrays, numbers or views, of no more bytes than they are given.
+_METHODS = (
+    "all any argmax argmin argpartition argsort clip copy cumprod cumsum diagonal flatten max mean min nonzero prod "
+    "ravel reshape round searchsorted squeeze std sum swapaxes trace transpose var astype conj conjugate").split()
+#: Methods that only look at the array in another way.
+_VIEWS = frozenset("diagonal ravel reshape squeeze swapaxes transpose copy flatten astype".split())
+#: Methods that give Python's objects.
+_VALUES = ("tolist", "tobytes", "item")
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "xor", "or", "pow")
+_COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
+_UNARY = ("neg", "pos", "abs", "invert")
+
+
+def complete(array_type: type) -> None:
+    """Put NumPy's members in front of those that a class has."""
+    def put(name: str, callee: Callable[..., Any], *kinds: str) -> None:
+        setattr(array_type, name, member(callee, vars(array_type)[name], *kinds))
+
+    for name in _BINARY:
+        function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+        put(f"__{name}__", function, "BROADCASTS", "COMPUTES")
+        put(f"__r{name}__", function, "BROADCASTS", "COMPUTES", "REFLECTED")
+        put(f"__i{name}__", getattr(operator, f"i{name}"), "BROADCASTS", "COMPUTES", "IN_PLACE")
+    put("__divmod__", divmod, "BROADCASTS", "COMPUTES")
+    put("__rdivmod__", divmod, "BROADCASTS", "COMPUTES", "REFLECTED")
+    put("__matmul__", operator.matmul, "MULTIPLIES", "COMPUTES")
+    put("__rmatmul__", operator.matmul, "MULTIPLIES", "COMPUTES", "REFLECTED")
+    for name in _COMPARISONS:
+        put(f"__{name}__", getattr(operator, name), "BROADCASTS", "COMPUTES")
+    for name in _UNARY:
+        put(f"__{name}__", getattr(operator, name), "COMPUTES")
+    for name in _METHODS:
+        put(name, getattr(np.ndarray, name), *(() if name in _VIEWS else ("COMPUTES",)))
+    put("dot", np.ndarray.dot, "MULTIPLIES", "COMPUTES")
+    for name in _VALUES:
+        put(name, getattr(np.ndarray, name), "VALUES")
+    put("__getitem__", operator.getitem, "INDEXES")
+    put("__setitem__", operator.setitem, "ASSIGNS")
+    put("__contains__", operator.contains, "VALUES")

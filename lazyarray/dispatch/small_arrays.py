@@ -1,0 +1,369 @@
+"""Small arrays that are current on the host: NumPy computes at once, and its results stay on the host.
+
+A call is decided by three facts, none of which depends on time: every array among its arguments is small (`limit`), all
+of them are current on the host, and the result is small, too. Operators, ufuncs, methods and most functions are decided
+in C (`_native/recording_host.h`). This file has the rest: which functions may be called so (`ON_HOST`), those whose
+results can be larger than their arguments (`GROWING`), and calls that write into an argument.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..events import trace
+from ..events.trace import begin, end
+from ..functions import tables, written_parameters
+from ..functions.creation import MAKING
+from ..functions.views import VIEWS
+from ..graph import cost_model
+from ..settings.options import current as current_options
+from ..storage import handles, views
+from ..storage.handles import small_on_host
+
+__all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
+           "run_ufunc", "unless_small", "writing"]
+
+_native_run = None if _native.recording is None else _native.recording.run_on_host
+#: The ndarray of a lazy array that is small and current on the host, or None.
+on_host: Callable[[Any], np.ndarray | None] = (
+    (lambda x: None) if _native.recording is None else _native.recording.on_host)
+#: The most bytes of a small array; 0: none is.
+limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _native.recording.small
+REASON = "computed on the host: small"
+
+
+def name_of(callee: Callable[..., Any]) -> str:
+    """How users write what is called: a NumPy function or ufunc, or an operator."""
+    name = getattr(callee, "__name__", str(callee))
+    module = getattr(callee, "__module__", None) or "numpy"
+    return f"operator.{name}" if module == "_operator" else f"{module}.{name}"
+
+
+def begin_on_host(callee: Callable[..., Any]) -> Any:
+    """Announce that NumPy is about to compute; for C, which asks only if somebody listens."""
+    return begin("host", 0, None, None, REASON, name_of(callee))
+
+
+def end_on_host(token: Any, result: Any) -> None:
+    """NumPy has computed `result`; of an answer without arrays, such as a shape, nothing is told."""
+    first = result[0] if type(result) is tuple and result else result
+    if token is not None and (result is None or isinstance(first, (np.ndarray, np.generic))):
+        if first is not None:
+            token.fields.update(shape=first.shape, dtype=first.dtype)
+        end(token)
+
+
+def given_back(result: Any, items: tuple[Any, ...]) -> Any:
+    """A named tuple like `result`, of `items`."""
+    return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+
+
+# -- functions whose results may be larger than their arguments: how many elements they have at most ------------------
+
+def _size(x: Any) -> int:
+    return x.size if isinstance(x, (np.ndarray, np.generic)) else np.size(x)
+
+
+def _ints(x: Any) -> int:
+    """The product of whole numbers."""
+    return math.prod(map(operator.index, x)) if isinstance(x, (tuple, list)) else operator.index(x)
+
+
+def _squared(x: Any, k: int = 0) -> int:
+    return (_size(x) + abs(operator.index(k))) ** 2 if np.ndim(x) < 2 else _size(x)
+
+
+def _repeated(a: Any, repeats: Any, axis: Any = None) -> int:
+    total = operator.index(repeats) if isinstance(repeats, (int, np.integer)) else int(np.max(repeats))
+    return _size(a) * max(total, 1)
+
+
+def _padded(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> int:
+    if isinstance(pad_width, dict):
+        return _size(array) + 2 * sum(map(_size, pad_width)) * _size(array)
+    return math.prod(n + 2 * int(np.max(pad_width)) for n in np.shape(array))
+
+
+def _transformed(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None, *, s: Any = None,
+                 axes: Any = None) -> int:
+    wanted = s if s is not None else n
+    lengths = np.shape(a)
+    if wanted is None:
+        return 2 * _size(a)
+    longest = max(wanted) if isinstance(wanted, (tuple, list)) else operator.index(wanted)
+    return 2 * math.prod(max(length, longest) for length in lengths)
+
+
+def _binned(a: Any, bins: Any = 10, *args: Any, **kwargs: Any) -> int:
+    if isinstance(bins, (tuple, list)) and bins and isinstance(bins[0], (int, np.integer)):
+        return math.prod(bins)
+    if isinstance(bins, str):
+        return 0
+    return operator.index(bins) if isinstance(bins, (int, np.integer)) else _size(bins)
+
+
+def _binned_in_two(x: Any, y: Any, bins: Any = 10, *args: Any, **kwargs: Any) -> int:
+    return _binned(x, bins) ** (1 if isinstance(bins, (tuple, list)) else 2)
+
+
+def _counted(x: Any, /, weights: Any = None, minlength: Any = 0) -> int:
+    host = on_host(x) if handles.is_lazy(x) else x
+    return max(operator.index(minlength), int(np.max(host)) + 1 if _size(host) else 0)
+
+
+def _summed(*operands: Any, **kwargs: Any) -> int:
+    """Of ``einsum``: each index has the length that it has in an operand."""
+    text, *arrays = operands
+    if not isinstance(text, str) or "." in text:
+        return math.prod(map(_size, arrays))
+    inputs, arrow, output = text.replace(" ", "").partition("->")
+    lengths: dict[str, int] = {}
+    for names, array in zip(inputs.split(","), arrays):
+        for name, n in zip(names, np.shape(array)):
+            lengths[name] = max(n, lengths.get(name, 1))
+    names = output if arrow else "".join(name for name in lengths if inputs.count(name) == 1)
+    # The work counts too, since all of it is done in one loop.
+    return max(math.prod(lengths.get(name, 1) for name in names), math.prod(lengths.values()) // 16)
+
+
+def _contracted(a: Any, b: Any, axes: Any = 2) -> int:
+    if not isinstance(axes, int):
+        first = axes[0] if isinstance(axes[0], (tuple, list)) else (axes[0],)
+        inner = math.prod(np.shape(a)[i] for i in first)
+    else:
+        inner = math.prod(np.shape(a)[np.ndim(a) - axes:])
+    return (_size(a) // max(inner, 1)) * (_size(b) // max(inner, 1))
+
+
+def _decomposed(a: Any, *args: Any, **kwargs: Any) -> int:
+    return math.prod(np.shape(a)[:-2]) * sum(n * n for n in np.shape(a)[-2:])
+
+
+def _varied(m: Any, y: Any = None, rowvar: Any = True, *args: Any, **kwargs: Any) -> int:
+    rows = np.shape(m)[0 if rowvar else -1] if np.ndim(m) > 1 else 1
+    return (2 * rows) ** 2 if y is not None else rows ** 2
+
+
+def _spaced(start: Any, stop: Any, num: Any = 50, *args: Any, **kwargs: Any) -> int:
+    return operator.index(num) * max(_size(start), _size(stop))
+
+
+def _taken(a: Any, indices: Any, axis: Any = None, *args: Any, **kwargs: Any) -> int:
+    return _size(indices) * (1 if axis is None else _size(a) // max(np.shape(a)[axis], 1))
+
+
+def _together(*arrays: Any, **kwargs: Any) -> int:
+    return math.prod(np.broadcast_shapes(*(a.shape for a in arrays if isinstance(a, np.ndarray))))
+
+
+def _product(*arrays: Any, **kwargs: Any) -> int:
+    return math.prod(map(_size, arrays)) * len(arrays)
+
+
+_fourier = ("fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn").split()
+
+#: Function -> how many elements its result has at most, given its arguments.
+GROWING: dict[Callable[..., Any], Callable[..., int]] = {
+    np.repeat: _repeated, np.tile: lambda A, reps: _size(A) * max(_ints(reps), 1), np.pad: _padded,
+    np.kron: _product, np.outer: lambda a, b, out=None: _size(a) * _size(b), np.meshgrid: _product, np.ix_: _product,
+    np.linalg.outer: lambda x1, x2, /: _size(x1) * _size(x2),
+    np.diag: _squared, np.diagflat: lambda v, k=0: (_size(v) + abs(k)) ** 2, np.tril: _squared, np.triu: _squared,
+    np.vander: lambda x, N=None, increasing=False: _size(x) * (_size(x) if N is None else N),
+    np.resize: lambda a, new_shape: _ints(new_shape),
+    np.histogram: _binned, np.histogram2d: _binned_in_two, np.bincount: _counted,
+    np.histogram_bin_edges: _binned, np.histogramdd: lambda sample, bins=10, *args, **kwargs: (
+        _binned(sample, bins) ** (1 if isinstance(bins, (tuple, list)) else max(np.ndim(sample), 1) * 3)),
+    np.einsum: _summed, np.tensordot: _contracted,
+    np.linalg.tensordot: lambda a, b, /, *, axes=2: _contracted(a, b, axes),
+    np.linalg.svd: _decomposed, np.linalg.qr: _decomposed, np.cov: _varied, np.corrcoef: _varied,
+    np.linspace: _spaced, np.logspace: _spaced, np.geomspace: _spaced, np.take: _taken,
+    np.convolve: lambda a, v, mode="full": _size(a) * _size(v) // 32,
+    np.correlate: lambda a, v, mode="valid": _size(a) * _size(v) // 32,
+    np.broadcast_to: lambda array, shape, subok=False: _ints(shape),
+    np.select: lambda condlist, choicelist, default=0: _together(*condlist, *choicelist),
+    np.choose: lambda a, choices, out=None, mode="raise": _together(
+        a, *(choices if isinstance(choices, (list, tuple)) else ())),
+    np.linalg.multi_dot: lambda arrays, *, out=None: _size(arrays[0]) * _size(arrays[-1]),
+    **{getattr(np.fft, name): _transformed for name in _fourier},
+    **dict.fromkeys((np.where, np.isclose, np.allclose, np.cross, np.clip), _together),
+}
+#: Those of them that mostly are told by a look at two shapes, which C does.
+_BROADCAST = frozenset((np.where, np.isclose, np.allclose, np.clip, np.cross))
+_MULTIPLIED = frozenset((np.dot, np.inner, np.linalg.matmul, np.linalg.vecdot))
+#: Functions that make arrays like others.
+_LIKE = frozenset((np.empty_like, np.zeros_like, np.ones_like, np.full_like, np.copy, np.astype))
+_LENGTHENED = frozenset(getattr(np.fft, name) for name in _fourier[:6])
+#: What C decides about functions that are in the table above, too.
+_DECIDED = _BROADCAST | _LENGTHENED
+#: Functions that are left to their own ways: they call functions of the program, or NumPy does not say what they take.
+_LEFT = frozenset((
+    np.apply_over_axes, np.piecewise, np.block, np.lib.stride_tricks.sliding_window_view))
+
+
+#: Function -> (what does it for ndarrays, how many arguments by position say nothing of `out`, what makes its result
+#: large: `_native/recording_members.h`). C looks it up; what is not there yet is learned when it is met.
+ON_HOST: dict[Callable[..., Any], tuple[Callable[..., Any], int, int]] = {}
+
+
+def _learn(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | None:
+    """The entry of a function in `ON_HOST`, or None if it is not decided there."""
+    if (func in MAKING and func not in _LIKE or func in _LEFT or func in GROWING and func not in _DECIDED
+            or not (func in VIEWS or func in tables.ADAPTED or func in tables.COMPOSED or func in tables.LAZY
+                    or func in tables.HOST_ONLY and func.__module__ == "numpy.linalg")):
+        return None
+    written = tables.WRITES.get(func, ())
+    if set(written) - {"out"}:
+        return None
+    native, most = _native.recording, 99
+    if written and (place := written_parameters.position(func, "out")) is not None:
+        most = place
+    kind = (native.BROADCASTS if func in _BROADCAST else native.MULTIPLIES if func in _MULTIPLIED
+            else native.LENGTHENS if func in _LENGTHENED else 0)
+    found = ON_HOST[func] = getattr(func, "_implementation", func), most, kind
+    return found
+
+
+def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a function that C does not decide about, if it is the host's; else NotImplemented."""
+    if not limit() or not any(_is_on_host(a) for a in (*args, *kwargs.values())):
+        return NotImplemented
+    if func not in ON_HOST and (entry := _learn(func)) is not None:
+        result = _native_run(func, args, kwargs, entry)
+        if result is not NotImplemented:
+            return result
+    growing = GROWING.get(func)
+    if growing is not None:
+        try:
+            elements = growing(*args, **kwargs)
+        except (TypeError, ValueError, IndexError, AttributeError):     # NumPy says what is wrong, elsewhere
+            return NotImplemented
+        if elements * 8 > limit():
+            return NotImplemented
+    elif func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE:
+        return NotImplemented
+    positions, names = written_parameters.written_on_host(func, args, kwargs)
+    written = [a for i, a in enumerate(args) if i in positions] + [kwargs[name] for name in names if name in kwargs]
+    if func is np.nan_to_num and kwargs.get("copy", args[1] if len(args) > 1 else True):
+        written = []
+    return writing(func, args, kwargs, written)
+
+
+def _is_on_host(x: Any, depth: int = 3) -> bool:
+    """Whether `x` is a small array on the host, or a list with one."""
+    if type(x) is handles.array_type:
+        return on_host(x) is not None
+    return depth > 0 and type(x) in (list, tuple) and any(_is_on_host(item, depth - 1) for item in x)
+
+
+def run_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call of a ufunc that writes into an argument, if it is the host's; else NotImplemented."""
+    if not limit():
+        return NotImplemented
+    outs = kwargs.get("out", ())
+    written = list(outs) if type(outs) is tuple else [outs]
+    if method == "at":
+        written.append(inputs[0])
+    return writing(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs, written)
+
+
+def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], written: list[Any]) -> Any:
+    """``func(*args, **kwargs)`` on the host, if all arrays are small and current there; else NotImplemented.
+
+    `written`: the arguments into which it writes.
+    """
+    if not limit():
+        return NotImplemented
+    lazy = [x for x in written if type(x) is handles.array_type]
+    if not lazy:
+        return _native_run(func, args, kwargs)
+    native = _native.recording
+    if any(on_host(x) is None for x in lazy):
+        return NotImplemented
+    done: Any = None
+    try:
+        done = _native_run(func, args, kwargs)
+        return done
+    finally:
+        if done is not NotImplemented:      # after an error too: some of it may be written
+            for x in lazy:
+                if not native.is_light(x):
+                    handles.wrote_on_host(x)
+
+
+_ARRAY = np.array, 99, 0 if _native.recording is None else _native.recording.MAKES
+
+
+def quick_array(*args: Any) -> Any:
+    """``numpy.array`` of a list or a tuple in which nothing is the device's alone, and a dtype; else None."""
+    if not limit() or type(args[0]) not in (list, tuple) or len(args) > 2:
+        return None
+    options = current_options()
+    if not options.small_on_host or not options.lazy:
+        return None
+    result = _native_run(np.array, args, {}, _ARRAY)
+    return None if result is NotImplemented else result
+
+
+def unless_small(quick: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes arrays of the device, where small ones are not the host's."""
+    return lambda *args: None if limit() else quick(*args)
+
+
+# -- new arrays ------------------------------------------------------------------------------------------------------
+
+def _length(*args: Any) -> int:
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    return math.ceil((stop - start) / step)
+
+
+#: Function that makes an array of numbers -> how many elements it has.
+_MADE: dict[Callable[..., Any], Callable[..., int]] = {
+    **dict.fromkeys((np.zeros, np.ones, np.empty, np.full), lambda shape, *args, **kwargs: _ints(shape)),
+    np.arange: lambda *args, **kwargs: _length(*args[:3]), np.identity: lambda n, *args, **kwargs: n * n,
+    **dict.fromkeys((np.eye, np.tri), lambda N, M=None, *args, **kwargs: N * (N if M is None else M)),
+    **dict.fromkeys((np.linspace, np.logspace, np.geomspace), lambda start, stop, num=50, *args, **kwargs: num),
+    np.indices: lambda dimensions, *args, **kwargs: _ints(dimensions) * len(dimensions),
+}
+
+
+def made(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A small lazy array made by NumPy, on the host; None if it is not small, or not made of numbers."""
+    if func in _LIKE and args and type(args[0]) is handles.array_type:
+        result = run(func, args, kwargs)
+        return None if result is NotImplemented else result
+    size = _MADE.get(func)
+    if size is None or not (most := limit()) or not current_options().small_on_host:
+        return None
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, (np.ndarray, views.Meta)) or handles.is_lazy(value):
+            return None
+    try:
+        if not 0 <= size(*args, **kwargs) * 8 <= most:
+            return None
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+    result = func(*args, **kwargs)
+    if type(result) is tuple:       # ``retstep``
+        return (small_on_host(result[0]), *result[1:])
+    return small_on_host(result)
+
+
+def measured() -> None:
+    """Let small arrays be those of the cost model."""
+    if _native.recording is not None:
+        _native.recording.small(cost_model.costs().small())
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C calls and looks at."""
+    return {
+        "Home": handles.Home, "seen_on_host": handles.seen_on_host, "wrote_on_host": handles.wrote_on_host,
+        "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
+        "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,
+        "no_value": np._NoValue,
+    }
