@@ -12,8 +12,10 @@ import types as _types
 import typing as _typing
 
 from lazyarray.errors.namesake import refuse as _refuse_namesake
+from lazyarray.errors.subinterpreters import refuse as _refuse_subinterpreters
 
 _refuse_namesake()
+_refuse_subinterpreters()
 
 # What an import makes stays: to look for garbage in it over and over took up to a quarter of the import's time, and to
 # look once at its end a sixth. So it goes to the oldest generation at once, as if it had been looked at.
