@@ -168,6 +168,17 @@ def test_host_arrays_are_taken_where_cupys_functions_convert_them(cupy):
         cupy.sum(host)
 
 
+def test_host_arrays_of_lengths_and_axes_are_as_good_as_tuples(cupy):
+    x = cupy.arange(6.0)
+    shape, axes = np.array([2, 3]), np.array([1, 0])
+    assert x.reshape(shape).shape == cupy.reshape(x, shape).shape == cupy.zeros(shape).shape == (2, 3)
+    assert x.reshape(shape).transpose(axes).shape == (3, 2) and cupy.tile(x, np.array([2, 1])).shape == (2, 6)
+    assert cupy.fft.fftn(x.reshape(2, 3), axes=axes).shape == cupy.fft.fftshift(x.reshape(2, 3), axes=axes).shape
+    assert cupy.atleast_1d(3).shape == (1,) and type(cupy.zeros_like(np.ones(3))) is cupy.ndarray
+    with pytest.raises(TypeError):
+        cupy.zeros_like([1, 2])
+
+
 def test_files_hold_device_arrays(cupy, tmp_path):
     cupy.savez(tmp_path / "two.npz", a=cupy.arange(3), b=cupy.zeros(2))
     with cupy.load(tmp_path / "two.npz") as found:
@@ -337,6 +348,15 @@ def test_the_option_of_pytest(tmp_path):
     found = run_pytest(tmp_path, "--simulated-cupy", "test_it.py")
     assert "1 failed, 3 passed, 1 skipped" in found.stdout, found.stdout + found.stderr
     assert "1 cupy.ElementwiseKernel 'mine'" in found.stdout and "Implicit conversion" in found.stdout
+
+
+@pytest.mark.parametrize("suite, choice", [("xarray.tests.test_cupy", ""), ("opt_einsum.tests.test_backends", "cupy")])
+def test_tests_of_other_projects_run(suite, choice, tmp_path):
+    for name in (suite.partition(".")[0], suite):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    found = run_pytest(tmp_path, "--simulated-cupy", "-W", "ignore", "-k", choice, "--pyargs", suite)
+    assert " passed" in found.stdout and found.returncode == 0, found.stdout
 
 
 def test_names_are_of_the_release_whose_functions_the_device_has():

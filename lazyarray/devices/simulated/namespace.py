@@ -28,10 +28,13 @@ WRITES = frozenset({
 FROM_HOST = frozenset({
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "asfarray",
     "result_type", "can_cast", "min_scalar_type", "common_type", "isscalar", "shape", "ndim", "size", "issubdtype",
-    "iscomplexobj", "isrealobj", "isfortran", "full", "full_like", "linspace", "logspace", "geomspace", "arange",
+    "iscomplexobj", "isrealobj", "isfortran", "full", "linspace", "logspace", "geomspace", "arange",
     "interp", "select", "atleast_1d", "atleast_2d", "atleast_3d",
 })  # fmt: skip
 """Functions that take host arrays too."""
+
+LIKE_ARRAYS = frozenset({"empty_like", "zeros_like", "ones_like", "full_like"})
+"""Functions that look at dtype, shape and layout of an array: of the host's too, but not of a list or number."""
 
 AS_ARRAYS = frozenset({"allclose", "array_equal", "array_equiv", "count_nonzero"})
 """Functions that return a Python value in NumPy and a 0-d array in CuPy."""
@@ -55,10 +58,11 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
     function = as_cupys(path, numpy_function)
     bind = binder(name, parameters(signature), function)
     changed = path in WRITES
-    from_host = path in FROM_HOST
+    from_host = path in FROM_HOST or path in LIKE_ARRAYS
     converted = frozenset() if from_host else frozenset(_converted().get(path, ()))
     names = [p.name for p in parameters(signature)]
-    needs_array = not converted and not from_host and path not in TAKES_NO_ARRAYS and not path.startswith("random.")
+    makes = bool(converted) or from_host or path in TAKES_NO_ARRAYS or path.startswith("random.")
+    needs_array = path in LIKE_ARRAYS or not makes
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if converted:
@@ -69,8 +73,8 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
         if from_host:
             positional = tuple(_uploaded(value) for value in positional)
             options = {key: _uploaded(value) for key, value in options.items()}
-        elif needs_array and not (positional and type(positional[0]) is SimulatedArray
-                                  or has_array((*positional, *options.values()))):
+        if needs_array and not (positional and type(positional[0]) is SimulatedArray
+                                or has_array((*positional, *options.values()))):
             raise TypeError(f"Unsupported type {type(positional[0]) if positional else None}")
         if options.get("out") is not None:
             options["out"] = as_device(options["out"])

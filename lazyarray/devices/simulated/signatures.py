@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 IGNORED = frozenset({"blocking", "stream"})
@@ -14,6 +16,9 @@ IGNORED = frozenset({"blocking", "stream"})
 
 REFUSED = {"astype": ("casting", "subok")}
 """Parameters that a function has but takes no value for."""
+
+SIZES = frozenset({"shape", "newshape", "new_shape", "axes", "axis", "reps", "s"})
+"""Parameters that take lengths or axes: a host array of them is as good as a tuple."""
 
 _SORTS = frozenset({"sort", "argsort"})
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -34,10 +39,18 @@ def host_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | N
         return None
 
 
+def numbers(value: Any) -> Any:
+    """The integers of a host array, as a tuple, or as a number if it has no dimensions; anything else as it is."""
+    if type(value) is not np.ndarray or value.dtype.kind not in "iu":
+        return value
+    return int(value) if not value.ndim else tuple(value.tolist())
+
+
 def binder(name: str, wanted: tuple[inspect.Parameter, ...],
            function: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Call]:
     """A function that checks a call against CuPy's parameters and returns the arguments of the host's function."""
     kinds = {p.kind for p in wanted}
+    sizes = [i for i, p in enumerate(wanted) if p.name in SIZES]
     var_positional, var_keyword = inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
     positional = [p.name for p in wanted if p.kind in _POSITIONAL]
     needed = sum(p.default is p.empty for p in wanted if p.kind in _POSITIONAL)
@@ -66,6 +79,10 @@ def binder(name: str, wanted: tuple[inspect.Parameter, ...],
         return key not in IGNORED and value is not None and not (type(value) is type(default) and value == default)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        if any(i < len(args) and isinstance(args[i], np.ndarray) for i in sizes):
+            args = tuple(numbers(value) if i in sizes else value for i, value in enumerate(args))
+        if sizes and any(key in SIZES and isinstance(value, np.ndarray) for key, value in kwargs.items()):
+            kwargs = {key: numbers(value) if key in SIZES else value for key, value in kwargs.items()}
         if len(args) < needed and any(key not in kwargs for key in positional[len(args) : needed]):
             raise TypeError(f"{name}() missing a required argument")
         if not kwargs and len(args) <= keep:
