@@ -312,8 +312,16 @@ is_small_product(PyObject *a, PyObject *b)
     if (!PyArray_Check(a) || !PyArray_Check(b))
         return 1;
     PyArrayObject *one = (PyArrayObject *)a, *two = (PyArrayObject *)b;
-    int m = PyArray_NDIM(one);
+    int m = PyArray_NDIM(one), n = PyArray_NDIM(two);
     npy_intp inner = m ? PyArray_DIM(one, m - 1) : 1;
+    if (m > 1 && n > 1) {       /* one product for each matrix of a stack */
+        Py_ssize_t size = times(times(PyArray_DIM(one, m - 2), PyArray_DIM(two, n - 1)), PyArray_ITEMSIZE(one));
+        for (int i = 3; i <= m || i <= n; i++) {
+            npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
+            size = times(size, k > l ? k : l);
+        }
+        return size <= small_bytes;
+    }
     return inner == 0 || times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), PyArray_ITEMSIZE(one)) <= small_bytes;
 }
 

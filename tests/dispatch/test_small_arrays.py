@@ -64,6 +64,7 @@ CALLS = {
     "method": lambda x, y: x.reshape(2, 3).sum(axis=0), "mean": lambda x, y: x.mean() * y, "index": lambda x, y: x[1:4],
     "mask": lambda x, y: x[x > 2], "array index": lambda x, y: x[np.array([5, 0, 0])], "element": lambda x, y: x[3] + y,
     "concatenate": lambda x, y: np.concatenate([x, y]), "where": lambda x, y: np.where(x > 2, x, y),
+    "matrices": lambda x, y: np.tile(np.outer(x, y), (20, 1, 1)) @ np.tile(np.eye(6), (20, 1, 1)),
     "matrix": lambda x, y: np.outer(x, y) @ x, "solve": lambda x, y: np.linalg.solve(np.eye(6) + np.outer(x, y), y),
     "fft": lambda x, y: np.fft.irfft(np.fft.rfft(x)), "einsum": lambda x, y: np.einsum("i,i->", x, y),
     "sort": lambda x, y: np.sort(-x), "divmod": lambda x, y: divmod(x, y), "tuple": lambda x, y: np.nonzero(x),
