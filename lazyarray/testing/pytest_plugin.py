@@ -164,7 +164,8 @@ def start_suite(config: pytest.Config) -> None:
         if not there:
             raise pytest.UsageError(f"--lazyarray={name}: there is no such package. Write --lazyarray=PACKAGE, with an "
                                     "equals sign, or --lazyarray as the last argument.")
-    lazyarray.options.set(warn_fallbacks=False)
+    # Arrays of tests are small, and stand for large ones.
+    lazyarray.options.set(warn_fallbacks=False, small_on_host=False)
     methods = [name.strip() for name in option.lazyarray_methods.split(",") if name.strip()]
     suite = Suite(packages, option.lazyarray_results, methods, not option.lazyarray_untraced)
     config.pluginmanager.register(LazySuite(suite, option.lazyarray_report), "lazyarray-suite")

@@ -33,7 +33,8 @@ test gets its own ndarray. Ndarrays of any dtype and shape are replaced, but not
 ndarray is replaced by a read-only lazy array.
 
 Two differences are hidden from the tests, because many of them would fail before they reach what they test: in a test
-module ``type(x)`` of a lazy array is ``numpy.ndarray``, and `HostFallbackWarning` is off.
+module ``type(x)`` of a lazy array is ``numpy.ndarray``, and `HostFallbackWarning` is off. Small arrays are on the
+device (``options(small_on_host=False)``), since the arrays of tests stand for large ones.
 """
 from __future__ import annotations
 
