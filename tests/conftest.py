@@ -39,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(lazyarray_pytest):
         config.pluginmanager.register(lazyarray_pytest)
 
+    # Small arrays do not stay on the host, unless that is what is to be tested: not those of modules of tests, either.
+    from lazyarray import _native
+
+    if _native.recording is not None and os.environ.get("LAZYARRAY_TEST_SMALL") != "1":
+        _native.recording.small(0)
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _everything_is_fused() -> Iterator[None]:
@@ -47,13 +53,8 @@ def _everything_is_fused() -> Iterator[None]:
     Nor is it learned what need not be recorded: that depends on the tests before, and on how soon a kernel is there.
     """
     import lazyarray
-    from lazyarray import _native
     from lazyarray.dispatch import small_reductions
     from lazyarray.graph.record import reductions
-
-    # Nor do they stay on the host, unless that is what is to be tested.
-    if _native.recording is not None and os.environ.get("LAZYARRAY_TEST_SMALL") != "1":
-        _native.recording.small(0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_reductions, "MOST", 0)

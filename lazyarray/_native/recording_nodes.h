@@ -189,23 +189,26 @@ still_waits(PyObject *ref)
     return waits;
 }
 
+/* Leave out those that wait no more. */
+static int
+sift_waiting(void)
+{
+    Py_ssize_t length = PyList_GET_SIZE(waiting), left = 0;
+    PyObject **items = ((PyListObject *)waiting)->ob_item;
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (still_waits(items[i])) {
+            PyObject *item = items[left];
+            items[left++] = items[i];
+            items[i] = item;
+        }
+    waiting_most = 2 * left > 256 ? 2 * left : 256;
+    return PyList_SetSlice(waiting, left, length, NULL);
+}
+
 static int
 note_waiting(PyObject *ref)
 {
-    Py_ssize_t length = PyList_GET_SIZE(waiting), left = 0;
-    if (length >= waiting_most) {
-        PyObject **items = ((PyListObject *)waiting)->ob_item;
-        for (Py_ssize_t i = 0; i < length; i++)
-            if (still_waits(items[i])) {
-                PyObject *item = items[left];
-                items[left++] = items[i];
-                items[i] = item;
-            }
-        waiting_most = 2 * left > 256 ? 2 * left : 256;
-        if (PyList_SetSlice(waiting, left, length, NULL) < 0)
-            return -1;
-    }
-    return PyList_Append(waiting, ref);
+    return PyList_GET_SIZE(waiting) >= waiting_most && sift_waiting() < 0 ? -1 : PyList_Append(waiting, ref);
 }
 
 PyDoc_STRVAR(waiting_doc, "waiting()\n--\n\nThe storages whose bytes are recorded and not computed, the oldest first.");
@@ -213,7 +216,7 @@ PyDoc_STRVAR(waiting_doc, "waiting()\n--\n\nThe storages whose bytes are recorde
 static PyObject *
 list_waiting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    PyObject *found = PyList_New(0);
+    PyObject *found = sift_waiting() < 0 ? NULL : PyList_New(0);
     for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(waiting); i++) {
         PyObject *storage = referent(PyList_GET_ITEM(waiting, i));
         if (storage != NULL && got(storage, S.pending) != Py_None && PyList_Append(found, storage) < 0)

@@ -11,7 +11,7 @@ from recorded import compiled
 
 import lazyarray
 from benchmarks import many
-from lazyarray.graph import node
+from lazyarray.graph import node, waiting
 
 KIBIBYTE = 1024
 MANY = 1_000_000 if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else 20_000
@@ -108,9 +108,11 @@ def test_recording_does_not_look_through_all_that_read_the_same_array(monkeypatc
 def test_many_arrays_die_and_leave_nothing():
     make = many.makers()["fetched results"]
     make()
+    waiting.waiting()       # the list of what waits is looked through when it is asked for, or has become long
     gc.collect()
     before = len(gc.get_objects())
     kept = [make() for _ in range(500)]
     del kept
+    waiting.waiting()
     gc.collect()
     assert len(gc.get_objects()) < before + 100

@@ -25,7 +25,7 @@ ENDS = {
     "work that was recorded to read what is written": "y = x * 2; x += 1",
     "a copy in flight": "y = x + 1; lazyarray.prefetch(y)",
     "a copy in flight, and its array gone": "lazyarray.prefetch(x + 1)",
-    "aliases": "a = np.asarray(x); a[3] = 7; b = memoryview(x); y = x + 1; c = np.asarray(y[::2])",
+    "aliases": "a = np.asarray(x); a[3] = 7; b = memoryview(a); y = x + 1; c = np.asarray(y[::2])",
     "an alias that outlives its array": "a = np.asarray(x); del x; a[0] = 1",
     "device pointers": "d = lazyarray.asdevice(x); e = lazyarray.asdevice(x[::2])",
     "a kept upload": "w = np.ones(100_000); w.flags.writeable = False\n"

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 import lazyarray
+from lazyarray.graph import waiting
 
 
 def pending(x):
@@ -76,10 +77,12 @@ def growth(work, kept, most, rounds=5):
     objects = np.inf
     for _ in range(rounds):
         compiled()
+        waiting.waiting()       # leaves out what no longer waits
         gc.collect()
         # As floats: small numbers are kept, too, and one of `kept` may be one.
         before, there = [float(sys.getrefcount(one)) for one in kept], len(gc.get_objects())
         work()
+        waiting.waiting()
         gc.collect()
         least = [min(few, abs(sys.getrefcount(one) - was)) for few, one, was in zip(least, kept, before)]
         objects = min(objects, len(gc.get_objects()) - there)

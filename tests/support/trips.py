@@ -70,6 +70,8 @@ def trip(statement: Callable[[], Any]) -> Trip:
 
 
 if __name__ == "__main__":
+    if lazyarray._native.recording is not None:
+        lazyarray._native.recording.small(0)       # small arrays would stay on the host
     for name, statement in statements().items():
         print(f"{name}: {trip(statement)}")
         if name in sys.argv[1:]:

@@ -69,6 +69,7 @@ NOT_RECORDED = {
     **dict.fromkeys(("frexp", "modf", "divmod"), ("?bBhHiIlLefd", "they have two results")),
     **dict.fromkeys(("isfinite", "isinf", "isnan"), ("?bBhHiIlL", "CuPy takes no whole numbers there")),
     "clip": ("?bBhHiIlLefdFD", "np.clip is recorded, as two steps"),
+    "spacing": ("?bBhHiIlLefd", "it is computed at once, where the device can"),
 }
 
 

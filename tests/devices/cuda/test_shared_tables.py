@@ -19,7 +19,7 @@ from lazyarray.devices.cuda.device import CudaDevice
 from lazyarray.devices.cuda.driver import StreamOnDevice, here
 from lazyarray.devices.cuda.kernels import boolean_mask, reduction
 from lazyarray.devices.cuda.kernels.elementwise import Kernels, Launcher
-from lazyarray.storage import exports
+from lazyarray.storage import exports, handles
 
 DEVICES = Path(lazyarray.__file__).parent / "devices"
 
@@ -133,10 +133,13 @@ def test_the_region_around_an_address_is_found_while_others_come_and_go(monkeypa
     assert copies.find(2000, 2500) is regions[2]
 
 
-def test_a_storage_is_known_while_it_is_entered_anew(monkeypatch):
+def test_a_storage_is_known_while_another_is_entered(monkeypatch):
     device = lazyarray.device()
     x = lazyarray.asarray(np.arange(10.0))
     array = lazyarray.asdevice(x)
+    exports.register(x._self_storage)
+    other = lazyarray.asarray(np.arange(20.0))
+    handles.device_of(other)
     insort, found = exports.bisect.insort, []
 
     def slowly(entries, entry, **how):
@@ -146,7 +149,7 @@ def test_a_storage_is_known_while_it_is_entered_anew(monkeypatch):
         insort(entries, entry, **how)
 
     monkeypatch.setattr(exports.bisect, "insort", slowly)
-    exports.register(x._self_storage)
+    exports.register(other._self_storage)
     found[0].join(20)
     assert found[1] is not None and found[1][0] is x._self_storage
 
