@@ -249,7 +249,7 @@ PLANTED = [WrongCode(cls) for cls in Wrong.__subclasses__()]
 PLANTED += [AliasIsACopy(), BigAliasIsACopy(), HandleIsACopy(), AliasIsReadOnly()]
 
 
-def run_machine_on(planted, examples=2000):
+def run_machine_on(planted, examples=6000):
     class Planted(machine.Machine):
         library = planted
 
