@@ -114,13 +114,22 @@ def register(storage: StorageState) -> None:
     with _known_lock:
         while True:
             before = _known.get(key)
-            entries = [e for e in before.entries if e[2]() is not None] if before else []
-            bisect.insort(entries, entry, key=_address)
-            table = _Table([e[0] for e in entries], entries, [*accumulate((e[1] for e in entries), max)])
+            table = _entered(before, entry)
             if _known.get(key) is before:       # else a finaliser has entered something meanwhile
                 _known[key] = table     # in one step: others look without the lock
                 break
     storage.registered = True
+
+
+def _entered(before: _Table | None, entry: tuple[int, int, Any]) -> _Table:
+    """A table with one more entry, and without those that are gone.
+
+    A function of its own: CPython 3.13 was seen to leave the lock held when it was interrupted within a comprehension
+    in the ``with`` block.
+    """
+    entries = [e for e in before.entries if e[2]() is not None] if before else []
+    bisect.insort(entries, entry, key=_address)
+    return _Table([e[0] for e in entries], entries, [*accumulate((e[1] for e in entries), max)])
 
 
 def _address(entry: tuple[int, int, Any]) -> tuple[int, int]:

@@ -94,11 +94,11 @@ def _by_bytes(device: Device, array: np.ndarray, why: str) -> Storage:
         found = _copies.pop(key, None)
         if found is not None:
             _copies[key] = found
-    if found is None:
-        found = _Copy()
-        _enter(key, found, content, _uploaded(device, np.frombuffer(content, np.uint8), dense, why))
-    assert found.storage is not None
-    return found.storage
+            if (storage := found.storage) is not None:      # taken here: another thread may let go of the copy
+                return storage
+    storage = _uploaded(device, np.frombuffer(content, np.uint8), dense, why)
+    _enter(key, _Copy(), content, storage)
+    return storage
 
 
 def _by_place(device: Device, array: np.ndarray, why: str) -> Storage | None:
@@ -143,8 +143,10 @@ def _enter(key: Any, copy: _Copy, content: Any, storage: Storage) -> None:
         copy.bytes, copy.storage = content, storage
         _copies.pop(key, None)
         _copies[key] = copy
-        while _held > MOST_BYTES or len(_copies) > MOST_COPIES:
+        while _copies and (_held > MOST_BYTES or len(_copies) > MOST_COPIES):
             _drop(_copies.pop(next(iter(_copies))))
+        if not _copies:
+            _held = 0       # an interrupt may have come between a copy and its count
 
 
 def _drop(copy: _Copy) -> None:
@@ -210,9 +212,11 @@ def is_kept(device: Device, array: Any) -> bool:
 
 def forget_all() -> bool:
     """Let go of all copies, since the device lacks memory. Whether there were any."""
+    global _held
     with _lock:
-        before = _held > 0
+        before = bool(_copies)
         for copy in list(_copies.values()):
             _drop(copy)
         _copies.clear()
+        _held = 0
     return bool(_watching is not None and _watching.forget_all()) or before

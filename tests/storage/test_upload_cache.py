@@ -363,9 +363,18 @@ def test_a_function_that_breaks_its_promise_harms_no_other():
 
 
 def test_what_is_kept_is_bounded(monkeypatch):
+    upload_cache.forget_all()
     monkeypatch.setattr(upload_cache, "MOST_COPIES", 10)
     monkeypatch.setattr(upload_cache, "MOST_BYTES", 100_000)
     for i in range(30):
         count_of(np.full(10 * (i + 1), float(i)), np.full(2_000 + i, float(i)))
     copies = upload_cache._copies.values()
     assert len(copies) <= 10 and sum(len(copy.bytes) for copy in copies) == upload_cache._held <= 100_000
+
+
+def test_a_count_that_an_interrupt_left_wrong_does_no_harm(monkeypatch):
+    upload_cache.forget_all()
+    monkeypatch.setattr(upload_cache, "_held", 2 * upload_cache.MOST_BYTES)
+    for _ in range(3):
+        count_of(np.full(50, 3.0))
+    assert upload_cache._held <= upload_cache.MOST_BYTES
