@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from pathlib import Path
 
@@ -62,6 +63,8 @@ def test_what_an_index_shows_has_no_relative_link(description):
 @pytest.fixture
 def description(monkeypatch):
     """What setup.py hands to a package index."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "distutils"]:
+        monkeypatch.delitem(sys.modules, name)      # before Python 3.12 setuptools wants to be the first to bring it
     setuptools = pytest.importorskip("setuptools")
     given = {}
     monkeypatch.setattr(setuptools, "setup", lambda **keywords: given.update(keywords))
