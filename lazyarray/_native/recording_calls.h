@@ -283,7 +283,7 @@ in_one_form(const Seen *given, Py_ssize_t count, const Form **form)
     return *form != NULL && count < 3;
 }
 
-/* What the general way is told of the operands: for each a class, Node or Leaf, or None for a number. */
+/* What the Python code gets of the operands: for each a class, Node or Leaf, or None for a number. */
 static PyObject *
 kinds_of(const Seen *given, Py_ssize_t count)
 {

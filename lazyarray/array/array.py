@@ -25,8 +25,28 @@ from .scalar import LazyScalar
 if TYPE_CHECKING:
     from .typed import Reduction
 
+    class _Typed(ArrayHandle):
+        """What `_complete` adds is ndarray's to type checkers, whose reductions are of any type.
 
-class LazyNdarray(ArrayHandle):
+        A base of theirs alone: annotations in the class itself would be seen, and an ndarray has none.
+        """
+
+        all: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        any: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        argmax: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        argmin: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        max: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        mean: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        min: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        prod: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        std: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        sum: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+        var: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
+else:
+    _Typed = ArrayHandle
+
+
+class LazyNdarray(_Typed):
     """An array on the device that can be used in place of a `numpy.ndarray`.
 
     It has every member of ndarray, with NumPy's dtypes, shapes, views and errors. Computations run on
@@ -50,19 +70,6 @@ class LazyNdarray(ArrayHandle):
     """
 
     __slots__ = ()
-
-    if TYPE_CHECKING:       # what `_complete` adds is ndarray's to them, whose reductions are of any type
-        all: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        any: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        argmax: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        argmin: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        max: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        mean: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        min: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        prod: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        std: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        sum: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
-        var: Reduction[LazyNdarray, LazyScalar]     # type: ignore[assignment]
 
     __array_priority__ = 0.0
     __hash__ = None

@@ -1,4 +1,4 @@
-"""What C code is told of a class, where Python has no words for it."""
+"""What Python code cannot set of a class: its sequence slots, and attributes of a class made in C."""
 from __future__ import annotations
 
 import ctypes

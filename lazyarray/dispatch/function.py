@@ -177,7 +177,7 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
             if not device.can_hold(x.dtype):
                 raise NotOnDevice(f"the device holds no {x.dtype}")
         elif callable(x) and not isinstance(x, type):
-            raise NotOnDevice("it calls a function of yours")
+            raise NotOnDevice("it calls a Python function")
     if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
         raise NotOnDevice("the mean of nothing")
     with devices_of(device, [x for x in given if handles.is_lazy(x) and x._self_storage is not None]):

@@ -240,7 +240,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     if growing is not None:
         try:
             elements = growing(*args, **kwargs)
-        except (TypeError, ValueError, IndexError, AttributeError):     # NumPy says what is wrong, elsewhere
+        except (TypeError, ValueError, IndexError, AttributeError):     # bad arguments: NumPy raises for them later
             return NotImplemented
         if elements * 8 > limit():
             return NotImplemented

@@ -88,7 +88,7 @@ _STRINGS = "strings live on the host"
 
 HOST_ONLY: Mapping[_Function, str] = _HostOnly(
     {
-        np.apply_along_axis: "it calls a function of yours once for each slice",
+        np.apply_along_axis: "it calls a Python function for each slice",
         np.geomspace: "the device has no such function",
         np.linalg.eig: "the order of the eigenvalues is LAPACK's",
         np.linalg.eigvals: "the order of the eigenvalues is LAPACK's",

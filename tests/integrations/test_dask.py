@@ -141,7 +141,7 @@ LITTLE_MOVES = {
     "concatenated with host chunks": (
         lambda d: da.concatenate([da.from_array(PLAIN, chunks=10), d]), PLAIN.nbytes, 0),
     "with scalars": (lambda d, x: x.sum() - d * x.max(), 0, 0),     # their values are in the names of the tasks
-    "std": (lambda d: d.std(), 0, 8),                   # is the number of degrees of freedom negative?
+    "std": (lambda d: d.std(), 0, 8),                   # the degrees of freedom, a float64: are they negative?
     # Dask keeps the partial results of these in structured arrays, which live on the host: an element of each
     # reduced row of a chunk, and its position.
     "argmax along an axis": (lambda d: d.argmax(axis=0), 480, 12 * 20 * 8 * 2),

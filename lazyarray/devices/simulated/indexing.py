@@ -79,7 +79,7 @@ def get(array: Any, index: Any) -> Any:
 
 
 def rows(view: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The rows where a mask is true, as a kernel copies them; it counts on what it is told of their layout."""
+    """The rows where a mask is true, as a kernel copies them, which does not check their layout."""
     if not (view.flags.c_contiguous and mask.flags.c_contiguous and view.size and mask.ndim
             and mask.shape == view.shape[:mask.ndim] and mask.dtype == bool):
         raise DeviceError(f"rows of {view.shape} by a mask of {mask.shape}")

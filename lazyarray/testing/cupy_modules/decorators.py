@@ -120,7 +120,7 @@ def for_dtypes_combination(types: Iterable[Any], names: Any = ("dtype",), full: 
             for chosen in itertools.product(kinds, repeat=len(names)):
                 try:
                     test(*args, **kwargs, **dict(zip(names, chosen)))
-                except Exception:
+                except Exception:           # any: it is raised again
                     print(", ".join(f"{key} is {kind}" for key, kind in zip(names, chosen)))
                     raise
 
