@@ -75,7 +75,8 @@ setuptools.setup = lambda **keywords: given.update(keywords)
 runpy.run_path("setup.py", run_name="__main__")
 print(json.dumps([given["long_description_content_type"], given["long_description"]]))
 """     # a process of its own: before Python 3.12 setuptools wants to be the first to bring distutils
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     kind, text = json.loads(done.stdout)
     assert kind == "text/x-rst"
     return text
