@@ -21,9 +21,8 @@ from ..storage.writeable import may_write
 from . import memory_order, text
 from .adapters import common, indexing
 from .creation import MAKING
-from .numerical_ranges import wrapped
 from .pytree import replace
-from .views import as_lazy, on_host_side, steering
+from .views import as_lazy, on_host_side
 
 # -- metadata ------------------------------------------------------------------------------------
 
@@ -97,19 +96,6 @@ def _text(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
         x, args = (args[0], args[1:]) if args else (kwargs.pop(name), ())
         return func(text.printable(as_lazy(x)), *args, **kwargs)
-
-    return handler
-
-
-# -- indexes from shapes ---------------------------------------------------------------------------
-
-def _index_grid(name: str) -> Callable[..., Any]:
-    def handler(arr: Any, k: Any = 0) -> Any:
-        meta = handles.meta_of(arr)
-        if meta.ndim != 2:
-            raise ValueError("input array must be 2-d")
-        return tuple(map(wrapped, getattr(devices.current().xp, name)(
-            meta.shape[0], steering(k, "k", getattr(np, name)), meta.shape[1])))
 
     return handler
 
@@ -208,22 +194,6 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     _write(arr, indexing.along(devices.current().xp, meta.shape, positions, axis), values)
 
 
-# -- functions of functions ---------------------------------------------------------------------------
-
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    value = as_lazy(a)
-    ndim = value.ndim
-    for axis in (axes,) if np.ndim(axes) == 0 else axes:
-        axis = axis + ndim if axis < 0 else axis
-        result = func(value, axis)
-        if result.ndim != value.ndim:
-            result = np.expand_dims(result, axis)
-        if result.ndim != value.ndim:
-            raise ValueError("function is not returning an array of the correct shape")
-        value = result
-    return value
-
-
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     x = as_lazy(x)
     if np.isscalar(condlist) or not isinstance(condlist[0], (list, np.ndarray)) and x.ndim != 0:
@@ -254,8 +224,7 @@ LAZY: dict[Any, Callable[..., Any]] = {
     **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},
     np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
-    np.tril_indices_from: _index_grid("tril_indices"), np.triu_indices_from: _index_grid("triu_indices"),
     np.trim_zeros: trim_zeros,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
-    np.apply_over_axes: apply_over_axes, np.piecewise: piecewise,
+    np.piecewise: piecewise,
 }

@@ -101,6 +101,7 @@ SUBSTITUTES: dict[Any, Any] = {
         np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)},
     **{func: creation.MAKING[func] for func in (np.empty, np.zeros, np.ones, np.full, np.arange, np.eye)},
     undispatched(np.nanmean).__globals__.get("_replace_nan", _replace_nan): _replace_nan,
+    undispatched(np.concatenate): np.concatenate,       # which `numpy.block` calls
     type: lambda obj: np.ndarray if handles.is_array(obj) else type(obj),       # for ``type(obj) is np.ndarray``
     warnings: types.SimpleNamespace(**{**vars(warnings), "warn": _warn}),
 }
@@ -165,10 +166,11 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
     """What runs the code of a NumPy function on lazy arrays.
 
     `arrays` are the names of the parameters that are arrays: a list or a host array is uploaded once, not by each
-    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays.
+    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays, and
+    behind a "*~" lists in which numbers stay.
     """
     code = undispatched(func)
-    marks = {name.lstrip("*~"): name[0] for name in arrays.split()}
+    marks = {(bare := name.lstrip("*~")): name.removesuffix(bare) for name in arrays.split()}
 
     def array(obj: Any, weak: bool) -> Any:
         device, number = devices.current(), type(obj) in NUMBERS or isinstance(obj, np.generic)
@@ -182,9 +184,9 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
 
     def ready(name: str, obj: Any) -> Any:
         mark = marks.get(name)
-        if mark == "*" and isinstance(obj, (list, tuple)):
-            return [array(item, True) for item in obj]
-        return obj if mark is None else array(obj, mark == "~")
+        if mark is not None and mark[:1] == "*" and isinstance(obj, (list, tuple)):
+            return [array(item, mark == "*~") for item in obj]
+        return obj if mark is None else array(obj, mark[-1:] == "~")
 
     @functools.wraps(func)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -212,11 +214,13 @@ COMPOSED: dict[Any, Any] = {
     **_of("sinc isposinf isneginf isreal iscomplex fix vander trapezoid", "x y"),
     **_of("angle", "z"), **_of("unwrap", "p"),
     **_of("flatnonzero sort_complex roll real_if_close", "a"), **_of("ix_", "args"), **_of("flip", "m"),
-    **_of("diag_indices_from", "arr"),
+    **_of("diag_indices_from tril_indices_from triu_indices_from", "arr"),
+    **_of("select", "*condlist *~choicelist"), **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),
     **_of("isclose allclose", "~a ~b"), **_of("array_equal polyadd polysub", "a1 a2"), **_of("polyfit", "x y w"),
     **_of("delete append", "arr values"), **_of("extract", "condition arr"),
     **_of("stack", "*arrays"), **_of("vstack hstack dstack column_stack", "*tup"), **_of("meshgrid", "xi"),
+    **_of("block", ""),
     **_of("tile", "A"), **_of("pad", "array"), **_of("diff", "a prepend append"),
     **_of("ediff1d", "ary to_end to_begin"), **_of("fftshift ifftshift", "x", np.fft),
     **_of("kron outer tensordot", "a b"), **_of("cov", "m y"), **_of("corrcoef", "x y"),
@@ -225,3 +229,6 @@ COMPOSED: dict[Any, Any] = {
     **_of("unique_all unique_counts unique_inverse unique_values", "x"),
     **_of("union1d intersect1d setxor1d", "~ar1 ~ar2"),
 }
+
+#: The same for functions that call one that they are given.
+CALLING: dict[Any, Any] = _of("apply_over_axes", "a")

@@ -49,7 +49,7 @@ def _named(names: str, home: Any = np) -> list[_Function]:
 
 
 VIEWS: dict[_Function, _Function] = views.VIEWS
-LAZY: dict[_Function, _Function] = metadata.LAZY
+LAZY: dict[_Function, _Function] = {**metadata.LAZY, **numpy_code.CALLING}
 ADAPTED: dict[_Function, _Function] = _ADAPTED
 COMPOSED: dict[_Function, _Function] = numpy_code.COMPOSED
 

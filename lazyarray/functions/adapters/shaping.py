@@ -42,33 +42,6 @@ def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, 
     return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
 
 
-def _at_least(xp: Any, a: Any, ndim: int) -> Any:
-    return a if a.ndim >= ndim else a.reshape((1,) * (ndim - a.ndim) + a.shape)
-
-
-def block(xp: Any, /, arrays: Any) -> Any:
-    def depth(item: Any) -> int:
-        wrong(isinstance(item, tuple), "arrays is a tuple; only lists can be used to arrange blocks")
-        if not isinstance(item, list):
-            return 0
-        depths = {depth(i) for i in item}
-        wrong(len(depths) != 1, "List depths are mismatched, or a list is empty.")
-        return 1 + depths.pop()
-
-    def leaves(item: Any) -> list[Any]:
-        return [leaf for i in item for leaf in leaves(i)] if isinstance(item, list) else [array(xp, item)]
-
-    levels = depth(arrays)
-    ndim = max(levels, *(leaf.ndim for leaf in leaves(arrays)), 0)
-
-    def joined(item: Any, level: int) -> Any:
-        if isinstance(item, list):
-            return _joined(xp, [joined(i, level - 1) for i in item], ndim - level, None, "same_kind")
-        return _at_least(xp, array(xp, item), ndim)
-
-    return joined(arrays, levels) if levels else array(xp, arrays).copy()
-
-
 def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
     a = array(xp, a)
     if axis is None:
@@ -145,7 +118,7 @@ def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: in
 
 
 ADAPTED: dict[Any, Any] = {
-    np.concatenate: concatenate, np.block: block, np.repeat: repeat, np.resize: resize,
+    np.concatenate: concatenate, np.repeat: repeat, np.resize: resize,
     np.packbits: packbits, np.unpackbits: unpackbits, np.gradient: gradient,
     np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"), np.diagflat: takes_arrays("diagflat", "v"),
 }

@@ -172,16 +172,6 @@ def _items(xp: Any, obj: Any) -> list[Any]:
     return list(fetch(obj, "the items of a parameter") if is_device(xp, obj) and obj.ndim == 1 else obj)
 
 
-def histogram2d(xp: Any, /, x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
-                weights: Any = None) -> tuple[Any, ...]:
-    x, y = array(xp, x), array(xp, y)
-    refuse(x.ndim != 1 or x.shape != y.shape, "points of different numbers")
-    if _has_length(bins) and len(bins) not in (1, 2):
-        bins = [bins, bins]
-    counts, edges = histogramdd(xp, [x, y], bins, range, density, weights)
-    return counts, *edges
-
-
 # -- convolution -----------------------------------------------------------------------------------
 
 _SHORT = 64
@@ -279,6 +269,5 @@ def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
 
 ADAPTED: dict[Any, Any] = {
     np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
-    np.histogram2d: histogram2d, np.convolve: convolve, np.correlate: correlate, np.polyval: polyval,
-    np.linspace: linspace, np.logspace: logspace,
+    np.convolve: convolve, np.correlate: correlate, np.polyval: polyval, np.linspace: linspace, np.logspace: logspace,
 }
