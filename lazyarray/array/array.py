@@ -299,6 +299,11 @@ class LazyNdarray(_Typed):
         from . import html  # only notebooks ask
         return html.html(self)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # Not `_repr_pretty_`, which IPython does not look for: by its __class__ this is an ndarray.
+        from . import html
+        return {"text/plain": html.plain(self)}
+
     @once_made("_self_storage")
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:

@@ -1,4 +1,4 @@
-"""HTML of a lazy array for notebooks: what it is, where it is, its corners, and a thumbnail of an image.
+"""What notebooks and IPython show of a lazy array: what it is, where it is, its corners, and a thumbnail of an image.
 
 Nothing here copies more than `MOST_BYTES`, whatever the size of the array: corners are cut out and the thumbnail is
 made where the array is, and only they are fetched.
@@ -36,6 +36,20 @@ _SMALLEST, _LONGEST = 8, 16         # sides of what is taken for an image: at le
 _LOOKED_AT = 8                      # rows and columns averaged in a pixel of the thumbnail, at most
 _TEXT, _LINE = 40, 100              # characters of a cell of values, and of one about the array
 MORE = "\u2026"
+FORBIDDEN = "no values are shown: no_transfers() is in force"
+
+
+def plain(x: ArrayHandle) -> str:
+    """The text that IPython shows: of deferred work the line that HTML has of it, and NumPy's text.
+
+    `repr` is NumPy's text alone, because programs and doctests compare, log and parse it.
+    """
+    deferred = location.deferred(x)     # asked first: of a small array, `repr` may compute all
+    try:
+        values = repr(x)
+    except TransferError:
+        values = FORBIDDEN
+    return "\n".join(filter(None, [deferred, values]))
 
 
 def html(x: ArrayHandle) -> str:
@@ -54,7 +68,7 @@ def html(x: ArrayHandle) -> str:
                 looks.append(_image(seen, picture))
             below = _preview(seen, picture == "colour")
     except TransferError:
-        below = _note("no values are shown: no_transfers() is in force")
+        below = _note(FORBIDDEN)
     title = element("div", element("b", "LazyNdarray"), "margin:0 0 .3em")
     row = element("div", "".join(looks), "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start;margin:0 0 .6em")
     return element("div", title + row + below, "text-align:left", **{"class": "lazyarray-array"})

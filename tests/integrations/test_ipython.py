@@ -264,3 +264,34 @@ class TestOption:
         with options(lazy=False), options(lazy=True):
             assert lazyarray.is_lazy(lazyarray.asarray([1]))
         assert lazyarray.is_lazy(lazyarray.asarray([1]))
+
+
+class TestDisplay:
+    """``Out[3]:``, in a terminal; tests/array/test_html.py has what a notebook shows beside it."""
+
+    def test_deferred_work_is_shown_above_its_values_and_stays_deferred(self, shell):
+        run(shell, "x = lazyarray.asarray(np.linspace(0, 1, 100_000))\ny = np.sqrt(x * 2 + 1)")
+        text = run(shell, "y").partition("]: ")[2]
+        assert text.strip() == "deferred: sqrt(x * 2 + 1), 3 operations\n" + repr(shell.user_ns["y"])
+        assert run(shell, "print(lazyarray.where(y))") == "deferred: sqrt(x * 2 + 1), 3 operations\n"
+        run(shell, "y = lazyarray.block_until_ready(y)")
+        assert run(shell, "y").partition("]: ")[2].strip() == repr(shell.user_ns["y"])
+
+    def test_repr_str_and_print_are_numpys(self, shell):
+        run(shell, "x = lazyarray.asarray(np.linspace(0, 1, 100_000))\ny = np.sqrt(x * 2 + 1)")
+        want = np.sqrt(np.linspace(0, 1, 100_000) * 2 + 1)
+        y = shell.user_ns["y"]
+        assert (repr(y), str(y), f"{y}") == (repr(want), str(want), f"{want}")
+        assert run(shell, "print(y)") == f"{want}\n"
+
+    def test_text_and_html_say_the_same_of_deferred_work_and_of_forbidden_copies(self, shell):
+        run(shell, "x = lazyarray.asarray(np.linspace(0, 1, 100_000))\ny = np.sqrt(x * 2 + 1)")
+        formats = shell.display_formatter.format
+        for scope in (contextlib.nullcontext(), lazyarray.no_transfers()):
+            with scope:
+                shown, _ = formats(shell.user_ns["y"], include={"text/plain", "text/html"})
+                html = shell.user_ns["y"]._repr_html_()
+            said, values = shown["text/plain"].split("\n", 1)
+            assert re.search(r">(deferred: [^<]+)<", html)[1].partition("sqrt")[0] == said.partition("sqrt")[0]
+            assert ("1.73205081" in values) == ("1.73205081" in html)
+            assert ("no_transfers() is in force" in values) == ("no_transfers() is in force" in html)
