@@ -42,7 +42,7 @@ class Gallery(Directive):
             section = nodes.section(ids=[nodes.make_id(path.stem)], names=[path.stem], classes=["example"])
             self.state.document.note_explicit_target(section)
             section += nodes.title("", title)
-            for picture in PICTURES.glob(f"{path.stem}.*"):
+            for picture in PICTURES.glob(f"{path.stem}.[ps][nv]g"):
                 section += nodes.image(uri=f"_static/gallery/{picture.name}", alt=f"The result of {name}")
             self.state.nested_parse(StringList(described(path).splitlines()), 0, section)
             section += nodes.raw("", f"<details><summary>Code: examples/{name}</summary>", format="html")
@@ -74,7 +74,10 @@ def draw(path: Path) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         if path.suffix == ".ipynb":
             picture = Path(folder, "picture.png")
-            picture.write_bytes(last_picture(path, folder))
+            found = executed(path, folder)
+            picture.write_bytes(last_picture(found))
+            if report := profile(found):
+                (PICTURES / f"{path.stem}.html").write_text(report + "\n", encoding="utf-8")
         elif written := re.search(r'"--output", type=Path, default=Path\("([\w.]+)"\)', path.read_text()):
             picture = Path(folder, written[1])
             subprocess.run([sys.executable, path], cwd=folder, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
@@ -97,17 +100,25 @@ def keep(picture: Path, place: Path) -> None:
         small.quantize(128).save(place, optimize=True)
 
 
-def last_picture(path: Path, folder: str) -> bytes:
-    """The last picture that a notebook shows, as PNG."""
+def executed(path: Path, folder: str) -> list[Any]:
+    """What the cells of a notebook show, by media type, when it is run in a folder."""
     import nbclient
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
     os.environ["PYTHONPATH"] = str(ROOT)
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
-    shown = [output.data["image/png"] for cell in notebook.cells if cell.cell_type == "code"
-             for output in cell.outputs if "image/png" in output.get("data", {})]
-    return b64decode(shown[-1])
+    return [output.get("data", {}) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def last_picture(shown: list[Any]) -> bytes:
+    """The last picture among what is shown, as PNG."""
+    return b64decode([data["image/png"] for data in shown if "image/png" in data][-1])
+
+
+def profile(shown: list[Any]) -> str:
+    """The HTML of a profile among what is shown, or ""."""
+    return "".join(data["text/html"] for data in shown if "lazyarray-profile" in data.get("text/html", ""))
 
 
 def setup(app: Any) -> dict[str, bool]:

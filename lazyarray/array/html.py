@@ -107,7 +107,7 @@ def _preview(seen: residency.Look, colour: bool) -> str:
     places: list[tuple[int, ...]] = [(0,) * leading]
     if set(shape[:leading]) - {1}:
         places.append(tuple(n - 1 for n in shape[:leading]))
-    values = residency.fetched(seen, "corners, to be shown", EDGE, 2, places)
+    values = residency.fetched(seen, "values for display", EDGE, 2, places)
     drawn = []
     for number, place in enumerate(places):
         caption = f"[{', '.join([*map(str, place), ':', ':'])}]" if leading else ""
@@ -204,7 +204,7 @@ def _image(seen: residency.Look, kind: str) -> str:
         pixels = thumbnail(xp, array, kind == "colour")
     packed = pixels.view(np.uint32)[..., 0]     # four bytes in one value
     if xp is not np:
-        packed = transfer.to_host(seen.storage.device, packed, "a thumbnail, to be shown")
+        packed = transfer.to_host(seen.storage.device, packed, "thumbnail for display")
     pixels = np.ascontiguousarray(packed)[..., None].view(np.uint8)
     height, width = pixels.shape[:2]
     zoom = max(1, 128 // max(height, width))

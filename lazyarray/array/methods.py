@@ -260,7 +260,7 @@ def _in_place(x: ArrayHandle, name: str, args: tuple[Any, ...], kwargs: dict[str
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             reason = str(device.refusal(error))
     else:
-        reason = "the array lives on the host"
+        reason = "the array has a dtype that is not supported on the device"
     def run(array, *a, **k):
         getattr(array, name)(*a, **k)
     on_host(run, (x, *args), kwargs, reason, name=f"numpy.ndarray.{name}", positions=(0,), names=())
@@ -274,12 +274,12 @@ def sort(x: ArrayHandle, axis: int = -1, kind: str | None = None, order: Any = N
 
     def on_device(xp, array):
         if order is not None:
-            raise NotOnDevice("sorting by fields")
+            raise NotOnDevice("sorting by fields is not supported on the device")
         for keyword, value in newer.items():
             if value is not None:
                 raise NotOnDevice(f"sorting with {keyword}=")
         if array.ndim == 0:
-            raise NotOnDevice("a 0-d array")
+            raise NotOnDevice("0-d arrays are not supported on the device")
         if array.size:
             array[...] = sorted_along(xp, array, axis)
         else:
@@ -294,11 +294,11 @@ def partition(x: ArrayHandle, kth: Any, axis: int = -1, kind: str = "introselect
 
     def on_device(xp, array):
         if order is not None or array.ndim == 0:
-            raise NotOnDevice("fields, or a 0-d array")
+            raise NotOnDevice("fields and 0-d arrays are not supported on the device")
         n, places = array.shape[axis], np.asarray(kth)
         if places.ndim > 1 or places.dtype.kind not in "iu" or places.size and not (
                 -n <= places.min() and places.max() < n):
-            raise NotOnDevice("kth is no position, or out of range")
+            raise NotOnDevice("kth is not an integer, or out of range")
         array[...] = sorted_along(xp, array, axis)
     _in_place(x, "partition", (kth,), {"axis": axis, "kind": kind, "order": order}, on_device)
 

@@ -54,7 +54,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     meta, storage = x._self_meta, x._self_storage
     if (type(storage) is Storage and storage.mirror is None and storage.root_view is meta
             and (meta is None or meta.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
-        found = first_download.first_alias(storage, None, "buffer", sys._getframe(1))
+        found = first_download.first_alias(storage, None, "C buffer access", sys._getframe(1))
         if found is not None:
             return found
     if meta is None:
@@ -73,7 +73,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     kind = meta.dtype
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
-    return x._self_storage.expose_buffer(meta, "buffer")
+    return x._self_storage.expose_buffer(meta, "C buffer access")
 
 
 def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:
@@ -126,7 +126,7 @@ def array_struct(x: ArrayHandle) -> Any:
     special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
         return _lent(x, meta, special).__array_struct__
-    return handles.alias_of(x, "__array_struct__").__array_struct__
+    return handles.alias_of(x, "C array access (__array_struct__)").__array_struct__
 
 
 def _lent(x: ArrayHandle, meta: np.ndarray, asker: int) -> np.ndarray:

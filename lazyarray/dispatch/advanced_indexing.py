@@ -119,7 +119,7 @@ class Index:
                 blank[self.host()] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
             else:
                 blank[self.host()] = with_values(value)
-            raise NotOnDevice("an index that only NumPy takes")
+            raise NotOnDevice("this kind of index is not supported on the device")
 
     def device(self) -> tuple[Any, ...]:
         """The index with every array on the device."""
@@ -222,7 +222,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
             try:
                 items, value = _last_wins(device, meta, parsed, items, value)
             except ValueError as error:
-                raise NotOnDevice(f"the value does not fit the index: {error}") from None
+                raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
     elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
 
@@ -245,12 +245,12 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
     given, if it is all of the index.
     """
     if meta.size == 0:
-        raise NotOnDevice("an assignment to nothing")
+        raise NotOnDevice("assignment to an empty selection")
     found: list[Any] = []
     for i in items:
         if hasattr(i, "ndim") and i.dtype == bool:
             if not i.ndim:
-                raise NotOnDevice("a mask without dimensions")
+                raise NotOnDevice("0-d masks are not supported on the device")
             found += masks.counted(device, None if alone is None else masks.known(alone), i, meta)
         else:
             found.append(i)
@@ -258,7 +258,7 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
     whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
     value = value if whole else _drop_leading(value, len(shape))
     if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
-        raise NotOnDevice("the values are not as many as the mask is true")
+        raise NotOnDevice("the number of values differs from the number of True elements in the mask")
     return tuple(found)
 
 
@@ -268,7 +268,7 @@ def _shape_of(meta: np.ndarray, items: list[Any]) -> tuple[int, ...]:
     try:
         common = np.broadcast_shapes(*(getattr(items[k], "shape", ()) for k in places))
     except ValueError as error:
-        raise NotOnDevice(f"indexes that do not go together: {error}") from None
+        raise NotOnDevice(f"index arrays cannot be broadcast together: {error}") from None
     first, last = places[0], places[-1]
     rest = np.broadcast_to(np.False_, meta.shape)[tuple(0 if k in places else i for k, i in enumerate(items))].shape
     if last - first >= len(places):     # something lies between them: the common axes come first
@@ -308,7 +308,7 @@ def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any
         if len(first) == count:
             return items, value
         keep = np.sort(count - 1 - first)
-        keep = transfer.to_device(device, keep, "an index with duplicates")
+        keep = transfer.to_device(device, keep, "index with duplicates")
     else:
         # A stable sort by key: the last of each run of equal keys is the last assignment.
         order = xp.argsort(key * count + xp.arange(count))
@@ -320,7 +320,7 @@ def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any
         keep = order[last]
     if len(arrays) != len([i for i in items if i is not Ellipsis]) or any(i is Ellipsis for i in items):
         if len(arrays) < len(parsed.checked):
-            raise NotOnDevice("duplicates in an index with scalars")
+            raise NotOnDevice("index arrays with duplicates, combined with scalars, are not supported on the device")
         return _keep_with_slices(device, meta, items, arrays, shape, keep, value)
     rest = meta.shape[len(arrays):]
     value = xp.broadcast_to(_drop_leading(value, len(shape) + len(rest)), shape + rest)
@@ -438,7 +438,7 @@ def converted(value: Any, dtype: np.dtype[Any], by_arrays: bool = False) -> np.n
         cast[...] = value
         return cast
     except (TypeError, ValueError, OverflowError) as error:
-        raise NotOnDevice(f"NumPy refuses some of the values: {error}") from error
+        raise NotOnDevice(f"some of the values are invalid: {error}") from error
 
 
 def with_values(obj: Any) -> Any:

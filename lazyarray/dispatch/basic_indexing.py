@@ -153,11 +153,11 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
         with storage.lock:
             offset = views.offset_of(sub)
             if storage.mirror.full or storage.mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize)):
-                return storage.read_host(sub, "element")[()]
+                return storage.read_host(sub, "one element read")[()]
     meta = handles.meta_of(x)
     if storage.reads >= current_options().bulk_reads and meta.nbytes <= _MOST_BULK:
         storage.read_host(meta, "elements were read one by one")
-        return storage.read_host(sub, "element")[()]
+        return storage.read_host(sub, "one element read")[()]
     return None
 
 
@@ -258,4 +258,4 @@ def _has_ellipsis(index: Any) -> bool:
 
 def _host_index(index: Any) -> Any:
     """The index with host arrays in place of lazy ones."""
-    return replace(index, lambda i: handles.host_of(i, "an index on the host") if handles.is_lazy(i) else i)
+    return replace(index, lambda i: handles.host_of(i, "index of a host array") if handles.is_lazy(i) else i)

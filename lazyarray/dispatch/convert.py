@@ -175,7 +175,7 @@ def asdevice(obj: Any) -> Any:
         return shared
     host = np.asarray(obj)
     if not device.can_hold(host.dtype):
-        raise TypeError(f"the device holds no {host.dtype}")
+        raise TypeError(f"dtype {host.dtype} is not supported on the device")
     return transfer.to_device(device, host, "asdevice")
 
 
@@ -244,6 +244,7 @@ def lend(x: ArrayHandle, why: str) -> Any:
     if type(storage) is not Storage:
         dtype = handles.meta_of(x).dtype
         held = storage.device.can_hold(dtype)
-        reason = "the array is a view of memory on the host" if held else f"the device holds no {dtype}"
+        reason = ("the array is a view of memory on the host" if held else
+                  f"dtype {dtype} is not supported on the device")
         raise NotOnDevice(f"{reason}; use numpy.asarray(x)")
     return storage.lend_device(handles.meta_of(x), why)

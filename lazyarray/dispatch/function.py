@@ -72,7 +72,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             return on_host(func, args, kwargs, str(reason))
     adapter = tables.ADAPTED.get(func)
     if adapter is None and func not in tables.COMPOSED:
-        return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "no table knows this function"))
+        return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "this function is not supported on the device"))
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
     if type(out) is tuple and len(out) == 1:
         out = out[0]
@@ -83,7 +83,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     return _on_device(*call)
 
 
-TAKES_PART = "an ndarray subclass takes part"
+TAKES_PART = "an argument is an ndarray subclass"
 
 
 class SubclassTakesPart(NotOnDevice):
@@ -112,7 +112,7 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
         if device.usable() is not None:
             raise NotOnDevice(device.usable())
         if out is not None and func in tables.OUT_OR_DTYPE and bare_kwargs.get("dtype") is not None:
-            raise NotOnDevice("out= and dtype= exclude each other")
+            raise NotOnDevice("out= and dtype= cannot be combined")
         if adapter is None:
             return _composed(func, device, out, bare_args, bare_kwargs)
         positions, names = written_parameters.written_slots(func)
@@ -175,11 +175,11 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
             if kind_of(type(x)) == SUBCLASS:
                 raise SubclassTakesPart
             if not device.can_hold(x.dtype):
-                raise NotOnDevice(f"the device holds no {x.dtype}")
+                raise NotOnDevice(f"dtype {x.dtype} is not supported on the device")
         elif callable(x) and not isinstance(x, type):
             raise NotOnDevice("it calls a Python function")
     if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
-        raise NotOnDevice("the mean of nothing")
+        raise NotOnDevice("mean of an empty slice")
     with devices_of(device, [x for x in given if handles.is_lazy(x) and x._self_storage is not None]):
         result = tables.COMPOSED[func](*args, **kwargs)
     return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
@@ -197,7 +197,7 @@ def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:
 def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> Any:
     """The device array of an argument that the function modifies, which is entered into `writing`."""
     if not handles.is_array(x):
-        raise NotOnDevice("it writes into a host array, or into a scalar, which NumPy refuses")
+        raise NotOnDevice("the destination is a host array or a scalar")
     meta = handles.meta_of(x)
     if not may_write(meta):
         raise NotOnDevice("the destination is read-only")
@@ -234,14 +234,14 @@ def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj
             raise SubclassTakesPart
         return upload_operand(device, obj, func)
     if is_container(type(obj)):
-        raise NotOnDevice("a list or a dict holds itself")
+        raise NotOnDevice("an argument is a list or dict that contains itself")
     return obj
 
 
 def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:
     """A host operand on the device, to be read alone; NotOnDevice if its dtype can't be there."""
     if not device.can_hold(array.dtype):
-        raise NotOnDevice(f"the device holds no {array.dtype}")
+        raise NotOnDevice(f"dtype {array.dtype} is not supported on the device")
     name = getattr(func, "__name__", "")
     return upload_cache.operand(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
 
@@ -263,7 +263,7 @@ def _wrapped(device: Device, result: Any, sources: Sequence[Any], scalar: bool) 
 def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> Any:
     """Give a device result to `out=`: NumPy's host path decides where shapes or dtypes differ."""
     if not isinstance(result, device.array_type):
-        raise NotOnDevice("several results with out=")
+        raise NotOnDevice("out= with several results is not supported on the device")
     if func in tables.IGNORES_OUT:
         return handles.wrap(device, result)
     if getattr(out, "shape", None) != result.shape:
@@ -273,9 +273,9 @@ def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> An
             result.dtype, out.dtype, "same_kind") and (rule != "narrower" or not np.can_cast(result.dtype, out.dtype))):
         raise NotOnDevice("out= has another dtype than the result")
     if func in tables.ADDS_UP_IN_OUT and out.dtype == np.float16:
-        raise NotOnDevice("out= of half precision takes the sum, which may overflow there")
+        raise NotOnDevice("a float16 out= accumulates the sum, which may overflow")
     if func is np.dot and not out.flags.c_contiguous:
-        raise NotOnDevice("np.dot takes a C-contiguous out= only")
+        raise NotOnDevice("np.dot requires a C-contiguous out=")
     write(device, out, result)
     return out[()] if func is np.dot and not result.ndim else out
 
@@ -290,7 +290,7 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
         if not may_write(meta):
             raise ValueError("output array is read-only")
         if type(out._self_storage) is not Storage:
-            raise NotOnDevice("out= is of a dtype that lives on the host")
+            raise NotOnDevice("out= has a dtype that is not supported on the device")
         whole = where is True
 
         def assign(target: Any) -> None:
@@ -318,7 +318,7 @@ def mask_of(device: Device, where: Any) -> Any:
     if not hasattr(where, "dtype") and np.ndim(where) == 0 or type(where) is np.bool_:
         return bool(where)
     if getattr(where, "dtype", _bool) != _bool:
-        raise NotOnDevice("where= is not of bool")
+        raise NotOnDevice("where= is not a boolean array")
     if handles.is_lazy(where):
         return handles.device_of(where)
     if isinstance(where, device.array_type):

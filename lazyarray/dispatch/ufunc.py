@@ -93,7 +93,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         elif kind_of(kind) == SUBCLASS:
             on_host_whole = TAKES_PART
     if any(out is not None and not hasattr(type(out), "__array_ufunc__") for out in outs):
-        on_host_whole = "out= is no array"
+        on_host_whole = "out= is not an array"
     function = ufunc if method == "__call__" else getattr(ufunc, method)
     if on_host_whole:
         return on_host(function, inputs, kwargs, on_host_whole, aliases=True)

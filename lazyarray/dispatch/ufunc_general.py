@@ -81,12 +81,12 @@ def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | N
     if isinstance(signature, str):
         left, _, right = signature.partition("->")
         if not right:
-            raise NotOnDevice("a signature without an arrow")
+            raise NotOnDevice("signature= has no arrow")
         signature = tuple(left) + tuple(right)
     if signature is None:
         return None
     if len(signature) != ufunc.nargs:
-        raise NotOnDevice("a signature of another length")
+        raise NotOnDevice("the length of signature= does not match the number of operands")
     return tuple(map(_named, signature))
 
 
@@ -101,7 +101,7 @@ def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
     if entry is None:
         if ufunc in tables.FOREIGN_UFUNCS:
             return tables.FOREIGN_UFUNCS[ufunc]()
-        raise NotOnDevice(tables.UFUNC_HOST_ONLY.get(ufunc, "it is none of NumPy's ufuncs"))
+        raise NotOnDevice(tables.UFUNC_HOST_ONLY.get(ufunc, "it is not a ufunc of NumPy"))
     if isinstance(entry, str):
         return getattr(devices.current().xp, entry)
     xp = devices.current().xp
@@ -110,7 +110,7 @@ def device_function(ufunc: np.ufunc, kind: str = "") -> Callable[..., Any]:
 
 def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if ufunc.signature is not None and (kwargs.keys() - {"out", "casting", "order", "dtype", "signature", "sig"}):
-        raise NotOnDevice(f"{ufunc.__name__} with {', '.join(kwargs)}")
+        raise NotOnDevice(f"{ufunc.__name__} with {', '.join(kwargs)} is not supported on the device")
     outs = kwargs.get("out") or (None,) * ufunc.nout
     if not isinstance(outs, tuple):
         outs = (outs,)
@@ -128,7 +128,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     device = devices.current()
     for dtype in dtypes:
         if not device.can_hold(dtype):
-            raise NotOnDevice(f"the device holds no {dtype}")
+            raise NotOnDevice(f"dtype {dtype} is not supported on the device")
     if (ufunc, dtypes[0].kind) in tables.UFUNC_BY_KIND:
         function = device_function(ufunc, dtypes[0].kind)
     shapes = [shape_of(x) for x in operands]
@@ -180,7 +180,7 @@ def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], out
             wrapped.append(handles.wrap(device, result, sources, fresh=True))
         else:
             if own and shape_of(out)[-own:] != result.shape[-own:]:
-                raise NotOnDevice("out= of another shape than the result, whose core dimensions NumPy compares")
+                raise NotOnDevice("out= has another shape than the result")
             write(device, out, result, where)
             wrapped.append(out)
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
@@ -202,7 +202,7 @@ def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: 
         return handles.device_of(x)
     if not isinstance(kind, np.dtype):
         if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
-            raise NotOnDevice(f"a Python {kind.__name__} in a loop of {dtype}")
+            raise NotOnDevice(f"a Python {kind.__name__} operand for a loop of {dtype} is not supported on the device")
         return dtype.type(x)
     if isinstance(x, np.ndarray):
         return upload_operand(device, x, ufunc)
@@ -281,12 +281,12 @@ def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], wh
     except ValueError:
         fits = False
     except RuntimeError:        # np.broadcast_shapes knows 32 dimensions, ufuncs and arrays 64
-        raise NotOnDevice("more dimensions than the device takes") from None
+        raise NotOnDevice("more dimensions than the device supports") from None
     if fits:
         targets = [shape_of(o) for o in outs if o is not None]
         return targets[0] if targets else shape
     _ask_numpy(ufunc, kinds, operands, outs, where, kwargs)
-    raise NotOnDevice("operands that only NumPy broadcasts")
+    raise NotOnDevice("these operands cannot be broadcast on the device")
 
 
 def _ask_numpy(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], outs: Sequence[Any], where: Any,
@@ -308,7 +308,7 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
     if ufunc not in _COMPARISONS:
-        raise NotOnDevice("a Python integer beyond the dtype")
+        raise NotOnDevice("a Python integer is out of range for the dtype")
     device = devices.current()
     shape = np.broadcast_shapes(*map(shape_of, operands))
     result = device.xp.full(shape, bool(answer[0]))

@@ -64,9 +64,9 @@ def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> A
     """(loop dtype, result dtype, axes); where NumPy refuses, NumPy's error, found without looking at the data."""
     wanted, axis = kwargs.get("dtype"), kwargs.get("axis", 0)
     if array.ndim == 0:
-        raise NotOnDevice("a 0-d array")
+        raise NotOnDevice("0-d arrays are not supported on the device")
     if any(isinstance(a, bool) for a in (axis if isinstance(axis, tuple) else (axis,))):
-        raise NotOnDevice("an axis that is True or False")
+        raise NotOnDevice("a boolean axis= is not supported on the device")
     try:
         axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
         loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else views.as_dtype(wanted))
@@ -75,10 +75,10 @@ def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> A
         getattr(ufunc, method)(blank, *_first(method), axis=axis, dtype=wanted)
         raise NotOnDevice(str(error)) from None
     if len(axes) != 1 and method != "reduce":
-        raise NotOnDevice("more than one axis")
+        raise NotOnDevice("several axes are not supported on the device")
     for dtype in (loop, final):
         if not devices.current().can_hold(dtype):
-            raise NotOnDevice(f"the device holds no {dtype}")
+            raise NotOnDevice(f"dtype {dtype} is not supported on the device")
     return loop, final, axes
 
 
@@ -86,9 +86,9 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
     device = devices.current()
     kind, x = ufunc_general.operand_of(x)
     if not isinstance(kind, np.dtype):
-        raise NotOnDevice("a reduction of a Python number")
+        raise NotOnDevice("the argument is a Python number")
     if not device.can_hold(kind):
-        raise NotOnDevice(f"the device holds no {kind}")
+        raise NotOnDevice(f"{kind} is not supported on the device")
     if handles.is_lazy(x):
         array = handles.device_of(x)
         if isinstance(array, np.generic):
@@ -119,13 +119,13 @@ def _finish(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], scalar
 def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in tables.UFUNC_METHODS["reduce"]:
-        raise NotOnDevice(f"{ufunc.__name__} is reduced in order")
+        raise NotOnDevice(f"{ufunc.__name__} is reduced in order, which is not supported on the device")
     if (found := reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
         return found
     array = _operand(ufunc, inputs[0])
     loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
     if len(axes) > 1 and not _reorderable(ufunc):
-        raise NotOnDevice("several axes of a ufunc that is reduced in order")
+        raise NotOnDevice("several axes of a ufunc that must be reduced in order")
     device = devices.current()
     keepdims = bool(kwargs.get("keepdims", False))
     initial = kwargs.get("initial", np._NoValue)
@@ -139,7 +139,7 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if fill is None and initial is not np._NoValue:
             fill = initial
         if fill is None:
-            raise NotOnDevice("where= without an identity")
+            raise NotOnDevice("where= for a ufunc without identity is not supported on the device")
         mask = mask_of(device, where)
         if mask is not True:
             if np.broadcast_shapes(getattr(mask, "shape", ()), array.shape) != array.shape:
@@ -153,7 +153,7 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if ufunc is np.add:
         common.refuse_negative_zero(initial)
     if count == 0 and (ufunc.identity is None or initial is not np._NoValue):
-        raise NotOnDevice("an empty reduction")
+        raise NotOnDevice("reduction of an empty array")
     result = _reduced(ufunc, array, axes, loop, final, keepdims)
     if initial is not np._NoValue and initial is not None:
         result = ufunc_general.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
@@ -210,7 +210,7 @@ def _pairwise(ufunc: np.ufunc, array: Any, axes: Any, keepdims: bool) -> Any:
 def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
     if ufunc.nin != 2 or ufunc not in tables.UFUNC_METHODS["reduce"]:
-        raise NotOnDevice(f"{ufunc.__name__} is accumulated in order")
+        raise NotOnDevice(f"{ufunc.__name__} is accumulated in order, which is not supported on the device")
     array = _operand(ufunc, inputs[0])
     loop, final, (axis,) = _plan(ufunc, "accumulate", array, kwargs)
     xp = devices.current().xp
@@ -237,14 +237,14 @@ def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:
 def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
     if ufunc not in tables.UFUNC_REDUCEAT:
-        raise NotOnDevice(f"the device has no {ufunc.__name__}.reduceat")
+        raise NotOnDevice(f"{ufunc.__name__}.reduceat is not supported on the device")
     array = _operand(ufunc, inputs[0])
     _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
     indices = np.asarray(handles.host_of(inputs[1], "indices of reduceat") if handles.is_lazy(inputs[1]) else inputs[1])
     n = array.shape[axis]
     if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.size and (
             indices.min() < 0 or indices.max() >= n):
-        raise NotOnDevice("indices out of range, or no integers")
+        raise NotOnDevice("indices out of range or not integers")
     device = devices.current()
     on_device = upload_operand(device, indices.astype(np.intp), ufunc)
     function = getattr(device.xp, tables.UFUNCS[ufunc])
@@ -255,12 +255,12 @@ def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
 def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.outer(a, b, **kwargs)``."""
     if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
-        raise NotOnDevice("an outer of other than two arrays")
+        raise NotOnDevice("outer needs two arrays")
     a, b = (x if handles.is_lazy(x) else np.asarray(x) for x in inputs)
     a = handles.as_array(a) if handles.is_scalar(a) else a
     ndim = len(ufunc_general.shape_of(b))
     if ndim + len(ufunc_general.shape_of(a)) > 64:
-        raise NotOnDevice("the result has more dimensions than an array may have")
+        raise NotOnDevice("the result has too many dimensions")
     if ndim:
         a = a[(Ellipsis,) + (None,) * ndim]
     return ufunc_general.elementwise(ufunc, (a, b), kwargs)
@@ -273,7 +273,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         # Before anything else, since NumPy 2.4 writes all the same.
         raise ValueError("array to perform in place operation on is read-only")
     if kwargs or not values or ufunc not in _AT or not handles.is_array(target):
-        raise NotOnDevice(f"the device has no {ufunc.__name__}.at")
+        raise NotOnDevice(f"{ufunc.__name__}.at is not supported on the device")
     meta = handles.meta_of(target)
     storage = target._self_storage
     value = values[0]
@@ -281,10 +281,10 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.
     loop = ufunc.resolve_dtypes((meta.dtype, dtype, None), casting="unsafe")[2]
     if type(storage) is not Storage or meta.dtype.name not in _AT[ufunc]:
-        raise NotOnDevice(f"the device has no {ufunc.__name__}.at for {meta.dtype}")
+        raise NotOnDevice(f"{ufunc.__name__}.at of {meta.dtype} is not supported on the device")
     exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
-        raise NotOnDevice("a cast to another kind of number")
+        raise NotOnDevice("the result needs a cast to another kind of number")
     parsed = advanced_indexing.Index(meta, index)
     parsed.check(meta)
     device = devices.current()
@@ -293,7 +293,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     try:
         operand = advanced_indexing.value_for(target, meta, value, by_arrays=True)
     except OverflowError:
-        raise NotOnDevice("a Python integer beyond the dtype") from None
+        raise NotOnDevice("a Python integer is out of range for the dtype") from None
 
     def accumulate_at(array: Any) -> None:
         try:

@@ -25,8 +25,8 @@ __all__ = ["Event", "LineTotal", "begin", "end", "no_transfers", "trace"]
 Level = Literal["allow", "log", "error"]
 
 DIRECTIONS: dict[str, tuple[str, str]] = {
-    "upload": ("uploads", "host to device"),
-    "materialise": ("materialisations", "device to host"),
+    "upload": ("uploads", "host-to-device"),
+    "materialise": ("materialisations", "device-to-host"),
 }
 
 
@@ -121,7 +121,8 @@ def _begin(
         return None
     filename, lineno, code = user_line()
     if level != "allow":
-        text = _describe(kind, nbytes, shape, dtype, reason, place_of(filename, lineno, path=True), code)
+        text = _describe(kind, nbytes, shape, dtype, reason, place_of(filename, lineno, path=True), code,
+                         level == "error")
         if level == "error":
             raise TransferError(text)
         import logging  # seldom needed, and not a reason to make the import of lazyarray slower
@@ -139,16 +140,17 @@ def _begin(
 
 
 def _describe(
-    kind: Kind, nbytes: int, shape: tuple[int, ...] | None, dtype: Any, reason: str, place: str, code: str
+    kind: Kind, nbytes: int, shape: tuple[int, ...] | None, dtype: Any, reason: str, place: str, code: str,
+    blocked: bool,
 ) -> str:
     parameter, direction = DIRECTIONS[kind]
     size = f"{nbytes} bytes" + (f" ({format_bytes(nbytes)})" if nbytes >= 1024 else "")
-    array = "an array" if shape is None else f"an array of shape {shape} and dtype {dtype}"
+    array = "" if shape is None else f"shape {shape}, dtype {dtype}, "
     return (
-        f"{kind} of {array}: {size} from {direction}, at {place}"
+        f"{'Blocked' * blocked} {direction} copy: {array}{size}, at {place}".lstrip()
         + (f": {code}" if code else "")
         + (f" [{reason}]" if reason else "")
-        + ". no_transfers() is in force here; if this copy is meant, put the line into"
+        + ". no_transfers() is in force here. If this copy is intended, wrap the line in"
         + f" `with lazyarray.no_transfers({parameter}='allow'):`"
     )
 
@@ -342,7 +344,7 @@ class no_transfers(Scope):
     ...     numpy.asarray(y)
     Traceback (most recent call last):
       ...
-    lazyarray.errors.TransferError: materialise of an array of shape (3000,) and dtype float64: 24000 bytes ...
+    lazyarray.errors.TransferError: Blocked device-to-host copy: shape (3000,), dtype float64, 24000 bytes ...
     >>> with lazyarray.no_transfers(uploads="error"):
     ...     numpy.asarray(y)[:3]
     array([0., 2., 4.])

@@ -49,7 +49,7 @@ def _fill(array: Any, value: Any) -> None:
         if not handles.is_lazy(value) and np.ndim(value) == 0:
             np.copyto(np.empty((), array.dtype), value, casting="unsafe")
         given = handles.meta_of(value).shape if handles.is_lazy(value) else np.shape(value)
-        refuse(np.broadcast_shapes(given, array.shape) != array.shape, "a value of another shape")
+        refuse(np.broadcast_shapes(given, array.shape) != array.shape, "the value has another shape")
         return
     if handles.is_lazy(value) or isinstance(value, devices.current().array_type):
         source = handles.device_of(value) if handles.is_lazy(value) else value
@@ -62,7 +62,7 @@ def _fill(array: Any, value: Any) -> None:
         try:
             value = np.array(value).astype(array.dtype)
         except (TypeError, ValueError, OverflowError) as error:
-            raise NotOnDevice(f"NumPy refuses some of the values: {error}") from None
+            raise NotOnDevice(f"some of the values are invalid: {error}") from None
         array[...] = common.array(devices.current().xp, value)
         return
     one = np.empty((), array.dtype)
@@ -90,7 +90,7 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
     if func is np.full_like:
         def handler(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
                     shape: Any = None, *, device: Any = None) -> Any:
-            refuse(fill_value is None, "None as the value")
+            refuse(fill_value is None, "the value is None")
             return made(a, fill_value, dtype, order, shape, device)
     elif func is np.empty_like:
         def handler(prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):

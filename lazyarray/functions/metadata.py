@@ -67,7 +67,7 @@ def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
                 return False
             return func(handles.meta_of(a), handles.meta_of(b), *args, **kwargs)
         x, other = (a, b) if handles.is_lazy(a) else (b, a)
-        refuse(not isinstance(other, np.ndarray), "not two arrays")
+        refuse(not isinstance(other, np.ndarray), "the arguments are not two arrays")
         storage = x._self_storage
         if type(storage) is not Storage:
             return func(handles.meta_of(x), other, *args, **kwargs)
@@ -111,7 +111,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     axes = common.axes_of(axis, meta.ndim)
     if not axes:
         return x
-    refuse((axis is not None or meta.ndim != 1) and common.newest < "2.2.0", "zeros along several axes")
+    refuse((axis is not None or meta.ndim != 1) and common.newest < "2.2.0",
+           "several axes are not supported on the device")
     xp = devices.current().xp
     places = xp.nonzero(handles.device_of(x))
     cut = [slice(None)] * meta.ndim
@@ -126,7 +127,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    refuse(not copy and not handles.is_array(x), "copy=False of what is no array")
+    refuse(not copy and not handles.is_array(x), "copy=False for an argument that is not an array")
     device, y = devices.current(), as_lazy(x)
     d = handles.device_of(y)
     if d.dtype.kind in "fc":
@@ -152,10 +153,10 @@ def _device_or_host(obj: Any) -> Any:
 
 def _target(x: Any) -> np.ndarray:
     """The meta of what is written to. NumPy does what goes wrong: it may have written some of it by then."""
-    refuse(not handles.is_array(x), "it writes into a host array")
+    refuse(not handles.is_array(x), "the destination is a host array")
     meta = handles.meta_of(x)
     if type(x._self_storage) is not Storage or meta.ndim == 0 or not may_write(meta):
-        raise NotOnDevice("a target that is 0-d, read-only or on the host")
+        raise NotOnDevice("the target is 0-d, read-only or on the host")
     return meta
 
 
@@ -174,7 +175,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
             given = np.array(given, meta.dtype)
         values = common.array(xp, given).ravel()
     except (IndexError, TypeError, ValueError, OverflowError):
-        raise NotOnDevice("positions out of range, or no integers") from None
+        raise NotOnDevice("indices out of range or not integers") from None
     if places.size == 0 or values.size == 0:
         return
     values = xp.take(values, xp.arange(places.size) % values.size)
@@ -185,12 +186,12 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     meta = _target(arr)
     positions = common.array(devices.current().xp, _device_or_host(indices))
     if axis is None or positions.dtype.kind not in "iu" or positions.ndim != meta.ndim or meta.size == 0:
-        raise NotOnDevice("no axis, or indices of other dimensions")
+        raise NotOnDevice("axis= is None, or the indices have another number of dimensions")
     axis = common.axis_index(axis, meta.ndim)
     try:
         positions = common.indices(devices.current().xp, positions, meta.shape[axis])
     except IndexError:
-        raise NotOnDevice("positions out of range, or no integers") from None
+        raise NotOnDevice("indices out of range or not integers") from None
     _write(arr, indexing.along(devices.current().xp, meta.shape, positions, axis), values)
 
 

@@ -38,12 +38,12 @@ def device_for(dtype: np.dtype) -> Any:
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
     if dtype.itemsize == 0 or not device.can_hold(dtype):
-        raise NotOnDevice(f"the device holds no {dtype}")
+        raise NotOnDevice(f"dtype {dtype} is not supported on the device")
     return device
 
 
 def _numbers(*values: Any) -> None:
-    refuse(any(type(v) not in _REAL for v in values), "something else than real numbers")
+    refuse(any(type(v) not in _REAL for v in values), "the arguments are not real numbers")
 
 
 # -- equal steps -----------------------------------------------------------------------------
@@ -63,13 +63,13 @@ def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, 
     if dtype is None:
         # By the types; of Python's numbers only integers have a dtype that goes by the value.
         if any(type(v) is int and not -_LARGEST < v < _LARGEST for v in (start, stop, step)):
-            raise NotOnDevice("integers that NumPy may hold as objects")
+            raise NotOnDevice("integers beyond 64 bits are not supported on the device")
         dtype = np.arange(start - start, stop - stop, step).dtype
     dtype = np.dtype(dtype)
     if dtype.kind not in "iuf":
-        raise NotOnDevice(f"a range of {dtype}")
+        raise NotOnDevice(f"ranges of {dtype} are not supported on the device")
     quotient = (stop - start) / step
-    refuse(not abs(quotient) < _LARGEST, "arguments that NumPy refuses")
+    refuse(not abs(quotient) < _LARGEST, "the arguments are invalid")
     n = max(0, math.ceil(quotient))
     # NumPy stores the first two values, and goes on by their difference.
     head = np.empty(2, dtype)
@@ -142,11 +142,11 @@ def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, rets
         check_device(device)
     _numbers(start, stop)
     num = operator.index(num)
-    refuse(num < 0 or axis not in (0, -1), "arguments that NumPy refuses")
+    refuse(num < 0 or axis not in (0, -1), "the arguments are invalid")
     kind = _float64 if _is_plain(start) and _is_plain(stop) else np.linspace(start, stop, 0).dtype
     target = kind if dtype is None else np.dtype(dtype)
     if target.kind not in "iufc":
-        raise NotOnDevice(f"numbers as {target}")
+        raise NotOnDevice(f"ranges of {target} are not supported on the device")
     device_for(target)
     if kind is not target:
         device_for(kind)
@@ -178,10 +178,10 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
 
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: Any = None, axis: int = 0) -> Any:
-    refuse(type(base) not in (int, float), "a base that is no Python number")
+    refuse(type(base) not in (int, float), "base= is not a Python number")
     y = handles.device_of(linspace(start, stop, num, endpoint, False, None, axis))
     target = y.dtype if dtype is None else np.dtype(dtype)
-    refuse(target.kind not in "fc", "powers as integers")
+    refuse(target.kind not in "fc", "an integer dtype is not supported on the device")
     xp = device_for(target).xp
     return wrapped(xp.power(y.dtype.type(base), y).astype(target, copy=False))
 
@@ -193,7 +193,8 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     kind = np.result_type(np.asarray(start), np.asarray(stop), float(num), np.zeros((), target))
     target = target or kind
     if not start * stop > 0 or kind.kind != "f" or target.kind not in "fc" or math.isinf(start * stop):
-        raise NotOnDevice("a row through zero, of integers or of complex numbers")
+        raise NotOnDevice("geometric ranges of integers, of complex numbers or through zero are not supported "
+                          "on the device")
     device_for(target)
     sign, start, stop = np.sign(kind.type(start)), abs(kind.type(start)), abs(kind.type(stop))
     y = handles.device_of(logspace(np.log10(start), np.log10(stop), num, endpoint, 10.0, kind, axis))
@@ -216,7 +217,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C",
     dtype = np.dtype(dtype)
     N, k = operator.index(N), operator.index(k)
     M = N if M is None else operator.index(M)
-    refuse(min(N, M) < 0 or order not in ("C", "F"), "arguments that NumPy refuses")
+    refuse(min(N, M) < 0 or order not in ("C", "F"), "the arguments are invalid")
     return wrapped(device_for(dtype).xp.eye(N, M, k, dtype, order))
 
 
@@ -228,14 +229,15 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     dtype = np.dtype(dtype)
     N, k = operator.index(N), operator.index(k)
     M = N if M is None else operator.index(M)
-    refuse(min(N, M) < 0, "a negative size")
+    refuse(min(N, M) < 0, "the size is negative")
     return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
 
 
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = tuple(operator.index(n) for n in dimensions)
     dtype = np.dtype(dtype)
-    refuse(dtype.kind not in "iuf" or any(n < 0 for n in shape), "indices of such a shape or dtype")
+    refuse(dtype.kind not in "iuf" or any(n < 0 for n in shape),
+           "indices of this shape or dtype are not supported on the device")
     xp = device_for(dtype).xp
     lines = [xp.arange(n, dtype=dtype).reshape([n if i == axis else 1 for i in range(len(shape))])
              for axis, n in enumerate(shape)]
@@ -252,7 +254,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     check_device(device)
     _numbers(d)
-    refuse(not isinstance(n, (int, np.integer)) or n < 1, "arguments that NumPy refuses")
+    refuse(not isinstance(n, (int, np.integer)) or n < 1, "the arguments are invalid")
     xp = device_for(np.dtype(float)).xp
     array = xp.arange(n, dtype=np.dtype(float))
     array[(n - 1) // 2 + 1:] -= float(n)
@@ -262,7 +264,7 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     check_device(device)
     _numbers(d)
-    refuse(not isinstance(n, (int, np.integer)) or n < 1, "arguments that NumPy refuses")
+    refuse(not isinstance(n, (int, np.integer)) or n < 1, "the arguments are invalid")
     xp = device_for(np.dtype(float)).xp
     return wrapped(xp.arange(n // 2 + 1, dtype=np.dtype(float)) * (1.0 / (n * d)))
 

@@ -81,17 +81,17 @@ class _HostOnly(Mapping[_Function, str]):
         return sum(1 for _ in self)
 
 
-_FEW = "a handful of coefficients is the host's work"
+_FEW = "it computes a few coefficients only"
 _FILE = "it writes a file"
-_DATES = "dates live on the host"
-_STRINGS = "strings live on the host"
+_DATES = "dates are not supported on the device"
+_STRINGS = "strings are not supported on the device"
 
 HOST_ONLY: Mapping[_Function, str] = _HostOnly(
     {
         np.apply_along_axis: "it calls a Python function for each slice",
         np.geomspace: "the device has no such function",
-        np.linalg.eig: "the order of the eigenvalues is LAPACK's",
-        np.linalg.eigvals: "the order of the eigenvalues is LAPACK's",
+        np.linalg.eig: "the eigenvalues have another order on the device",
+        np.linalg.eigvals: "the eigenvalues have another order on the device",
         **dict.fromkeys(_named("poly roots polymul polydiv polyder polyint"), _FEW),
         **dict.fromkeys(_named("save savez savez_compressed savetxt"), _FILE),
         **dict.fromkeys(_named("busday_count busday_offset is_busday datetime_as_string"), _DATES),
@@ -99,7 +99,7 @@ HOST_ONLY: Mapping[_Function, str] = _HostOnly(
     {
         "numpy.char": _STRINGS,
         "numpy.strings": _STRINGS,
-        "numpy.lib.recfunctions": "structured arrays live on the host",
+        "numpy.lib.recfunctions": "structured arrays are not supported on the device",
         "numpy.polynomial.polynomial": _FEW,
     },
 )

@@ -38,7 +38,7 @@ def printable(x: ArrayHandle, threshold: int | None = None, edgeitems: int | Non
         seen = residency.look(storage, meta, x._self_array)
         if seen.xp is np:
             return seen.array
-        found = residency.fetched(seen, "corners, to be printed", edge)[0, ...]
+        found = residency.fetched(seen, "values for printing", edge)[0, ...]
     if found.shape == meta.shape:
         return found
     result = reserved(meta.shape, meta.dtype)

@@ -45,7 +45,7 @@ def viewed(x: Any, result: Any) -> Any:
     return replace(result, leaf)
 
 
-def on_host_side(obj: Any, why: str = "a parameter on the host") -> Any:
+def on_host_side(obj: Any, why: str = "a parameter is on the host") -> Any:
     """A parameter that says how a function works, with host arrays and NumPy scalars in place of lazy ones."""
     return obj if type(obj) in PLAIN else replace(obj, functools.partial(_on_host, why))
 
@@ -57,7 +57,7 @@ def _on_host(why: str, item: Any) -> Any:
     device = devices.current()
     if isinstance(item, device.array_type):
         return transfer.to_host(device, item, why, kind="synchronise")
-    refuse(kind_of(type(item)) == SUBCLASS, "an ndarray subclass is a parameter")
+    refuse(kind_of(type(item)) == SUBCLASS, "a parameter is an ndarray subclass")
     return item
 
 
@@ -184,7 +184,7 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(val: Any) -> Any:
         x = as_lazy(val)
-        refuse(handles.meta_of(x).dtype == object, "objects live on the host")
+        refuse(handles.meta_of(x).dtype == object, "arrays of objects are not supported on the device")
         part = getattr(x, name)
         return part[()] if handles.is_scalar(val) else part
 

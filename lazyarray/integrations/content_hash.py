@@ -46,14 +46,14 @@ def digest(x: Any) -> str:
         return _hexadecimal(np.empty(0, np.uint32), 0)
     storage = x._self_storage
     if type(storage) is not Storage or storage.state == "host" or storage.device.usable() is not None:
-        host = np.ascontiguousarray(handles.host_of(x, "a digest"))
+        host = np.ascontiguousarray(handles.host_of(x, "content hash"))
         return _hexadecimal(_sums(np, host.reshape(-1).view(np.uint8), _ON_HOST), host.nbytes)
     device = storage.device
     with storage.place():
-        array = device.contiguous(handles.device_of(x, "a digest"))
+        array = device.contiguous(handles.device_of(x, "content hash"))
         data = device.view(array, (array.nbytes,), np.dtype(np.uint8), (1,), 0)
         sums = _sums(device.xp, data, _ON_DEVICE)
-        return _hexadecimal(transfer.to_host(device, sums, "a digest", "synchronise"), array.nbytes)
+        return _hexadecimal(transfer.to_host(device, sums, "content hash", "synchronise"), array.nbytes)
 
 
 def _hexadecimal(sums: np.ndarray, nbytes: int) -> str:

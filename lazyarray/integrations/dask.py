@@ -119,7 +119,7 @@ def tokenise(x: LazyNdarray) -> Any:
     """
     if x.dtype.hasobject or x.dtype.kind == "T":
         from dask.tokenize import normalize_token
-        return "LazyNdarray", normalize_token(handles.host_of(x, "a token for Dask"))
+        return "LazyNdarray", normalize_token(handles.host_of(x, "token for Dask"))
     return "LazyNdarray", digest(x), x.dtype, x.shape
 
 
@@ -135,7 +135,7 @@ def size_of(x: LazyNdarray) -> int:
     storage = x._self_storage
     if type(storage) is not Storage:
         from dask.sizeof import sizeof
-        return sizeof(handles.host_of(x, "its size"))
+        return sizeof(handles.host_of(x, "size estimate for Dask"))
     apart = (n for n, stride in zip(x.shape, x.strides) if stride)  # the others lie in the same place
     return math.prod(apart) * x.itemsize * storage.homes
 

@@ -34,7 +34,7 @@ def register(library: ModuleType) -> None:
 
 def opened(value: Any) -> Any:
     """NumPy's scalar of a lazy one; anything else as it is."""
-    return handles.value_of(value, "a number for compiled code") if type(value) is LazyScalar else value
+    return handles.value_of(value, "scalar for compiled code") if type(value) is LazyScalar else value
 
 
 def opened_within(value: Any) -> Any:

@@ -164,7 +164,7 @@ def as_tensor(x: LazyNdarray) -> Any:
 
 def on_host(x: LazyNdarray) -> Any:
     """The tensor over an alias of a lazy array, live as any; of a copy if torch can't have one there."""
-    alias = handles.alias_of(x, "beside a tensor in host memory")
+    alias = handles.alias_of(x, "operand of a CPU tensor")
     if _is_odd(alias) or not alias.flags.writeable:
         alias = alias.copy()
     return _torch().from_numpy(alias)
@@ -235,7 +235,7 @@ class Given:
         if not handles.is_lazy(obj):
             return obj
         if handles.is_scalar(obj):
-            return handles.value_of(obj, "a number for torch")
+            return handles.value_of(obj, "scalar for torch")
         tensor = on_host(obj) if self.on_host else as_tensor(obj)
         self.sources.append(obj)
         self.known[id(tensor)] = tensor, obj

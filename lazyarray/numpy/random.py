@@ -151,7 +151,7 @@ def _drawn(self: Generator, name: str, theirs: Callable[..., Any], given: dict[s
     except (TypeError, ValueError):
         if out is not None:
             theirs(self, **{**given, "out": np.empty(out.shape, out.dtype)})
-        return "NumPy does not take these arguments"    # and says so in its own words
+        return "the arguments are invalid"    # and says so in its own words
     if not device.can_hold(dtype) or dtype.kind == "b":
         return f"{dtype} is not supported on the device"
     array = _array(self.on_device(), name, given, tuple(int(n) for n in shape))
@@ -188,7 +188,7 @@ def _on_host(self: Generator, name: str, theirs: Callable[..., Any], args: tuple
     """What NumPy draws, lazy if it is an array; that is told, but not of single numbers."""
     path = f"lazyarray.numpy.random.Generator.{name}"
     token = begin("fallback", 0, None, None, reason, path) if reason else None
-    result = on_host(theirs, (self, *args), kwargs, reason or "it is one number", name=path) if handles_lazy(
+    result = on_host(theirs, (self, *args), kwargs, reason or "the result is one number", name=path) if handles_lazy(
         args, kwargs) else theirs(self, *args, **kwargs)
     if type(result) is np.ndarray and not any(result is given for given in (*args, *kwargs.values())):
         result = handles.host_result(result)

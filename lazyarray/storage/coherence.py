@@ -34,7 +34,7 @@ _u8 = np.dtype(np.uint8)
 MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
 #: A copy of a few bytes takes as long as one of so many more; and the most that is copied because neighbours were.
 EACH, MOST_BULK = 1 << 20, 256 << 20
-ONE_BY_ONE = "parts were read one by one, so their neighbours come along"
+ONE_BY_ONE = "read ahead: elements beside it were read one by one"
 #: More pieces than this that aliases hold are fetched as one.
 _MOST_STALE = 16
 #: Ranges of a view up to which account is kept of each.
@@ -313,7 +313,7 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
             _refresh_compared(storage, view, exact, stale)
         elif len(stale) <= _MOST_STALE or stale is exact:
             transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
-                              "an alias is held")
+                              "refresh of an alias")
         else:
             _refresh_some(storage, view, stale)
     except BaseException:       # a fault of the device, or an interrupt: the mirror has what was there before
@@ -327,7 +327,7 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
     device, (start, stop) = storage.device, stale.bounds
     whole = np.empty(stop - start, _u8)
     if len(stale) <= _MOST_STALE:
-        token = begin("materialise", stale.nbytes, view.shape, view.dtype, "an alias is held")
+        token = begin("materialise", stale.nbytes, view.shape, view.dtype, "refresh of an alias")
         for low, high in stale:
             device.download(device.view(storage.block, (high - low,), _u8, (1,), low), whole[low - start:high - start])
         if token is not None:
@@ -336,7 +336,7 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
     low, high = views.extent(view)
     extent = np.empty(high - low, _u8)
     np.ndarray(view.shape, view.dtype, extent, storage._offset(view) - low, view.strides)[...] = transfer.to_host(
-        device, storage.device_view(view), "an alias is held", pooled=True)
+        device, storage.device_view(view), "refresh of an alias", pooled=True)
     whole[...] = extent[start - low:stop - low]
     return start, whole
 
@@ -368,7 +368,7 @@ def exactly(storage: StorageState) -> None:
     if mirror is not None and not mirror.is_exact:
         mirror.track_exactly()
         whole = whole_of(storage)
-        settle_device(storage, Ranges.span(0, storage.nbytes), whole, "GPU code gets a pointer", trusting=True)
+        settle_device(storage, Ranges.span(0, storage.nbytes), whole, "device pointer handed out", trusting=True)
 
 
 def hand_on(storage: StorageState, view: np.ndarray) -> None:

@@ -61,5 +61,5 @@ class Compacts:
             array = self.arrays[key]
             source = storage.device_view(view)
             array.flags.writeable = True
-            array[...] = transfer.to_host(storage.device, source, "an alias is held", pooled=True)
+            array[...] = transfer.to_host(storage.device, source, "refresh of an alias", pooled=True)
             array.flags.writeable = False

@@ -94,13 +94,13 @@ class HostStorage:
         """Nothing is recorded that reads host arrays."""
 
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
-        raise NotOnDevice(f"the device holds no {view.dtype}")
+        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
 
     def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Any:
-        raise NotOnDevice(f"the device holds no {view.dtype}")
+        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
-        raise NotOnDevice(f"the device holds no {view.dtype}")
+        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         return view.view()
@@ -479,7 +479,7 @@ def alias_of(x: ArrayHandle, why: str) -> np.ndarray:
     return x._self_storage.expose_host(meta_of(x), why)
 
 
-def value_of(s: ScalarHandle, why: str = "the value of a scalar") -> np.generic:
+def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
     """The NumPy scalar of a LazyScalar; fetched once."""
     value = s._self_value
     if value is None:

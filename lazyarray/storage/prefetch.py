@@ -60,7 +60,7 @@ class Incoming:
         """Wait; then what came is valid. The caller holds the storage's lock."""
         storage.incoming = None
         self.keeper.detach()
-        token = begin("synchronise", reason="a copy that was begun before")
+        token = begin("synchronise", reason="wait for a prefetch")
         arrived = self.wait() and bool(self.ranges)
         if arrived and self.direct:
             storage.mirror.valid |= self.ranges

@@ -146,7 +146,7 @@ class Arguments:
                 if type(obj._self_storage) is Storage:
                     lazies.append(entry)
                 elif has_twin:
-                    raise NotOnDevice(f"the device holds no {obj.dtype}")
+                    raise NotOnDevice(f"dtype {obj.dtype} is not supported on the device")
                 else:
                     self._give(obj, obj._self_meta.view())
             elif kind == SCALAR:
@@ -155,8 +155,8 @@ class Arguments:
             elif kind == HOST and self.device.can_hold(obj.dtype):
                 hosts.append(entry)
             elif kind in (HOST, SUBCLASS) and has_twin:
-                raise NotOnDevice("an ndarray subclass takes part" if kind == SUBCLASS else
-                                  f"the device holds no {obj.dtype}")
+                raise NotOnDevice("an argument is an ndarray subclass" if kind == SUBCLASS else
+                                  f"dtype {obj.dtype} is not supported on the device")
         for obj, _, role in lazies:
             self._take_lazy(obj, obj, role)
         if hosts:

@@ -121,6 +121,14 @@ class TestTiming:
         assert f"- cell {number}, line 5: weights is uploaded 12 times with the same values." in text
         assert f"- cell {number}, line 9 copies one value at a time, 20 times" in text and "run_cell_magic" not in text
 
+    def test_the_report_on_the_page_is_that_of_the_notebook(self, executed):
+        """Its lines, copies and advice; times differ. `python docs/gallery.py timing.ipynb` draws it."""
+        kept = (ROOT / "docs" / "_static" / "gallery" / "timing.html").read_text()
+        (shown,) = [output.data["text/html"] for output in cell_with(executed["timing"], "%%lazy_trace").outputs
+                    if "lazyarray-profile" in output.get("data", {}).get("text/html", "")]
+        for part in (r"<li[^>]*>(.*?)</li>", r">(\d+ \([\d.]+ \w+\))<"):       # the advice, and each line's copies
+            assert re.findall(part, kept) == re.findall(part, shown) != []
+
     def test_memory_by_the_names_of_variables(self, executed):
         shown = cell_with(executed["timing"], "lazyarray.memory_info").outputs[0].data["text/html"]
         assert all(f">{name}<" in shown for name in ("image", "brighter", "state"))

@@ -26,7 +26,7 @@ FUNCTIONS = {path: twin for path, twin in scipy_twins.TWINS.items() if twin.kind
 LISTED = {path: twin for path, twin in FUNCTIONS.items() if not twin.reason}
 
 
-_DESIGN = "a handful of coefficients is the host's work"
+_DESIGN = "it computes a few coefficients only"
 
 _OF_TWO = "it is of two vectors, and gives a number"
 _SPARSE_RESULT = "it makes sparse matrices, or is about them"

@@ -412,7 +412,7 @@ class TestAskers:
 class TestSettings:
     def test_who_forbids_it_is_heard_before(self, device, late):
         x = on_device(np.arange(3.0))
-        with lazyarray.no_transfers(), pytest.raises(TransferError, match="materialise"):
+        with lazyarray.no_transfers(), pytest.raises(TransferError, match="device-to-host copy"):
             np.asarray(x)
         assert late.issued == 0 and untouched(x)
         assert np.asarray(x).tolist() == [0, 1, 2] and late.issued == 1
@@ -423,7 +423,7 @@ class TestSettings:
         with lazyarray.trace(process=process) as heard:
             np.asarray(x)
         [event] = heard.materialisations
-        assert (event.nbytes, event.shape, event.reason, event.code) == (24, (3,), "buffer", "np.asarray(x)")
+        assert (event.nbytes, event.shape, event.reason, event.code) == (24, (3,), "C buffer access", "np.asarray(x)")
         assert late.issued == 1
 
     def test_writes_that_are_not_tracked(self, device, late):

@@ -29,7 +29,7 @@ COPIES = {
     "beside a number": lambda x: x[np.array(1), ..., 0],
     "beside a list": lambda x: x[np.array(0), [0, 2]],
     "two": lambda x: x[np.array(1), np.array(1), None],
-    "a mask without dimensions": lambda x: x[np.array(True)],
+    "0-d masks are not supported on the device": lambda x: x[np.array(True)],
     "True": lambda x: x[True],
     "a mask": lambda x: x[x > -1],
     "take": lambda x: np.take(x, np.array(1), axis=0),

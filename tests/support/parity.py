@@ -174,18 +174,19 @@ def _side_effects(wanted: list, gotten: list, kind: str) -> str | None:
 #: Reasons for which a call of plain float64 arrays may go to the host: the device library has no such thing,
 #: or it is a case so rare that NumPy's own answer is worth the copy.
 DELIBERATE = re.compile(
-    r"is (reduced|accumulated) in order|the device has no \w+\.(at|reduceat)|initial=|bins of this name|weight"
-    r"|writes into a host array|index is not of integers|no axes, or of no points|bases in an array|^mode="
-    r"|a function that pads|more than one axis|several axes|NaN in rows|of infinities or NaN|of a singular matrix"
-    r"|(sum|mean|variance|range|borders) of (float64|nothing)|without degrees of freedom|around a given mean"
-    r"|0-d array|without dimensions|array without elements|product with an empty list|of nothing|so few axes"
-    r"|where= without|keepdims= that|of other than|of another (shape|kind|length|dtype)|different (lengths|numbers)"
-    r"|other keywords|other dimensions|no integers|no axis|no array|no Python number|NumPy (refuses|shall judge)"
-    r"|^\w+ with (axis|axes|keepdims)|out of (range|bounds)|cast to|the device holds no|out= has another shape or dtype"
-    r"|signature (of|without)|None among the sizes|tolerance|along several axes|that starts from a negative zero"
-    r"|negative size|such a shape|a Python integer beyond|True or False|through zero|infinite steps|memory order"
-    r"|vectors of two dimensions|an outer of|table too long|a sorter|a target that is|columns of|points of"
-    r"|means something else"
+    r"is (reduced|accumulated) in order|\w+\.(at|reduceat) (is|of)|initial=|bins given by|weight|boolean axis"
+    r"|is a host array|index is not of integers|no axes or no points|an array as base=|^mode="
+    r"|a function that pads|several axes|NaN in rows|of infinities or NaN|of a singular matrix"
+    r"|(sum|mean|variance|range|borders)s? of (float64|nothing)|degrees of freedom|around a given mean"
+    r"|0-d|array without elements|product with an empty list|products with an empty list|of an empty|so few axes"
+    r"|of empty (or boolean )?arrays|where= (without|for)|keepdims= is|requires integers|mean= has another"
+    r"|(value|out=) has another|of another (shape|kind|length|dtype)|differ in length|the numbers of points|truth value"
+    r"|these keywords|these dimensions|not (an? )?(integers?|array)|axis= is None|not a Python number"
+    r"|^\w+ with (axis|axes|keepdims)|out of (range|bounds)|cast to|^dtype \S+ is not supported"
+    r"|arguments are invalid|NumPy shall judge|signature=|None among the sizes|tolerance|start from -0\.0"
+    r"|size is negative|this shape|through zero|infinite steps|memory order"
+    r"|vectors of two dimensions|outer needs|table too long|sorter|the target is|columns|not one-dimensional"
+    r"|means something else|other than float64"
 )
 
 

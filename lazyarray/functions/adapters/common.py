@@ -42,10 +42,10 @@ def is_device(xp: Any, obj: Any) -> bool:
 def array(xp: Any, obj: Any, dtype: Any = None) -> Any:
     """`obj` as a device array. Lists are uploaded; one number travels as a kernel argument."""
     if not isinstance(obj, xp.ndarray):
-        refuse(hasattr(obj, "coef") or isinstance(obj, np.poly1d), "a polynomial object takes part")
+        refuse(hasattr(obj, "coef") or isinstance(obj, np.poly1d), "an argument is a polynomial object")
         host = np.asarray(without_device(obj))
         if not devices.current().can_hold(host.dtype):
-            raise NotOnDevice(f"the device holds no {host.dtype}")
+            raise NotOnDevice(f"dtype {host.dtype} is not supported on the device")
         if host.size == 1:
             obj = filled(xp, host.shape, host.reshape(())[()], host.dtype)
         else:
@@ -71,7 +71,7 @@ def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
 def without_device(obj: Any) -> Any:
     """`obj`, with the 0-d device arrays inside its lists as NumPy scalars; larger ones are stacked on the host."""
     def leaf(item: Any) -> Any:
-        refuse(is_container(type(item)), "a list holds itself")
+        refuse(is_container(type(item)), "a list contains itself")
         return fetch(item, "an element of a list")
 
     return replace(obj, leaf)
@@ -86,19 +86,19 @@ def fetch(obj: Any, why: str) -> Any:
     return obj
 
 
-def truth(obj: Any, why: str = "an answer of True or False") -> bool:
+def truth(obj: Any, why: str = "truth value") -> bool:
     return bool(fetch(obj, why))
 
 
 def refuse_negative_zero(start: Any) -> None:
     """A sum's ``initial=-0.0`` is NumPy's: the device starts from zero, which swallows it."""
     if isinstance(start, (float, complex, np.inexact)) and start == 0 and np.signbit(start.real):
-        raise NotOnDevice("a sum that starts from a negative zero")
+        raise NotOnDevice("sums that start from -0.0 are not supported on the device")
 
 
 def holds(dtype: np.dtype) -> None:
     if not devices.current().can_hold(dtype):
-        raise NotOnDevice(f"the device holds no {dtype}")
+        raise NotOnDevice(f"dtype {dtype} is not supported on the device")
 
 
 def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
 
 def integer(number: Any) -> int:
     """An axis or a count as a number; most of NumPy's functions refuse True and False."""
-    refuse(isinstance(number, (bool, np.bool_)), "an axis or a count is True or False")
+    refuse(isinstance(number, (bool, np.bool_)), "a boolean axis or count is not supported on the device")
     return operator.index(number)
 
 
@@ -173,7 +173,7 @@ def mask(xp: Any, where: Any, shape: tuple[int, ...]) -> Any:
     if where is True or where is np._NoValue:
         return None
     where = array(xp, where)
-    refuse(where.dtype != bool, "where= is not of bool")
+    refuse(where.dtype != bool, "where= is not a boolean array")
     return xp.broadcast_to(where, shape)
 
 
@@ -200,7 +200,7 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_
     host = np.asarray(without_device(obj))
     if host.size == 0 and host.dtype == float:
         host = host.astype(intp)
-    refuse(host.dtype.kind not in "iub", f"an {what} of other than integers")
+    refuse(host.dtype.kind not in "iub", f"the {what} is not of integers")
     host = host.astype(intp)
     if n is not None and host.size:
         wrong(host.min() < -n or host.max() >= n, f"{what} out of bounds for size {n}")

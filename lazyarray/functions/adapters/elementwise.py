@@ -20,7 +20,7 @@ def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = 
          max: Any = _none, **kwargs: Any) -> Any:
     a = array(xp, a)
     if kwargs or (a_min is _none) != (a_max is _none) and (min is _none and max is _none):
-        raise NotOnDevice("clip with other keywords")
+        raise NotOnDevice("these keywords of clip are not supported on the device")
     if (min is not _none or max is not _none) and (a_min is not _none or a_max is not _none):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     low, high = (a_min, a_max) if min is _none and max is _none else (min, max)
@@ -30,9 +30,10 @@ def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = 
     # A Python integer beyond the dtype clips at its limits; NumPy knows by its value.
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        refuse(any(type(b) is int and not limits.min <= b <= limits.max for b in given), "a bound beyond the dtype")
+        refuse(any(type(b) is int and not limits.min <= b <= limits.max for b in given),
+               "a bound is out of range for the dtype")
     if dtype.kind in "bc":
-        raise NotOnDevice(f"clip of {dtype}, whose NaNs NumPy orders in its own way")
+        raise NotOnDevice(f"clip of {dtype} orders NaN differently on the device")
     result = a.astype(dtype, copy=False)
     for bound, function in zip(bounds, (xp.maximum, xp.minimum)):
         if bound is not None:
@@ -43,7 +44,7 @@ def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = 
 
 def round_(xp: Any, /, a: Any, decimals: int = 0, out: Any = None) -> Any:
     a = array(xp, a)
-    refuse(a.dtype.kind == "b", "rounding of bool")
+    refuse(a.dtype.kind == "b", "rounding of booleans is not supported on the device")
     return xp.around(a, decimals)
 
 
@@ -65,7 +66,7 @@ def array_equiv(xp: Any, /, a1: Any, a2: Any) -> bool:
 def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xs, ys = array(xp_, x), array(xp_, xp), array(xp_, fp)
     if xs.ndim != 1 or ys.ndim != 1 or xs.size != ys.size or x.dtype.kind == "c" or xs.dtype.kind == "c":
-        raise NotOnDevice("points of other than one dimension, or complex ones")
+        raise NotOnDevice("points that are complex or not one-dimensional are not supported on the device")
     x, xs = x.astype(float, copy=False), xs.astype(float, copy=False)
     ys = ys.astype(complex if ys.dtype.kind == "c" else float, copy=False)
     if not x.flags.c_contiguous:
@@ -74,7 +75,7 @@ def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any =
         raise TypeError("Cannot cast from complex to float64")
     left, right = (v if v is None or isinstance(v, (int, float, complex)) and not is_negative_zero(v) else array(xp_, v)
                    for v in (left, right))
-    refuse(is_device(xp_, period), "an array as the period")
+    refuse(is_device(xp_, period), "an array as period= is not supported on the device")
     return xp_.interp(x, xp_.ascontiguousarray(xs), xp_.ascontiguousarray(ys), left, right, period)
 
 

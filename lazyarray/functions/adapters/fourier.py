@@ -46,7 +46,7 @@ def _transformed(xp: Any, name: str, a: Any, n: int | None, axis: int, norm: str
 def _ready(xp: Any, a: Any, real: bool = False) -> Any:
     a = array(xp, a)
     wrong(real and a.dtype.kind == "c", "ufunc 'rfft' did not contain a loop with signature matching types")
-    refuse(a.size == 0 or a.dtype.kind == "b", "transforms of nothing, or of bool")
+    refuse(a.size == 0 or a.dtype.kind == "b", "transforms of empty or boolean arrays are not supported on the device")
     return a
 
 
@@ -58,7 +58,7 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
         if real_output and axes:
             s[-1] = (s[-1] - 1) * 2
         return s, axes
-    refuse(any(n is None for n in s), "None among the sizes")
+    refuse(any(n is None for n in s), "None among the sizes is not supported on the device")
     if axes is None:
         # NumPy itself gives its warning.
         np.fft.fftn(np.zeros((1,) * a.ndim), [1] * len(s))
@@ -77,9 +77,9 @@ def _many(name: str) -> Any:
         a = _ready(xp, a, real_input)
         s, axes = _shape_and_axes(a, s, axes, real_output)
         if not axes and last in ("fft", "ifft") and not real_input:
-            refuse(a.ndim == 0, "the transform of a 0-d array")
+            refuse(a.ndim == 0, "transforms of 0-d arrays are not supported on the device")
             return a
-        refuse(not axes or any(n < 1 for n in s), "a transform of no axes, or of no points")
+        refuse(not axes or any(n < 1 for n in s), "transforms of no axes or no points are not supported on the device")
         if not real_output and len(set(axes)) == len(axes) and a.dtype != np.float16:
             if real_input:
                 a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)

@@ -74,7 +74,7 @@ def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise
     a = array(xp, a)
     options_ = [array(xp, c) for c in choices]
     if a.dtype.kind not in "iub" or not np.can_cast(a.dtype, intp) or not options_ or len(options_) > 63:
-        raise NotOnDevice("choices that only NumPy takes")
+        raise NotOnDevice("these choices are not supported on the device")
     n = len(options_)
     a = a.astype(intp, copy=False)
     if mode == "raise":
@@ -125,7 +125,7 @@ def insert(xp: Any, /, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any
     values = xp.broadcast_to(values, shape)
     # NumPy itself says where old and new elements go, and what is wrong with obj.
     order = np.insert(np.arange(n), where, np.arange(n, n + count))
-    refuse(order.size != n + count, "an index that only NumPy takes")
+    refuse(order.size != n + count, "this kind of index is not supported on the device")
     return _as_new(xp, gather(xp, [arr, values], order, axis), arr)
 
 
@@ -188,7 +188,7 @@ def putmask(xp: Any, /, a: Any, mask: Any, values: Any) -> None:
 def _check_cast(values: Any, target: Any) -> None:
     """Raise NumPy's error for an array that can't be cast safely. NumPy casts scalars, which look the same here."""
     if not np.can_cast(values.dtype, target.dtype):
-        refuse(values.size == 1, "one value of a dtype that can't be cast safely")
+        refuse(values.size == 1, "the value cannot be cast safely to the dtype of the array")
         raise TypeError(
             f"Cannot cast array data from {values.dtype} to {target.dtype} according to the rule 'safe'")
 
@@ -223,7 +223,7 @@ def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
         step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), a.size
     values = _apart(xp, _given(xp, val, a.dtype).ravel(), a)
     places = xp.arange(0, min(end, a.size), step)
-    refuse(places.size == 0 or values.size == 0, "nothing to fill, or to fill with")
+    refuse(places.size == 0 or values.size == 0, "empty arrays are not supported on the device")
     a[at(xp, places, a.shape)] = xp.take(values, xp.arange(places.size) % values.size).astype(a.dtype, copy=False)
 
 
@@ -237,7 +237,7 @@ def nonzero(xp: Any, /, a: Any) -> tuple[Any, ...]:
 
 def argwhere(xp: Any, /, a: Any) -> Any:
     a = array(xp, a)
-    refuse(a.ndim == 0, "a 0-d array")
+    refuse(a.ndim == 0, "0-d arrays are not supported on the device")
     return xp.argwhere(a)
 
 
@@ -269,7 +269,7 @@ def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "rais
 def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     x = array(xp, x)
     if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
-        raise NotOnDevice(f"counts of {x.dtype}")
+        raise NotOnDevice(f"counts of {x.dtype} are not supported on the device")
     if weights is not None:
         weights = array(xp, weights)
         wrong(weights.dtype.kind == "c", "Cannot cast array data from complex to float64")

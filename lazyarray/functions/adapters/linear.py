@@ -40,7 +40,7 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
     work, result = _precision(a)
     wrong(a.ndim < 2, f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     wrong(square and a.shape[-1] != a.shape[-2], "Last 2 dimensions of the array must be square")
-    refuse(a.size == 0, "matrices without elements")
+    refuse(a.size == 0, "empty matrices are not supported on the device")
     return a.astype(work, copy=False), result, np.dtype(result.char.lower())
 
 
@@ -133,7 +133,7 @@ def solve(xp: Any, /, a: Any, b: Any) -> Any:
     work, result = _precision(a, b)
     a = _matrices(xp, a)[0].astype(work, copy=False)
     b = b.astype(work, copy=False)
-    refuse(b.ndim == 0 or b.size == 0, "right sides without elements")
+    refuse(b.ndim == 0 or b.size == 0, "empty right-hand sides are not supported on the device")
     vector = b.ndim == 1
     if vector:
         b = b[:, None]
@@ -149,12 +149,12 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     a, b = array(xp, a), array(xp, b)
     work, result = _precision(a, b)
     if a.ndim != 2 or not a.size or not b.size or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
-        raise NotOnDevice("least squares without elements, or of other dimensions")
+        raise NotOnDevice("least squares of empty arrays or of these dimensions are not supported on the device")
     if rcond is None:
         # In the result's precision, as NumPy has it, although the work is done in double.
         rcond = np.finfo(result).eps * max(a.shape)
     rcond = float(fetch(rcond, "rcond"))
-    refuse(rcond >= 1, "rcond of 1 or more")
+    refuse(rcond >= 1, "rcond= of 1 or more is not supported on the device")
     _finite(xp, a, "least squares")
     x, residuals, rank, s = xp.linalg.lstsq(a.astype(work), b.astype(work), rcond)
     real = np.dtype(result.char.lower())
@@ -192,7 +192,8 @@ def cond(xp: Any, /, x: Any, p: Any = None) -> Any:
 
 def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = array(xp, x)
-    refuse(x.size == 0 or axis is None and x.ndim == 0 and ord is not None, "norms without elements")
+    refuse(x.size == 0 or axis is None and x.ndim == 0 and ord is not None,
+           "norms of empty arrays are not supported on the device")
     return xp.linalg.norm(x, ord, axis, bool(keepdims))
 
 

@@ -23,7 +23,8 @@ def _plain_order(kind: Any, order: Any, stable: Any, descending: Any) -> None:
     keywords = {} if descending is _none else {"descending": fetch(descending, "descending=")}      # new in NumPy 2.5
     if kind is not None or stable is not None or keywords:
         np.empty(0).sort(kind=kind, stable=fetch(stable, "stable="), **keywords)    # NumPy's error, if these are wrong
-    refuse(order is not None or keywords and keywords["descending"], "order= or descending=")
+    refuse(order is not None or keywords and keywords["descending"],
+           "order= and descending= are not supported on the device")
 
 
 def sort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *,
@@ -37,18 +38,18 @@ def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, 
             stable: bool | None = None, descending: Any = _none) -> Any:
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
-    refuse(a.ndim == 0, "sorting a 0-d array")
+    refuse(a.ndim == 0, "sorting a 0-d array is not supported on the device")
     return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable"))
 
 
 def _to_part(xp: Any, a: Any, kth: Any, axis: int | None, kind: str, order: Any) -> Any:
     """`a` as a device array, if it and the rest are what a partition takes."""
     a = array(xp, a)
-    refuse(order is not None or kind != "introselect", "order= or kind=")
-    refuse(a.ndim == 0 and axis is not None, "sorting a 0-d array")
+    refuse(order is not None or kind != "introselect", "order= and kind= are not supported on the device")
+    refuse(a.ndim == 0 and axis is not None, "sorting a 0-d array is not supported on the device")
     n = a.size if axis is None else a.shape[axis_index(axis, a.ndim)]
     kth = np.asarray(fetch(kth, "kth"))
-    refuse(kth.dtype.kind not in "iu" or kth.ndim > 1, "kth is no position or list of positions")
+    refuse(kth.dtype.kind not in "iu" or kth.ndim > 1, "kth is not an integer or a list of integers")
     refuse(kth.size and (kth.min() < -n or kth.max() >= n), "kth out of bounds")
     return a
 
@@ -64,7 +65,7 @@ def argpartition(xp: Any, /, a: Any, kth: Any, axis: int | None = -1, kind: str 
 
 def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
     keys = [array(xp, k) for k in (keys if isinstance(keys, (list, tuple)) else array(xp, keys))]
-    refuse(not keys or keys[0].ndim == 0, "keys without dimensions")
+    refuse(not keys or keys[0].ndim == 0, "0-d keys are not supported on the device")
     axis = axis_index(axis, keys[0].ndim)
     wrong(any(k.shape != keys[0].shape for k in keys), "all keys need to be the same shape")
     found = xp.argsort(keys[0], axis=axis, kind="stable")
@@ -78,11 +79,11 @@ def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
 
 def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """`a` sorted along one last axis that joins the axes of `axis`, and the shape with 1 in their places."""
-    refuse(a.ndim == 0, "the quantiles of a 0-d array")
+    refuse(a.ndim == 0, "quantiles of 0-d arrays are not supported on the device")
     axes = axes_of(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     n = count_of(a.shape, axes)
-    refuse(n == 0 or a.size == 0, "the middle of nothing")
+    refuse(n == 0 or a.size == 0, "median of an empty array")
     slices = a.transpose(*kept, *axes).reshape([a.shape[i] for i in kept] + [n])
     return xp.sort(slices, axis=-1), tuple(1 if i in axes else m for i, m in enumerate(a.shape))
 
@@ -90,7 +91,7 @@ def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
 def _real(xp: Any, a: Any) -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "fiub":
-        raise NotOnDevice(f"quantiles of {a.dtype}")
+        raise NotOnDevice(f"quantiles of {a.dtype} are not supported on the device")
     return a
 
 
@@ -115,7 +116,7 @@ def median(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_inpu
 def _count_valid(xp: Any, ordered: Any) -> tuple[Any, int]:
     """How many numbers each slice has, and how many slices have none."""
     count = xp.sum(~xp.isnan(ordered), axis=-1)
-    empty = int(fetch((count == 0).sum(), "slices of NaN"))
+    empty = int(fetch((count == 0).sum(), "slices that are all NaN"))
     for _ in range(empty):
         warn("All-NaN slice encountered")       # once for each, as in NumPy
     return count, empty
@@ -178,7 +179,7 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
         type(q) in (int, float) or isinstance(q, float) and scale == 1)
     result = answer_dtype(func, (a.dtype, 0.5 if own else _hashable(q)), method=method)
     q = np.asarray(fetch(q, "the quantiles"), a.dtype if own else None)
-    refuse(q.dtype.kind not in "fiub", "quantiles that are no real numbers")
+    refuse(q.dtype.kind not in "fiub", "the quantiles are not real numbers")
     q = np.asarray(np.true_divide(q, q.dtype.type(100) if own else 100)) if scale == 100 else q
     wrong(q.ndim > 2 or not (np.all(q >= 0) and np.all(q <= 1)), "Quantiles must be in the range [0, 1]")
     ordered, ones = _sorted_slices(xp, a, axis)
@@ -284,8 +285,8 @@ def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = N
     refuse(a.ndim != 1, "a is not one-dimensional")
     if sorter is not None:
         sorter = array(xp, sorter)
-        refuse(sorter.dtype.kind not in "iu" or sorter.shape != a.shape, "sorter is of another shape or dtype")
-        refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "bounds check"), "a sorter out of range")
+        refuse(sorter.dtype.kind not in "iu" or sorter.shape != a.shape, "sorter has the wrong shape or dtype")
+        refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "bounds check"), "sorter is out of range")
         a = xp.take(a, sorter)
     # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.
     dtype = np.result_type(a.dtype, v.dtype)

@@ -12,7 +12,7 @@ from .common import array, axis_index, is_device, takes_arrays
 def _factor(xp: Any, a: Any) -> Any:
     """An operand of a product. An empty list takes the dtype of the other one."""
     found = array(xp, a)
-    refuse(not hasattr(a, "dtype") and not found.size, "the product with an empty list")
+    refuse(not hasattr(a, "dtype") and not found.size, "products with an empty list are not supported on the device")
     return found
 
 
@@ -68,10 +68,10 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     dtype = kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "safe")
     order = kwargs.pop("order", "K")
-    refuse(kwargs or order not in ("K", "C", "F"), "einsum with other keywords")
+    refuse(kwargs or order not in ("K", "C", "F"), "these keywords of einsum are not supported on the device")
     if any(a.dtype.kind == "b" for a in arrays):
         common = np.result_type(*(a.dtype for a in arrays)) if dtype is None else np.dtype(dtype)
-        refuse(common.kind == "b", "a product of bool")
+        refuse(common.kind == "b", "products of booleans are not supported on the device")
         operands = [o.astype(common) if is_device(xp, o) and o.dtype.kind == "b" else o for o in operands]
     if dtype is not None:
         dtype = np.dtype(dtype)

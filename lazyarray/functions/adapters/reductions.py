@@ -45,7 +45,7 @@ def _chosen(xp: Any, a: Any, where: Any, fill: Any) -> Any:
 
 
 def _keep(keepdims: Any) -> bool:
-    refuse(not isinstance(keepdims, int) and keepdims is not _none, "a keepdims= that is no integer")
+    refuse(not isinstance(keepdims, int) and keepdims is not _none, "keepdims= is not an integer")
     return keepdims is not _none and bool(keepdims)
 
 
@@ -55,8 +55,8 @@ def _given(initial: Any) -> bool:
 
 def _start(initial: Any, dtype: np.dtype) -> Any:
     """`initial=` as a scalar of `dtype`; what NumPy would convert in an unusual way goes to the host."""
-    refuse(not isinstance(initial, (bool, int, float, complex, np.number, np.bool_)), "initial= of other than a number")
-    refuse(np.result_type(dtype, initial) != dtype, "an initial= of another dtype")
+    refuse(not isinstance(initial, (bool, int, float, complex, np.number, np.bool_)), "initial= is not a number")
+    refuse(np.result_type(dtype, initial) != dtype, "initial= has another dtype than the result")
     return dtype.type(initial)
 
 
@@ -69,10 +69,10 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
     """`dtype=` of a sum, as far as the device follows NumPy."""
     if dtype is None:
         return None
-    refuse(type(dtype) is type(a), "an array as dtype=")
+    refuse(type(dtype) is type(a), "dtype= is an array")
     dtype = as_dtype(dtype)
     if dtype.kind not in "iufc" or (a.dtype.kind == "c" and dtype.kind != "c") or not dtype.isnative:
-        raise NotOnDevice(f"a sum of {a.dtype} in {dtype}")
+        raise NotOnDevice(f"sums of {a.dtype} in {dtype} are not supported on the device")
     return dtype
 
 
@@ -109,9 +109,9 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
         a, keepdims = array(xp, a), _keep(keepdims)
         axis = _axis(a, axis)
         function = getattr(xp, name)
-        refuse(nan and a.dtype.kind == "c", "complex numbers with NaN have no order that the device follows")
+        refuse(nan and a.dtype.kind == "c", "NaN among complex numbers is ordered differently on the device")
         if not _given(initial):
-            refuse(mask(xp, where, a.shape) is not None, "where= without initial=")
+            refuse(mask(xp, where, a.shape) is not None, "where= without initial= is not supported on the device")
             if not nan or a.dtype.kind != "f":
                 return function(a, axis=axis, keepdims=keepdims)
             # CuPy's nanmax waits for its own check too; this one gives the warning at the user's line.
@@ -160,10 +160,10 @@ def count_nonzero(xp: Any, /, a: Any, axis: Any = None, *, keepdims: bool = Fals
 def _working(a: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     """dtypes to compute a mean in, and to give it in."""
     if dtype is not None:
-        refuse(type(dtype) is type(a), "an array as dtype=")
+        refuse(type(dtype) is type(a), "dtype= is an array")
         dtype = np.dtype(dtype)
         if dtype.kind not in "fc" or (a.dtype.kind == "c" and dtype.kind != "c") or not dtype.isnative:
-            raise NotOnDevice(f"a mean of {a.dtype} in {dtype}")
+            raise NotOnDevice(f"means of {a.dtype} in {dtype} are not supported on the device")
         return dtype, dtype
     if a.dtype.kind in "biu":
         return np.dtype(float), np.dtype(float)
@@ -177,11 +177,11 @@ def mean(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = Non
     a, axis, keepdims = array(xp, a), axis_of(axis), _keep(keepdims)
     work, result = _working(a, dtype)
     chosen = mask(xp, where, a.shape)
-    refuse(count_of(a.shape, axis) == 0, "the mean of nothing")
+    refuse(count_of(a.shape, axis) == 0, "mean of an empty slice")
     if chosen is None:
         return xp.mean(a, axis=axis, dtype=work, keepdims=keepdims).astype(result, copy=False)
     count = xp.sum(chosen, axis=axis, keepdims=keepdims)
-    refuse(truth((count == 0).any(), "the mean of nothing"), "the mean of nothing")
+    refuse(truth((count == 0).any(), "mean of an empty slice"), "mean of an empty slice")
     total = xp.sum(xp.where(chosen, a, a.dtype.type(0)), axis=axis, dtype=work, keepdims=keepdims)
     return (total / count.astype(work)).astype(result, copy=False)
 
@@ -200,7 +200,7 @@ def _freedom(ddof: Any, correction: Any) -> Any:
 def _given_mean(xp: Any, a: Any, mean: Any) -> Any:
     """What ``mean=`` says; NumPy judges what does not broadcast to the shape of the array."""
     mean = array(xp, mean)
-    refuse(np.broadcast_shapes(a.shape, mean.shape) != a.shape, "a mean of another shape")
+    refuse(np.broadcast_shapes(a.shape, mean.shape) != a.shape, "mean= has another shape than the reduced array")
     return mean
 
 
@@ -210,21 +210,21 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
         if dtype is None:
             result = np.dtype(result.char.lower())
     elif work.kind == "c":
-        raise NotOnDevice("a variance of real numbers in complex ones")
+        raise NotOnDevice("complex variances of real numbers are not supported on the device")
     chosen = mask(xp, where, a.shape)
-    refuse(chosen is None and count_of(a.shape, axis) - ddof <= 0, "a variance without degrees of freedom")
+    refuse(chosen is None and count_of(a.shape, axis) - ddof <= 0, "no degrees of freedom are left")
     x = a.astype(work, copy=False)
     if chosen is None and mean is _none:
         return xp.var(x, axis=axis, ddof=ddof, keepdims=keepdims), result
     if mean is not _none and a.dtype.kind not in "iu" and a.dtype.char not in "fdFD":
-        raise NotOnDevice(f"a variance of {a.dtype} around a given mean")
+        raise NotOnDevice(f"variances of {a.dtype} around a given mean are not supported on the device")
     zero = work.type(0)
     count = count_of(a.shape, axis) if chosen is None else xp.sum(chosen, axis=axis, keepdims=True)
     if mean is _none:
         mean = xp.sum(xp.where(chosen, x, zero), axis=axis, keepdims=True) / count.astype(result)
     else:
         given = mean if type(mean) in WEAK else array(xp, mean).dtype
-        refuse(np.result_type(a.dtype, given) != a.dtype, "a mean of another dtype, which becomes that of the result")
+        refuse(np.result_type(a.dtype, given) != a.dtype, "mean= has another dtype than the array")
         x, mean = a, _given_mean(xp, a, mean)       # integers wrap around, as in NumPy
     away = x - mean
     away = away if away.dtype.kind in "iu" else away.astype(work, copy=False)
@@ -232,7 +232,7 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
     squares = squares.astype(work) if squares.dtype.kind in "iu" else squares
     if chosen is None:
         return xp.sum(squares, axis=axis, keepdims=keepdims) / squares.dtype.type(count - ddof), result
-    refuse(truth((count - ddof <= 0).any(), "degrees of freedom"), "a variance without degrees of freedom")
+    refuse(truth((count - ddof <= 0).any(), "degrees of freedom"), "no degrees of freedom are left")
     total = xp.sum(xp.where(chosen, squares, squares.dtype.type(0)), axis=axis, keepdims=True)
     spread = total / (count - ddof).astype(total.dtype)
     return spread if keepdims else spread.reshape(reduced_shape(a.shape, axis, False)), result

@@ -22,7 +22,7 @@ def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool
     shape = a.shape
     if axis is not None:
         return _unique_rows(xp, a, axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
-    refuse(a.ndim == 0 and return_inverse, "the inverse of a 0-d array")
+    refuse(a.ndim == 0 and return_inverse, "return_inverse= for a 0-d array is not supported on the device")
     flat = a.ravel()
     order = xp.argsort(flat, kind="stable") if return_index or return_inverse else None
     values = xp.sort(flat) if order is None else xp.take(flat, order)
@@ -54,8 +54,9 @@ def _answers(xp: Any, values: Any, first: Any, order: Any, inverse_shape: Any, r
 def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: Any, return_counts: Any) -> Any:
     moved = xp.moveaxis(a, axis, 0)
     n = moved.shape[0]
-    refuse(a.size == 0 or a.size // n > _MOST_COLUMNS, "rows that are too long, or empty")
-    refuse(return_inverse and newest < "2.1.0", "the shape of the inverse, which NumPy 2.0 has its own way with")
+    refuse(a.size == 0 or a.size // n > _MOST_COLUMNS,
+           "rows that are empty or too long are not supported on the device")
+    refuse(return_inverse and newest < "2.1.0", "the inverse has another shape in NumPy 2.0")
     rows = xp.ascontiguousarray(moved).reshape(n, -1)
     refuse(a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN check"), "NaN in rows")
     order = xp.arange(n)
@@ -87,7 +88,7 @@ def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = Fal
     wrong(kind not in (None, "sort", "table"), "Invalid kind")
     a, b = _alike(xp, element, test_elements)
     if kind == "table" and not (element.dtype.kind in "biu" and b.dtype.kind in "biu"):
-        raise NotOnDevice("kind='table' of other than integers")
+        raise NotOnDevice("kind='table' requires integers")
     if kind == "table" and b.size:
         given = getattr(test_elements, "dtype", b.dtype)
         low, high = fetch(xp.stack([b.min(), b.max()]), "the extent of the table")

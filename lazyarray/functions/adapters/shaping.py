@@ -51,7 +51,8 @@ def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
     if isinstance(repeats, (int, np.integer)) and not isinstance(repeats, bool):
         return xp.repeat(a, int(repeats), axis)
     if is_device(xp, repeats) and not np.can_cast(repeats.dtype, intp):
-        raise NotOnDevice(f"counts of {repeats.dtype}")     # NumPy takes them in a scalar, but not in an array
+        # NumPy takes them in a scalar, but not in an array
+        raise NotOnDevice(f"counts of {repeats.dtype} are not supported on the device")
     if is_device(xp, repeats) and repeats.shape == (n,) and n and repeats.dtype.kind in "iu":
         # Positions from the running total, so that only one number has to be waited for.
         ends = xp.cumsum(repeats.astype(intp))

@@ -27,7 +27,7 @@ def _extent(xp: Any, a: Any, range: Any) -> np.ndarray:
 
 def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
     """Edges on the host, or on the device if they were given there."""
-    refuse(isinstance(bins, str), "bins of this name")
+    refuse(isinstance(bins, str), "bins given by this method's name are not supported on the device")
     if is_device(xp, bins) and bins.ndim:
         wrong(bins.ndim != 1, "`bins` must be 1d, when an array")
         if truth((bins[:-1] > bins[1:]).any(), "bin-order check"):
@@ -57,7 +57,7 @@ def _spread(xp: Any, edges: Any, uniform: bool) -> Any:
 def _plain(xp: Any, a: Any) -> Any:
     a = array(xp, a)
     if a.dtype.kind not in "fiu" or a.dtype == np.uint64:
-        raise NotOnDevice(f"a histogram of {a.dtype}")
+        raise NotOnDevice(f"histograms of {a.dtype} are not supported on the device")
     return a.ravel()
 
 
@@ -85,7 +85,7 @@ def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: An
         weights = array(xp, weights)
         wrong(weights.shape != shape, "weights should have the same shape as a.")
         if weights.dtype.kind not in "fc" and not (weights.dtype.kind in "iu" and uniform):
-            raise NotOnDevice(f"weights of {weights.dtype}")
+            raise NotOnDevice(f"weights of {weights.dtype} are not supported on the device")
         flat = weights.ravel()
         if flat.dtype.kind == "c":
             counts = _counts(xp, a, edges, flat.real.astype(float)) + 1j * _counts(
@@ -108,9 +108,9 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
         columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
     else:
         columns = [array(xp, s) for s in sample]
-    refuse(any(c.ndim != 1 for c in columns), "columns of other than one dimension")
+    refuse(any(c.ndim != 1 for c in columns), "the columns are not one-dimensional")
     columns = [_plain(xp, c) for c in columns]
-    refuse(any(c.shape != columns[0].shape for c in columns), "columns of different lengths")
+    refuse(any(c.shape != columns[0].shape for c in columns), "the columns differ in length")
     sample_dtype = np.result_type(*(c.dtype for c in columns))
     columns = [c.astype(sample_dtype, copy=False) for c in columns]
     ndim = len(columns)
@@ -120,7 +120,8 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     bins = [fetch(b, "the number of bins") if is_device(xp, b) and not b.ndim else b for b in _items(xp, bins)]
     ranges = [None] * ndim if range is None else list(range)
-    refuse(len(ranges) != ndim or not columns[0].size, "ranges of another number, or no sample")
+    refuse(len(ranges) != ndim or not columns[0].size,
+           "the sample is empty, or the number of ranges differs from its dimensions")
     edges, places, inside = [], 0, True
     for column, count, extent in zip(columns, bins, ranges):
         if not is_device(xp, count) and np.ndim(count) == 0:
@@ -196,7 +197,7 @@ def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
-    refuse(v.size > 1024, "a long convolution of integers")
+    refuse(v.size > 1024, "long convolutions of integers are not supported on the device")
     work = np.dtype(np.float32) if dtype == np.float16 else dtype
     a, v = a.astype(work, copy=False), v.astype(work, copy=False)
     full = xp.zeros(a.size + v.size - 1, work)
@@ -208,7 +209,7 @@ def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
 def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
     # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
     refuse(not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite-value check"),
-           "a long convolution of infinities or NaN")
+           "long convolutions of infinities or NaN are not supported on the device")
     n = a.size + v.size - 1
     size = 1 << (n - 1).bit_length()
     if dtype.kind == "c":
@@ -233,12 +234,13 @@ def correlate(xp: Any, /, a: Any, v: Any, mode: str = "valid") -> Any:
 # -- polynomials -------------------------------------------------------------------------------------
 
 def polyval(xp: Any, /, p: Any, x: Any) -> Any:
-    refuse(isinstance(x, np.poly1d) or isinstance(p, np.poly1d), "a polynomial object takes part")
+    refuse(isinstance(x, np.poly1d) or isinstance(p, np.poly1d), "an argument is a polynomial object")
     x, p = array(xp, x), array(xp, p)
-    refuse(p.ndim != 1 or p.size > 256, "coefficients of other than one dimension, or very many")
-    refuse(not p.size, "a polynomial without coefficients")
+    refuse(p.ndim != 1 or p.size > 256,
+           "coefficients that are not one-dimensional, or very many, are not supported on the device")
+    refuse(not p.size, "the polynomial has no coefficients")
     dtype = np.result_type(x.dtype, p.dtype)
-    refuse(dtype.kind == "b", "polynomials of bool")
+    refuse(dtype.kind == "b", "polynomials of booleans are not supported on the device")
     # From zeros as in NumPy: zero times an infinity is NaN, which shows in the result.
     result = xp.zeros_like(x)
     p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
@@ -260,7 +262,7 @@ def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
 
 def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: Any = None, axis: int = 0) -> Any:
-    refuse(not isinstance(base, (int, float)), "bases in an array")
+    refuse(not isinstance(base, (int, float)), "an array as base= is not supported on the device")
     powers = linspace(xp, start, stop, num, endpoint)
     axis = axis_index(axis, powers.ndim)
     result = xp.moveaxis(xp.power(powers.dtype.type(base), powers), 0, axis)

@@ -223,7 +223,8 @@ def vecmat(xp: Any, /, a: Any, b: Any) -> Any:
 
 def spacing(xp: Any, /, x: Any) -> Any:
     """The distance to the next number away from zero, with the sign of the number."""
-    refuse(x.dtype != float, "spacing of other than doubles")       # CuPy's neighbours of floats are never subnormal
+    # CuPy's neighbours of floats are never subnormal.
+    refuse(x.dtype != float, "spacing of dtypes other than float64 is not supported on the device")
     size = xp.abs(x)
     gap = xp.nextafter(size, x.dtype.type("inf")) - size
     return xp.where(x < 0, -gap, gap)

@@ -35,13 +35,16 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
     xp = device.xp
     if index is None:
         return device.library("cupyx.scipy.ndimage").histogram(input, min, max, bins, labels, index)
-    refuse(labels is None or labels.dtype.kind not in "biu" or input.dtype.kind == "c", "labels that are no integers")
+    refuse(labels is None or labels.dtype.kind not in "biu" or input.dtype.kind == "c",
+           "labels that are not integers are not supported on the device")
     bins = operator.index(bins)
     edges = np.linspace(min, max, bins + 1)
-    refuse(bins < 1 or edges.ndim != 1 or not (np.diff(edges) > 0).all(), "edges that do not increase")
+    refuse(bins < 1 or edges.ndim != 1 or not (np.diff(edges) > 0).all(),
+           "edges that do not increase are not supported on the device")
     wanted = transfer.to_host(device, index, "the labels", "synchronise") if isinstance(index, xp.ndarray) else (
         np.asarray(index))
-    refuse(wanted.dtype.kind not in "biu" or not wanted.size, "labels that are no integers")
+    refuse(wanted.dtype.kind not in "biu" or not wanted.size,
+           "labels that are not integers are not supported on the device")
     known, place = np.unique(wanted, return_inverse=True)
     shape = np.broadcast_shapes(input.shape, labels.shape)
     values, regions = (xp.broadcast_to(x, shape).ravel() for x in (input, labels))

@@ -56,7 +56,7 @@ def difference_of_gaussians(image: Any, low_sigma: Any, high_sigma: Any = None, 
     low = np.array(_numbers(low_sigma), float, ndmin=1)
     high = low * 1.6 if high_sigma is None else np.array(_numbers(high_sigma), float, ndmin=1)
     if len(low) not in (1, axes) or len(high) not in (1, axes):
-        raise NotOnDevice("there is another number of sigmas than of axes")
+        raise NotOnDevice("the number of sigmas differs from that of the axes")
     low, high = low * np.ones(axes), high * np.ones(axes)
     if any(high < low):
         raise NotOnDevice("low_sigma is larger than high_sigma")
