@@ -233,7 +233,7 @@ class TestGuards:
     def test_a_logged_copy_is_an_event_too(self, caplog):
         with trace() as t, no_transfers("log"):
             copy()
-        assert len(t) == 1 and "device-to-host copy" in caplog.text and "48 bytes" in caplog.text
+        assert len(t) == 1 and "host-to-device copy" in caplog.text and "48 bytes" in caplog.text
         assert "Blocked" not in caplog.text
 
     def test_as_a_decorator(self):
