@@ -60,7 +60,7 @@ class LentMemory(Unique):
     """
 
     __slots__ = ("bytes", "mapping", "lent", "_tracker", "_aliases", "_dead", "_exact", "_live", "_late", "_found",
-                 "_pinned")
+                 "_pinned", "_elements")
 
     def __init__(self, memory: np.ndarray, mapping: Mapping | None, tracker: Nothing | None) -> None:
         self.bytes, self.mapping, self.lent = memory, mapping, False
@@ -73,6 +73,7 @@ class LentMemory(Unique):
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
+        self._elements: set[tuple[int, int]] = set()    # (bytes, where the first begins) of what was lent
 
     @property
     def address(self) -> int:
@@ -111,6 +112,7 @@ class LentMemory(Unique):
         alias = _Alias(owner, self._dead.append)
         alias.ranges = ranges
         alias.writeable = writeable
+        self._elements.add((dtype.itemsize, offset % (dtype.itemsize or 1)))
         self._aliases[id(alias)] = alias
         self.lent = True
         return array
@@ -141,10 +143,10 @@ class LentMemory(Unique):
         return self.candidates() if self.lent and self.compares else self.aliased()
 
     def collect(self, exact: bool = False, note: Callable[[Ranges], None] | None = None,
-                known: Callable[[Ranges], None] | None = None) -> Ranges:
+                known: Callable[[Ranges], Ranges] | None = None) -> Ranges:
         """Bytes that were written through aliases since the last call. `note` gets them before they are forgotten here.
 
-        `known` gets those before that were found by comparison.
+        `known` gets those before that were found by comparison, and returns what counts as found.
 
         Bytes that were not written may be among them, if an alias covers them: up to a page
         around each write where the kernel tracks, all of the alias where nothing does, and
@@ -162,7 +164,7 @@ class LentMemory(Unique):
         self._rest()
         return found
 
-    def look(self, candidates: Ranges, exact: bool, known: Callable[[Ranges], None] | None = None) -> None:
+    def look(self, candidates: Ranges, exact: bool, known: Callable[[Ranges], Ranges] | None = None) -> None:
         """Enter what was written among `candidates` into what is found.
 
         At any point in it, what could be lost by an interrupt counts as found.
@@ -172,7 +174,7 @@ class LentMemory(Unique):
             if isinstance(tracker, Snapshot):
                 now, differs = tracker.compared(candidates, exact)
                 if known is not None:
-                    known(differs)
+                    differs = known(differs)
                 self._found = before | differs
                 tracker.accept(now)
             else:       # the kernel forgets what it tells

@@ -128,7 +128,16 @@ class Mirror(LentMemory):
             return super().collect(exact) & self.valid
         full = self.full        # else bytes that are not valid lie between those that were written, perhaps
         return super().collect(exact or not full, lambda found: note(found & self.valid),
-                               None if full else self.validate) & self.valid
+                               None if full else self._validate_written) & self.valid
+
+    def _validate_written(self, differs: Ranges) -> Ranges:
+        """Bytes that an alias has written are valid; of one that could not be refreshed, the elements they lie in."""
+        stale = differs - self.valid
+        if stale:
+            elements = Ranges.union([stale.rounded(size, phase) for size, phase in self._elements if size])
+            differs = differs | (elements & self.candidates())
+        self.validate(differs)
+        return differs
 
     @property
     def in_turns(self) -> bool:
