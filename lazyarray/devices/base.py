@@ -4,6 +4,7 @@ Every device offers these members; nothing else of it is used outside ``lazyarra
 """
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import NotOnDevice
+from ..errors import DeviceUnavailableError, LazyArrayError, NotOnDevice
 from ..errors.inspection import Unique
 from ..errors.interrupts import from_handler
 
@@ -65,9 +66,31 @@ class Diagnosis(NamedTuple):
     expected: bool = False
 
 
+LOST = ("a kernel or the hardware failed, and from then on every call of CUDA fails in this process ({}). Arrays that are "
+        "current on the host can still be read, computed with there, and saved; what was on the device alone is lost. "
+        "To use the device again, restart the process")
+"""The reason of a device that is lost; in it, the error."""
+
+
 def is_negative_zero(value: Any) -> bool:
     """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
     return bool(value == 0) and any(np.asarray(value).tobytes())
+
+
+class _Noting:
+    """`Device.noting`: it has no state, so that threads share it."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is not None:
+            self._device.failed(error)
 
 
 class Device(ABC):
@@ -95,11 +118,47 @@ class Device(ABC):
     #: Elements of an array from which on `select` is asked.
     selected_from = 1 << 12
 
+    #: Why nothing can be done on it any more in this process, after an error that `is_lasting`.
+    lost: str | None = None
+
+    @functools.cached_property
+    def noting(self) -> AbstractContextManager[None]:
+        """A context whose exceptions go through `failed`."""
+        return _Noting(self)
+
+    def is_lasting(self, error: BaseException) -> bool:
+        """Whether all later work on the device will fail, in this process, as `error` says."""
+        return False
+
+    def failed(self, error: BaseException) -> None:
+        """Take note of an exception that work on the device raised.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the device can't be used any more, or never could in this process: then this is what users see.
+        """
+        if self.lost is None and self.is_lasting(error):
+            self.lost = LOST.format(error)
+        if isinstance(error, self.faults) and not isinstance(error, LazyArrayError) and (
+                reason := self.usable()) is not None:
+            raise DeviceUnavailableError(reason) from error
+
+    def in_finaliser(self, work: Callable[..., object], *args: Any) -> None:
+        """Call ``work(*args)``, which puts something in order when an object dies: in silence if the device is lost."""
+        if self.usable() is None:
+            try:
+                work(*args)
+            except self.faults as error:
+                if self.lost is None and not self.is_lasting(error):
+                    raise
+
     def refusal(self, error: Exception) -> NotOnDevice:
         """Why NumPy has to decide, where device code raised `error`; raised as it is if it is one of `faults`.
 
         So is what a signal handler raised while device code ran.
         """
+        self.failed(error)
         if isinstance(error, self.faults) or from_handler(error):
             raise error
         return error if isinstance(error, NotOnDevice) else NotOnDevice(
@@ -296,9 +355,14 @@ class Device(ABC):
             compute()
         self.wait_for_stream()
 
-    @abstractmethod
     def wait_for_stream(self) -> None:
         """Let the host wait for all work issued on the current stream."""
+        with self.noting:
+            self._finish_stream()
+
+    @abstractmethod
+    def _finish_stream(self) -> None:
+        """`wait_for_stream`, whose errors are as they come."""
 
     @abstractmethod
     def generator(self, host: np.random.Generator) -> Any:

@@ -134,7 +134,8 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
         given = [v if v is None or isinstance(v, (int, float)) and not is_negative_zero(v) else (
             common.array(device.xp, _device_or_host(v))) for v in (nan, posinf, neginf)]
         refuse(any(getattr(v, "dtype", d.dtype).kind == "c" for v in given), "complex replacements")
-        d = memory_order.after(device, "copied", device.xp.nan_to_num(d, True, *given), (d,), {})
+        with device.noting:
+            d = memory_order.after(device, "copied", device.xp.nan_to_num(d, True, *given), (d,), {})
     elif copy:
         d = d.copy("K")
     if copy:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..devices.program import Step
-from ..errors import DeviceUnavailableError
 from ..errors.inspection import Unique
 from ..events import trace
 from ..settings.options import current as current_options
@@ -113,17 +112,12 @@ class Node(Unique):
         return self.array
 
     def _compute(self) -> None:
-        try:
+        with self.device.noting:
             if self.array is None and self.place is None:
                 native.compute(self)
             elif self.array is None:
                 with self.device.on(self.place):
                     native.compute(self)
-        except self.device.faults:
-            reason = self.device.usable()       # in a forked child, say
-            if reason is None:
-                raise
-            raise DeviceUnavailableError(reason) from None
 
     def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""

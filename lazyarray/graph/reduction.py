@@ -169,10 +169,11 @@ def launched(device: Device, program: Program, arguments: list[Any], sources: li
         return None
     stream = device.stream()
     crossed = joined(device, sources, stream)
-    if kernel is None:
-        result = run(device, program, reduction, arguments, extent, form, freedom, shape)
-    else:
-        result = kernel(arguments, freedom, shape, stream)
+    with device.noting:
+        if kernel is None:
+            result = run(device, program, reduction, arguments, extent, form, freedom, shape)
+        else:
+            result = kernel(arguments, freedom, shape, stream)
     for other in crossed:
         device.order(stream, other)     # its memory goes back there, not while this stream still reads it
     return result, stream

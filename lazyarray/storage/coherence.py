@@ -316,12 +316,13 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
                               "refresh of an alias")
         else:
             _refresh_some(storage, view, stale)
-    except BaseException:       # a fault of the device, or an interrupt: the mirror has what was there before
+    except BaseException as error:      # a fault of the device, or an interrupt: the mirror has what was there before
         if not few:
             mirror.invalidate(changed - storage.host_dirty)
         if not mirror.compares:     # around what aliases write from now on they are stale: it is found to the byte
             mirror.track_exactly()
             mirror.collect(note=lambda written: storage.note_written(written - exact))
+        storage.device.failed(error)
         raise
 
 

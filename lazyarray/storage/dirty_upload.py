@@ -55,8 +55,9 @@ def at_once(storage: StorageState) -> bool:
     outcome: list[tuple[int, int, bytes, bytes]] = []
     try:
         done = device.copy_written(pages, mirror.mapping.region, block, AT_ONCE, outcome)
-    except BaseException:       # a fault of the device, or an interrupt: what was found counts as written
+    except BaseException as error:      # a fault of the device, or an interrupt: what was found counts as written
         _failed(storage, outcome)
+        device.failed(error)
         raise
     return done and _settled(storage, outcome)
 
@@ -74,8 +75,9 @@ def _settled(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]
     if left:
         try:
             storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
-        except BaseException:       # the same of what was left
+        except BaseException as error:      # the same of what was left
             _failed(storage, outcome)
+            storage.device.failed(error)
             raise
     if refused:     # nobody knows what is written, from now on
         mirror.give_up()

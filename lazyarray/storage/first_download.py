@@ -47,8 +47,8 @@ def first_alias(storage: StorageState, view: np.ndarray | None, why: str, frame:
         return None
     try:
         current = device.stream()
-    except device.faults:
-        storage._check_usable()     # which names a reason that it knows
+    except device.faults as error:
+        device.failed(error)
         raise
     if current is not written and current != written:
         return None
@@ -88,8 +88,7 @@ def _first_small(storage: StorageState, view: np.ndarray | None, why: str, frame
             end(token)
     except BaseException as error:      # nobody gets the alias, and the storage is as it was
         _undo(storage, empty)
-        if isinstance(error, device.faults):
-            storage._check_usable()     # which names a reason that it knows
+        device.failed(error)
         raise
     storage._nbytes = root.nbytes
     storage.clean = False
@@ -147,8 +146,8 @@ def _first_large(storage: StorageState, view: np.ndarray | None, why: str, frame
     try:
         token = begin("materialise", root.nbytes, seen.shape, seen.dtype, why)
         wait = device.download_begin(root, np.ndarray(root.shape, root.dtype, memory), mapping.region)
-    except device.faults:
-        storage._check_usable()     # which names a reason that it knows
+    except device.faults as error:
+        device.failed(error)
         raise
     try:
         storage._nbytes = root.nbytes

@@ -52,8 +52,9 @@ class Incoming:
         waits, self._waits = self._waits, []
         if self._device.usable() is not None:
             return False
-        for wait in waits:
-            wait()
+        with self._device.noting:
+            for wait in waits:
+                wait()
         return True
 
     def land(self, storage: StorageState) -> None:
@@ -105,7 +106,7 @@ def start(storage: StorageState, view: np.ndarray, why: str) -> None:
     with storage.place(), _stream(device):
         storage.join()
         incoming = _begin(storage, view, missing, in_pieces)
-    incoming.keeper = weakref.finalize(storage, incoming.wait)
+    incoming.keeper = weakref.finalize(storage, device.in_finaliser, incoming.wait)
     incoming.keeper.atexit = False
     storage.incoming = incoming
     if token is not None:

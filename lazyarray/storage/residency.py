@@ -65,7 +65,8 @@ class Look(NamedTuple):
 
         Of recorded work no more than these elements is computed, where that is possible.
         """
-        return function(self.array) if self.node is None else self.node.sample(function)
+        with self.storage.device.noting:
+            return function(self.array) if self.node is None else self.node.sample(function)
 
 
 def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:

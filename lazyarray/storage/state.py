@@ -17,7 +17,7 @@ import sys
 import threading
 import weakref
 from _thread import RLock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,12 @@ making_lock = threading.Lock()
 _joining_lock = threading.RLock()       # several threads may read on streams of their own; a finaliser within, too
 #: Held while the loans of a storage change. Whoever holds it waits for nothing.
 loans_lock = threading.RLock()
-_here = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _noting(device: Device, number: int) -> Iterator[None]:
+    with device.noting, device.on(number):
+        yield
 
 
 #: The most bytes of a small array, which is computed with on the host while it is current there; 0: none is.
@@ -119,7 +124,8 @@ class StorageState(_Slots):
             if self.pending is not None:
                 self.fill()
             if self.root is None:
-                self._block = self.device.empty((self.nbytes,), _u8)
+                with self.device.noting:
+                    self._block = self.device.empty((self.nbytes,), _u8)
                 self.stream = self.device.stream()
             else:
                 block, self._root_offset = self.device.block(self.root)
@@ -156,13 +162,13 @@ class StorageState(_Slots):
         return (self._block is not None or self.root is not None) + (self.mirror is not None)
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
-        """Context in which the device that holds the bytes is the current one, on machines with several."""
+        """Context of work on the device that holds the bytes: it is the current one there, and notes its failures."""
         device = self.device
         if device.count > 1 and self.pending is not None:
             self.fill()
         if device.count == 1 or self._block is None and self.root is None:
-            return _here
-        return device.on(device.device_of(self.block if self.root is None else self.root))
+            return device.noting
+        return _noting(device, device.device_of(self.block if self.root is None else self.root))
 
     def before_change(self) -> None:
         """The bytes are about to change: they are computed, and so is what was recorded to read them.
@@ -215,7 +221,9 @@ class StorageState(_Slots):
     def _check_usable(self) -> None:
         reason = self.device.usable()
         if reason is not None:
-            raise DeviceUnavailableError(reason)
+            meta = self.root_view
+            what = f"an array of {self.nbytes:,} bytes" if meta is None else f"an array of {meta.dtype}{meta.shape}"
+            raise DeviceUnavailableError(f"{what} is needed on the device, or from there: {reason}")
 
     def sent(self, stream: Any) -> None:
         """Bytes were sent to the device on `stream`: a write, which a reader on another stream waits for."""
@@ -235,10 +243,9 @@ class StorageState(_Slots):
             foreign_streams.wait_for_partners(device)
         writes, stream = self.writes, self.stream       # in this order: who writes sets them the other way round
         if current is not stream and current != stream and (current, writes) not in self.joined:
-            reason = device.usable()
-            if reason is not None:
-                raise DeviceUnavailableError(reason)
-            device.wait(stream)
+            self._check_usable()
+            with device.noting:
+                device.wait(stream)
             with _joining_lock:
                 self.joined += ((current, writes),)
                 first = (current, stream) not in self.ordered
@@ -246,13 +253,14 @@ class StorageState(_Slots):
                     self.ordered += ((current, stream),)
             if first:
                 # The memory goes back to the stream that made it; not while this one still reads.
-                weakref.finalize(self, device.order, current, stream).atexit = False
+                weakref.finalize(self, device.in_finaliser, device.order, current, stream).atexit = False
 
     def join_all(self) -> None:
         """Make the current stream wait for the last write, and for the streams that read what it wrote."""
         self.join()
-        for stream, _ in self.joined:
-            self.device.wait(stream)
+        with self.device.noting:
+            for stream, _ in self.joined:
+                self.device.wait(stream)
 
 
 # -- who else may use the device memory -------------------------------------------------------------

@@ -70,9 +70,10 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
     global sent
     sent = True
     token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array) if dense.nbytes else None
-    block = device.empty((dense.nbytes,), _u8)
-    if dense.nbytes:
-        device.upload(flat_bytes(dense), block)
+    with device.noting:
+        block = device.empty((dense.nbytes,), _u8)
+        if dense.nbytes:
+            device.upload(flat_bytes(dense), block)
     result = device.view(block, dense.shape, dense.dtype, dense.strides, 0)
     if token is not None:
         end(token)
@@ -87,7 +88,8 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
     result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
     if array.size:
-        device.download(device.contiguous(array), result)
+        with device.noting:
+            device.download(device.contiguous(array), result)
     if token is not None:
         end(token)
     return result

@@ -76,7 +76,8 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         if small(arguments):
             return host(*args, **kwargs)
         return _on_device(function, arguments, True)
-    except device.faults:
+    except device.faults as error:
+        device.failed(error)
         raise
     except NotOnDevice as error:
         if host is None:

@@ -83,6 +83,7 @@ class CudaDevice(Device):
         self.count = count
         self.faults = (cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError,
                        cupy.cuda.driver.CUDADriverError, LazyArrayError, MemoryError)
+        self._api_errors = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         self._ndarray = cupy.ndarray
         self._runtime = cupy.cuda.runtime
         self._unowned = cupy.cuda.UnownedMemory
@@ -272,7 +273,7 @@ class CudaDevice(Device):
             else:
                 event.synchronize()     # the default stream of another thread: this one would make its own wait
 
-    def wait_for_stream(self) -> None:
+    def _finish_stream(self) -> None:
         self._current_stream().synchronize()
 
     def generator(self, host: np.random.Generator) -> Any:
@@ -372,7 +373,10 @@ class CudaDevice(Device):
         return kind.__module__.startswith("cupyx.scipy.sparse")
 
     def usable(self) -> str | None:
-        return FORKED.format("CUDA") if _forked_in_use else None
+        return FORKED.format("CUDA") if _forked_in_use else self.lost
+
+    def is_lasting(self, error: BaseException) -> bool:
+        return isinstance(error, self._api_errors) and error.status in driver.LASTING
 
 
 def _note_fork(copies: Copies) -> None:

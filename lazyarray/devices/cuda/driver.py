@@ -9,9 +9,12 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Driver", "StreamOnDevice", "describe", "found", "here", "is_present", "version"]
+__all__ = ["LASTING", "Driver", "StreamOnDevice", "describe", "found", "here", "is_present", "version"]
 
 LIBRARY = "libcuda.so.1"
+#: Statuses after which "the process must be terminated and relaunched", as CUDA's documentation of `cudaError_t` says
+#: (``driver_types.h`` of CUDA 13). `CUresult` has the same numbers. cudaErrorIllegalAddress is 700, LaunchFailure 719.
+LASTING = frozenset({226, 700, 702, 710, *range(714, 720), 721, 810, 911})
 #: What there is where the driver is loaded, and a program that comes with it.
 DEVICE_FILE, PROGRAM = "/dev/nvidiactl", "nvidia-smi"
 #: Where Linux shows the driver's own version.

@@ -184,7 +184,7 @@ class SimulatedDevice(Device):
         if earlier != later:
             later.wait_event(earlier.record(Event(disable_timing=True)))
 
-    def wait_for_stream(self) -> None:
+    def _finish_stream(self) -> None:
         hardware.current_stream().synchronize()
 
     def generator(self, host: np.random.Generator) -> Any:
@@ -266,7 +266,10 @@ class SimulatedDevice(Device):
         return issubclass(kind, SimulatedSparse)
 
     def usable(self) -> str | None:
-        return FORKED.format("the device") if hardware.forked else None
+        return FORKED.format("the device") if hardware.forked else self.lost
+
+    def is_lasting(self, error: BaseException) -> bool:
+        return isinstance(error, DeviceError) and error.lasting
 
     # For tests.
 
@@ -277,6 +280,15 @@ class SimulatedDevice(Device):
     def delayed(self, delay: bool = True) -> AbstractContextManager[None]:
         """A context in which a read that has not waited for the write yields wrong values."""
         return _setting("delay", delay)
+
+    @contextmanager
+    def broken(self) -> Iterator[None]:
+        """A context in which all work fails, as on a GPU after a kernel has read out of bounds."""
+        try:
+            with _setting("broken", True):
+                yield
+        finally:
+            self.lost = None
 
     def with_count(self, count: int) -> AbstractContextManager[None]:
         """A context in which there are this many devices."""

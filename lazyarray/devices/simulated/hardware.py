@@ -33,7 +33,12 @@ class OutOfMemoryError(MemoryError):
 
 
 class DeviceError(RuntimeError):
-    """A fault of the simulated device, as ``CUDARuntimeError`` is one of CUDA's."""
+    """A fault of the simulated device, as ``CUDARuntimeError`` is one of CUDA's.
+
+    `lasting`: all later work fails in this process.
+    """
+
+    lasting = False
 
 
 class Memory(Unique):
@@ -146,6 +151,8 @@ class Stream:
 
     def record(self, event: Event | None = None) -> Event:
         """An event that stands for all work issued so far."""
+        if hardware.broken:
+            hardware.check()
         event = Event() if event is None else event
         event.clock = dict(self.clock)
         event.seconds = time.perf_counter()
@@ -221,7 +228,8 @@ class Hardware:
     """The simulated devices of this process.
 
     There are `count` of them, with `limit` bytes each (None: as many as the host has). `delay`: work that was not
-    waited for shows as wrong values. `plain` is true while none of these, nor a fork, asks for the slow path.
+    waited for shows as wrong values. `broken`: a kernel has failed, and everything fails from then on. `plain` is true
+    while none of these, nor a fork, asks for the slow path.
     """
 
     def __init__(self) -> None:
@@ -230,6 +238,7 @@ class Hardware:
         self.limit = int(os.environ.get("LAZYARRAY_SIMULATED_LIMIT") or 0) or None
         self.used = False
         self.forked = False
+        self.broken = False
         self.local = _Local()
         self.null_streams: dict[int, Stream] = {}
         self.null_clocks: dict[int, dict[Any, int]] = {}
@@ -241,7 +250,7 @@ class Hardware:
 
     def settle(self) -> None:
         """Recompute what the settings imply."""
-        self.plain = not (self.delay or self.count > 1 or self.forked)
+        self.plain = not (self.delay or self.count > 1 or self.forked or self.broken)
         self.memory_type: type[Memory] = Memory if self.limit is None else CountedMemory
 
     def current_device(self) -> int:
@@ -275,9 +284,13 @@ class Hardware:
         raise DeviceError("cudaErrorInvalidResourceHandle: invalid resource handle")
 
     def check(self) -> None:
-        """Refuse work in a process that was forked after the device had been used, as CUDA does."""
+        """Refuse work in a process that was forked after the device had been used, or whose kernel failed, as CUDA does."""
         if self.forked:
             raise DeviceError("cudaErrorInitializationError: initialization error")
+        if self.broken:
+            error = DeviceError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+            error.lasting = True
+            raise error
 
     def used_bytes(self, device: int) -> int:
         """Bytes in use on a device, of what was allocated since a limit was set."""

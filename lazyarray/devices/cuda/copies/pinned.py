@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _native
 from ....errors.inspection import Unique
+from ..driver import LASTING
 from .crew import Crew, CrewInC, turn
 from .host_memory import cores, madvise
 
@@ -96,7 +97,11 @@ class Pinned(Unique):
         with self._locking:
             locked, region.locked = region.locked, set()
         for piece in locked:
-            self.runtime.hostUnregister(piece)
+            try:
+                self.runtime.hostUnregister(piece)
+            except self._errors as error:
+                if error.status not in LASTING:     # else all of CUDA's is lost: finalisers come here, too
+                    raise
 
     def find(self, start: int, stop: int) -> Region | None:
         with self._listing:
