@@ -10,7 +10,7 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sharing, sweep, table1, timing
+from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sharing, sweep, table1, threads, timing
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host
@@ -110,6 +110,10 @@ def test_what_is_looked_at_is_computed_where_the_model_says(monkeypatch):
             assert timing.looked_at(result) is result
         assert result._self_storage.state == state and (made.pop() is None) == (state == "device")
         np.testing.assert_array_equal(result, table1.work(np, 2000))
+
+
+def test_threads():
+    names(threads.figures(threads=2, requests=2, size=100, turns=1))
 
 
 def test_many():

@@ -1,4 +1,4 @@
-"""A fault at each allocation, copy, launch and wait of the simulated device in turn leaves every array whole."""
+"""A fault at each allocation, copy, launch, wait and compilation of the simulated device in turn: arrays stay whole."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,14 +22,19 @@ class OutOfMemory(OutOfMemoryError):
         super().__init__(1, 2, 3)
 
 
-@pytest.mark.parametrize("fault", [device_faults.Fault, device_faults.Late], ids=["before", "after"])
-@pytest.mark.parametrize("error", [DeviceError, OutOfMemory])
+class CompileException(Exception):
+    """As CuPy's: a function's kernel is compiled when it is called first, and no fault of the device."""
+
+
+@pytest.mark.parametrize("fault, error", [
+    (device_faults.Fault, DeviceError), (device_faults.Late, DeviceError), (device_faults.Fault, OutOfMemory),
+    (device_faults.Late, OutOfMemory), (device_faults.Compiling, CompileException)])
 def test_each_operation_of_the_device(fault, error, monkeypatch):
     """Of each statement in some states of its arrays."""
     monkeypatch.setitem(faults.ERRORS, "device", error)
     monkeypatch.setattr(faults, "Fault", fault)
     failures, runs = [], 0
-    with faults.prepared() as surroundings:
+    with lazyarray.options(warn_fallbacks=False), faults.prepared() as surroundings:
         for operation in faults.OPERATIONS:
             cases = faults.pairs(operation)
             draws = random.Random(f"{operation} {fault.__name__} {error.__name__}")

@@ -22,6 +22,7 @@ class Fault:
     """A context in which one operation of the device raises, before it is done or after, like `fault_points.Fault`."""
 
     after = False
+    names: frozenset[str] | None = None     # of the operations that it may be; None: of any
 
     def __init__(self, number: int, error: type[BaseException], meanwhile: Callable[[], None] | None = None,
                  passed: list[Any] | None = None) -> None:
@@ -37,7 +38,7 @@ class Fault:
         kind = device.SimulatedDevice
         for owner, names in [(kind, METHODS), (hardware.Stream, ("synchronize",)),
                              *((module, FUNCTIONS) for module in CALLERS)]:
-            for name in names:
+            for name in names if self.names is None else set(names) & self.names:
                 if hasattr(owner, name):
                     self._replace(owner, name, getattr(owner, name))
         return self
@@ -76,3 +77,9 @@ class Late(Fault):
     """The same where the operation is done, and fails then, as kernels do that nobody has waited for."""
 
     after = True
+
+
+class Compiling(Fault):
+    """The same where only what has a kernel may fail, before it runs: the kernel can't be compiled."""
+
+    names = frozenset({"launch", "contiguous", "select", "assign"})

@@ -53,6 +53,7 @@ class Schedule:
         self.turns: dict[int, threading.Semaphore] = {}     # of threads that are not over
         self.waiting: dict[int, Lock] = {}                  # what threads wait for
         self.held: dict[int, list[Lock]] = {}
+        self.order: dict[Lock, set[Lock]] = {}              # a lock -> those that a thread has waited for while it had it
         self.points = 0
         self.failed: list[BaseException] = []
 
@@ -94,6 +95,8 @@ class Schedule:
                 gc.enable()
         if self.failed:
             raise self.failed[0]
+        if found := cycle(self.order):
+            raise AssertionError(f"locks are taken in circles: {' -> '.join(lock.name for lock in found)}")
 
     def point(self) -> None:
         """Here another thread may go on."""
@@ -125,6 +128,8 @@ class Schedule:
         """The locks are taken in their order."""
         ranks = [other.rank for other in self.held.get(threading.get_ident(), ())]
         assert not ranks or lock.rank >= max(ranks), f"a lock of rank {lock.rank} within one of rank {max(ranks)}"
+        for other in self.held.get(threading.get_ident(), ()):
+            self.order.setdefault(other, set()).add(lock)
 
     def freed(self, lock: Lock) -> None:
         for thread in [t for t, wanted in self.waiting.items() if wanted is lock]:
@@ -152,9 +157,9 @@ class Lock:
 
     held = 0
 
-    def __init__(self, lock=None, rank=1) -> None:
+    def __init__(self, lock=None, rank=1, name="of a storage") -> None:
         self.lock = threading.RLock() if lock is None else lock
-        self.rank = rank
+        self.rank, self.name = rank, name
         self.owner = None
         self.depth = 0
 
@@ -219,9 +224,27 @@ def locks(monkeypatch):
             for name, value in list(vars(owner).items()):
                 if isinstance(value, _LOCKS):
                     rank = 2 if value is graphs else 3
-                    patch.setattr(owner, name, made.setdefault(id(value), Lock(value, rank)))
+                    patch.setattr(owner, name, made.setdefault(id(value), Lock(value, rank, f"{owner.__name__}.{name}" if (
+                        hasattr(owner, "__name__")) else name)))
         patch.setattr("lazyarray.storage.state.StorageLock", Lock)
         yield
+
+
+def cycle(order):
+    """Locks of which each was waited for by a thread that had the one before, the first after the last; () if none."""
+    done: set[Lock] = set()
+
+    def follow(lock, path):
+        if lock in path:
+            return path[path.index(lock):] + [lock]
+        if lock not in done:
+            for other in order.get(lock, ()):
+                if found := follow(other, [*path, lock]):
+                    return found
+            done.add(lock)
+        return ()
+
+    return next(filter(None, (follow(lock, []) for lock in order)), ())
 
 
 def _merged(lengths):
