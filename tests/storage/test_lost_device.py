@@ -115,7 +115,8 @@ def test_a_failed_write_leaves_the_host_alone(size):
 
 @simulated
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("operation", faults.OPERATIONS)
+@pytest.mark.parametrize("operation", [text for text in faults.OPERATIONS if sys.version_info >= (3, 12) or (
+    "memoryview" not in text)])
 def test_no_statement_shows_the_device_s_own_error(operation):
     """In any state of its arrays it is done, or raises the library's error; then what can be read is of one state."""
     cases = faults.pairs(operation)
