@@ -53,7 +53,7 @@ class Schedule:
         self.turns: dict[int, threading.Semaphore] = {}     # of threads that are not over
         self.waiting: dict[int, Lock] = {}                  # what threads wait for
         self.held: dict[int, list[Lock]] = {}
-        self.order: dict[Lock, set[Lock]] = {}              # a lock -> those that a thread has waited for while it had it
+        self.order: dict[Lock, set[Lock]] = {}      # a lock -> those that a thread has asked for while it had it
         self.points = 0
         self.failed: list[BaseException] = []
 
@@ -224,8 +224,8 @@ def locks(monkeypatch):
             for name, value in list(vars(owner).items()):
                 if isinstance(value, _LOCKS):
                     rank = 2 if value is graphs else 3
-                    patch.setattr(owner, name, made.setdefault(id(value), Lock(value, rank, f"{owner.__name__}.{name}" if (
-                        hasattr(owner, "__name__")) else name)))
+                    where = getattr(owner, "__name__", "pool")
+                    patch.setattr(owner, name, made.setdefault(id(value), Lock(value, rank, f"{where}.{name}")))
         patch.setattr("lazyarray.storage.state.StorageLock", Lock)
         yield
 

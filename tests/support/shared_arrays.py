@@ -4,8 +4,8 @@
 every other thread on a stream of its own. `test_shared_arrays.py` runs it with turns that a seed decides.
 
 The oracle: each statement is one that NumPy does at once, and says what it has seen. Arrays that statements connect
-make a group. For each group `explained` looks for an order of its statements, those of a thread in theirs, in which each
-has seen what it saw and which ends in what the arrays hold at the end. (Orders of different groups may contradict each
+make a group. For each group `explained` looks for an order of its statements, those of a thread in theirs, in which
+each has seen what it saw and which ends in what the arrays hold at the end. (Orders of different groups may contradict each
 other: that each group has one is necessary for an order of all, and not sufficient.)
 """
 from __future__ import annotations
@@ -38,7 +38,8 @@ READS = ["np.asarray(x).tolist()", "x.tolist()", "str(x)", "float(x.sum())", "fl
 #: What a thread may do to arrays, by the remainder of their number. GPU code with a pointer, and foreign code with an
 #: alias, take no lock: what they write while the device writes the same bytes, nobody can order.
 DEVICE = ["x.__iadd__(k) is None", "x.__imul__(2) is None", "x.fill(k)", "x.__setitem__(slice(1, 3), k)", "x.sort()",
-          "x.__iadd__(y) is None", "np.add(x, y, out=x) is None", "x.__setitem__(..., y)", "np.cumsum(x, out=x) is None"]
+          "x.__iadd__(y) is None", "np.add(x, y, out=x) is None", "x.__setitem__(..., y)",
+          "np.cumsum(x, out=x) is None"]
 ALIAS = ["np.asarray(x).__setitem__(0, k)", "np.asarray(x)[2:].__setitem__(0, k)", "alias(x).__setitem__(1, k)"]
 POINTER = ["pointer(x)", "(pointer(x), np.asarray(x).tolist())"]
 KINDS = {0: DEVICE, 1: DEVICE, 2: ALIAS, 3: POINTER}

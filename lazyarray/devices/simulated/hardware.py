@@ -284,7 +284,7 @@ class Hardware:
         raise DeviceError("cudaErrorInvalidResourceHandle: invalid resource handle")
 
     def check(self) -> None:
-        """Refuse work in a process that was forked after the device had been used, or whose kernel failed, as CUDA does."""
+        """Refuse work in a process that was forked after the device was used, or whose kernel failed, as CUDA does."""
         if self.forked:
             raise DeviceError("cudaErrorInitializationError: initialization error")
         if self.broken:
