@@ -67,8 +67,8 @@ class Diagnosis(NamedTuple):
 
 
 LOST = ("a kernel or the hardware failed, and from then on every call of CUDA fails in this process ({}). Arrays that "
-        "are current on the host can still be read, computed with there, and saved; what was on the device alone is lost. "
-        "To use the device again, restart the process")
+        "are current on the host can still be read, computed with there, and saved; what was on the device alone is "
+        "lost. To use the device again, restart the process")
 """The reason of a device that is lost; in it, the error."""
 
 

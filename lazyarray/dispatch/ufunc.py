@@ -250,7 +250,8 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
     try:
         if storage.readers:
             changing(storage)
-        plan(*operands, c)
+        with device.noting:
+            plan(*operands, c)
     finally:
         storage.reads = 0
         storage.writes += 1

@@ -12,7 +12,21 @@ import lazyarray
 from benchmarks import (
     __main__ as command,
 )
-from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sharing, sweep, table1, threads, timing
+from benchmarks import (
+    calls,
+    chains,
+    cold,
+    many,
+    memory,
+    plain,
+    programs,
+    report,
+    sharing,
+    sweep,
+    table1,
+    threads,
+    timing,
+)
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host

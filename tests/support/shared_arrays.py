@@ -5,8 +5,8 @@ every other thread on a stream of its own. `test_shared_arrays.py` runs it with 
 
 The oracle: each statement is one that NumPy does at once, and says what it has seen. Arrays that statements connect
 make a group. For each group `explained` looks for an order of its statements, those of a thread in theirs, in which
-each has seen what it saw and which ends in what the arrays hold at the end. (Orders of different groups may contradict each
-other: that each group has one is necessary for an order of all, and not sufficient.)
+each has seen what it saw and which ends in what the arrays hold at the end. (Orders of different groups may contradict
+each other: that each group has one is necessary for an order of all, and not sufficient.)
 """
 from __future__ import annotations
 
