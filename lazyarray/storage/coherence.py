@@ -139,7 +139,7 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
     storage.join_all()
-    if storage.mirror is not None:
+    if storage.mirror is not None and storage.mirror.valid:
         exact = _exact(storage, view)
         if len(exact) <= FEW_RANGES:
             storage.mirror.invalidate(exact - storage.host_dirty)     # last: the caller is sure to end the write
@@ -158,7 +158,7 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
     storage.reads = 0
     storage.writes += 1
     mirror = storage.mirror
-    if mirror is not None:
+    if mirror is not None and (mirror.valid or mirror.lent or storage.incoming is not None):
         exact = _exact(storage, view)
         if storage.host_dirty and not failed:  # what aliases wrote there before is still there, if nothing else is
             storage.host_dirty = (storage.host_dirty - exact) | later

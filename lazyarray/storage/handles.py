@@ -451,8 +451,10 @@ def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     if storage is None:
         return x._self_value
     array = x._self_array
-    if array is not None and storage.clean and storage.stream == storage.device.stream():
-        return array
+    if array is not None and storage.clean:
+        written, current = storage.stream, storage.device.stream()
+        if written is current or written == current:
+            return array
     meta = meta_of(x)
     array = storage.read_device(meta, array, why)
     keep(x, meta, array)

@@ -14,7 +14,7 @@ current where. No other code reads or writes a block or a mirror:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,26 +96,32 @@ class Storage(StorageState):
         The lock is held, and the storage is not clean, from the first look at it until aliases see what was written.
         So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
-        with self._lock or self.lock, self.place():
-            within, self.writing = self.writing, self.writing + 1
-            begun = done = False
-            later = Ranges.EMPTY
-            try:
-                target = self.device_view(view) if array is None else array
-                later = coherence.begin_write(self, view, overwrite)
-                begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
-                result = work(target)
-                done = True
-                self.writing = within
-                coherence.end_write(self, view, False, later)
-            except BaseException:       # an interrupt too: where the device may have written, others are to see it
-                self.writing = within
-                if begun:
-                    coherence.end_write(self, view, not done, later)
-                else:
-                    self.update_clean()
-                raise
-            return result
+        if self.device.count > 1:
+            with self._lock or self.lock, self.place():
+                return self._write(view, array, work, overwrite)
+        with self._lock or self.lock:
+            return self._write(view, array, work, overwrite)
+
+    def _write(self, view: np.ndarray, array: Any, work: Callable[[Any], Any], overwrite: bool) -> Any:
+        within, self.writing = self.writing, self.writing + 1
+        begun = done = False
+        later = Ranges.EMPTY
+        try:
+            target = self.device_view(view) if array is None else array
+            later = coherence.begin_write(self, view, overwrite)
+            begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
+            result = work(target)
+            done = True
+            self.writing = within
+            coherence.end_write(self, view, False, later)
+        except BaseException:       # an interrupt too: where the device may have written, others are to see it
+            self.writing = within
+            if begun:
+                coherence.end_write(self, view, not done, later)
+            else:
+                self.update_clean()
+            raise
+        return result
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
@@ -234,16 +240,11 @@ def adopted(device: Device, host: np.ndarray, array: Any = None) -> Storage:
     return storage
 
 
-def write_all(entries: Iterable[tuple[Storage, np.ndarray, Any]], work: Callable[[], Any]) -> Any:
+def write_all(entries: Sequence[tuple[Storage, np.ndarray, Any]], work: Callable[[], Any]) -> Any:
     """Return ``work()``, which may write the device arrays of several views: each is (storage, view, device array).
 
     In one order for all threads, so that none waits for what another holds.
     """
-    return _write_rest(sorted(entries, key=lambda entry: id(entry[0]), reverse=True), work)
-
-
-def _write_rest(entries: list[tuple[Storage, np.ndarray, Any]], work: Callable[[], Any]) -> Any:
-    if not entries:
-        return work()
-    storage, view, array = entries.pop()
-    return storage.write_device(view, array, lambda target: _write_rest(entries, work))
+    first, *rest = entries if len(entries) == 1 else sorted(entries, key=lambda entry: id(entry[0]))
+    storage, view, array = first
+    return storage.write_device(view, array, lambda target: write_all(rest, work) if rest else work())

@@ -218,6 +218,8 @@ class Arguments:
             alias = host_fallback.home_on_host(obj, lazies) if modifying and lazies else None
             if alias is not None:
                 self._take_lazy(obj, alias, role)
+            elif role != READ and len(hosts) == 1 and obj.flags.writeable and obj.size:
+                return self._take_group([(0, 0, obj, role)], why, True)
             elif role == READ or not obj.flags.writeable or not obj.size:
                 read.append((obj, role))
             else:

@@ -45,7 +45,10 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
                 return SLOW
             role = rules.role(slot)
             if role:
-                if has_twin or not storage.clean or not obj.size or not may_write(handles.meta_of(obj)):
+                if has_twin or not storage.clean:
+                    return SLOW
+                meta = handles.meta_of(obj)
+                if not meta.size or not may_write(meta):
                     return SLOW
                 modifies = True
             lazies.append((slot, obj, role))

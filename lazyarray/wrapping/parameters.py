@@ -90,17 +90,13 @@ def positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_read(slot: int | str) -> int:
-    return READ
-
-
 def _may_be_modified(slot: int | str) -> int:
     return MAYBE
 
 
 assert (READ, WRITTEN) == (False, True)      # so that whether a slot is written is its role
 
-PURE = Rules(_is_read)
+PURE = Rules(frozenset().__contains__)     # READ for all
 UNKNOWN = Rules(_may_be_modified)
 
 
