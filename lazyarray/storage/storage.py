@@ -24,7 +24,7 @@ from . import coherence, dirty_upload, exports, first_download, gathered, pendin
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
 from .state import StorageState, small_limit
-from .writeable import writeable
+from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -172,7 +172,7 @@ class Storage(StorageState):
         with self._lock or self.lock:
             resident = self._resident
             if (resident is not None and resident[0] is key and self.mirror.full and not (self.loans or self.foreign)
-                    and writeable(resident[1]) is writeable(view)):     # a program may have changed either flag since
+                    and both_or_neither(resident[1], view)):     # a program may have changed either flag since
                 return memoryview(resident[1])
         del resident        # else the last alias lives on while the next is made
         alias = self.expose_host(view, why)

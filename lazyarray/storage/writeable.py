@@ -22,6 +22,11 @@ def writeable(view: np.ndarray) -> bool:
     return bool(view.flags.num & _WRITEABLE)
 
 
+def both_or_neither(view: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two views may be written, or neither."""
+    return not (view.flags.num ^ other.flags.num) & _WRITEABLE
+
+
 def may_write(view: np.ndarray) -> bool:
     """Whether a view may be written, by a caller who then does. The first time, NumPy's warning goes before."""
     num = view.flags.num

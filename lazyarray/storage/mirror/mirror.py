@@ -82,7 +82,7 @@ class Mirror(LentMemory):
     def full(self) -> bool:
         """Whether every byte is valid."""
         valid = self.valid
-        return valid.stop - valid.start == self.nbytes and len(valid) <= 1
+        return valid.stop - valid.start == self.nbytes and type(valid) is Ranges and valid._starts is None
 
     def invalidate(self, ranges: Ranges) -> None:
         """These bytes are no longer current: the device has newer ones.
