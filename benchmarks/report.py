@@ -72,7 +72,7 @@ HEADLINES: dict[str, dict[str, str]] = {
 }
 
 #: Kinds whose targets are counted.
-COUNTED = (*HEADLINES, "table1", "sharing", "small")
+COUNTED = (*HEADLINES, "table1", "sharing", "small", "spilling")
 
 
 def newest(kind: str, device: str = "cuda") -> dict | None:

@@ -22,6 +22,7 @@ from .mirror.pages import HUGE_FROM, mapped
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from ..events.event import Kind
     from .mirror.mirror import Mirror
 
 _u8 = np.dtype(np.uint8)
@@ -94,13 +95,13 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
 
 
 def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, why: str,
-           placed: bool = False) -> None:
+           placed: bool = False, kind: Kind = "upload") -> None:
     """Copy byte ranges of a mirror to the same place in the device block.
 
     `placed`: they are not there yet only because small arrays are computed on the host. No program can help that, so
     `no_transfers` allows it.
     """
-    token = begin("upload", ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
+    token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
     device.upload_ranges(mirror.bytes, block, ranges)
     if token is not None:
         end(token)
@@ -111,14 +112,14 @@ MOST_PIECES = 16
 
 
 def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
-             why: str, lend: bool = False) -> None:
+             why: str, lend: bool = False, kind: Kind = "materialise") -> None:
     """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
 
     Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it. `lend`: an alias follows.
     """
     in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
-    token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    token = begin(kind, nbytes, view.shape, view.dtype, why)
     if not in_pieces:
         ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     if lend and in_pieces and device.writes_unseen and mirror.can_fill_directly(ranges):

@@ -10,7 +10,21 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, cold, many, memory, plain, programs, report, sharing, sweep, table1, timing
+from benchmarks import (
+    calls,
+    chains,
+    cold,
+    many,
+    memory,
+    plain,
+    programs,
+    report,
+    sharing,
+    spilling,
+    sweep,
+    table1,
+    timing,
+)
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host
@@ -114,6 +128,12 @@ def test_what_is_looked_at_is_computed_where_the_model_says(monkeypatch):
 
 def test_many():
     names(many.figures(count=50, number=5, rounds=1))
+
+
+def test_spilling():
+    found = spilling.figures(16 << 20)
+    names(found)
+    assert {figure["what"]: figure["value"] for figure in found}["right results"] == 1
 
 
 def test_memory_that_is_shared():
