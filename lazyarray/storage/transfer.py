@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
+from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
 from .mirror.byte_ranges import Ranges, runs_of
@@ -22,7 +23,6 @@ from .mirror.pages import HUGE_FROM, mapped
 
 if TYPE_CHECKING:
     from ..devices import Device
-    from ..events.event import Kind
     from .mirror.mirror import Mirror
 
 _u8 = np.dtype(np.uint8)
