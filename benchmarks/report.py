@@ -72,7 +72,7 @@ HEADLINES: dict[str, dict[str, str]] = {
 }
 
 #: Kinds whose targets are counted.
-COUNTED = (*HEADLINES, "table1", "sharing", "small", "threads")
+COUNTED = (*HEADLINES, "table1", "sharing", "small", "spilling", "threads")
 
 
 def newest(kind: str, device: str = "cuda") -> dict | None:

@@ -78,6 +78,7 @@ static PyMethodDef methods[] = {
     {"plain", FAST(plain), METH_FASTCALL, plain_doc},
     {"array_of", FAST(given_array_of), METH_FASTCALL, array_of_doc},
     {"compute", compute, METH_O, compute_doc},
+    {"tick", ticked, METH_NOARGS, tick_doc},
     {"needed", needed, METH_O, needed_doc},
     {"counted", FAST(counted), METH_FASTCALL, counted_doc},
     {"address", address, METH_O, address_doc},
@@ -114,9 +115,11 @@ PyInit_recording(void)
         return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
+    now = PyLong_FromLong(0);
+    unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
-    PyObject *module = no_arguments == NULL || zero == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 17) < 0)
+    PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 18) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

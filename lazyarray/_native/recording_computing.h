@@ -61,6 +61,25 @@ count_if_learned(PyObject *rule, PyObject *device)
     return counts > 0 ? count_alone(rule, PyLong_AsLong(got(rule, R.alone)) + 1) : counts;
 }
 
+/* The clock goes on; -1: an error. */
+static int
+tick(void)
+{
+    PyObject *next = PyNumber_Add(now, unit);
+    if (next == NULL)
+        return -1;
+    Py_SETREF(now, next);
+    return 0;
+}
+
+PyDoc_STRVAR(tick_doc, "tick()\n--\n\nThe time, on a clock that goes on with each call, and with each program that is computed.");
+
+static PyObject *
+ticked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return tick() < 0 ? NULL : Py_NewRef(now);
+}
+
 PyDoc_STRVAR(compute_doc, "compute(node, /)\n--\n\n"
 "Compute a node, and with it those on the way to it that somebody holds. The caller holds the lock.");
 
@@ -71,7 +90,7 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
     int kept = 0, outputs[MOST_NODES];
     if (types.Node == NULL || Py_TYPE(node) != types.Node)
         return PyErr_Format(PyExc_TypeError, "%.100s is no node", Py_TYPE(node)->tp_name);
-    if (gather(&chain, node) == FAILED)
+    if (tick() < 0 || gather(&chain, node) == FAILED)
         return NULL;
     if (got(node, N.array) != Py_None)      /* a finalizer had it computed, while others were */
         Py_RETURN_NONE;

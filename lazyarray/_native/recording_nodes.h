@@ -33,6 +33,7 @@ made_storage(PyObject *device, PyObject *root, PyObject *stream, PyObject *pendi
         put(storage, S.pending, pending);
         put(storage, S.readers, Py_None);
         put(storage, S.root_view, root_view);
+        put(storage, S.used, now);
     }
     return storage;
 }

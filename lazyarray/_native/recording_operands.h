@@ -197,6 +197,7 @@ see(PyObject *x, Seen *s)
             s->item = Py_NewRef(got(storage, S.pending));
             return see_node(x, storage, s);
         }
+        put(storage, S.used, now);
         int ours = is_ours(storage);
         if (ours < 0)
             return FAILED;

@@ -24,7 +24,7 @@ static struct { Object TEXTS; } text;
 #define X_SLOTS storage, meta, array, base, leaf, host, home
 #define V_SLOTS storage, array, value
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
-#define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host
+#define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host, used
 #define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template
 #define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
     place, passed, template, rule, described
@@ -44,6 +44,9 @@ static struct { Py_ssize_t P_SLOTS; } P;
 static struct { Py_ssize_t H_SLOTS; } H;
 
 static PyObject *no_arguments, *zero;
+
+/* What a storage is stamped with when it is used: a clock, and what it goes on by. */
+static PyObject *now, *unit;
 static int forked = 0;
 
 #define LISTED(...) #__VA_ARGS__

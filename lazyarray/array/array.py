@@ -120,8 +120,8 @@ class LazyNdarray(_Typed):
     def shape(self) -> tuple[int, ...]:
         if (host := self._self_host) is not None:
             return host.shape
-        meta = self._self_meta
-        return self._self_array.shape if meta is None else meta.shape
+        array, meta = self._self_array, self._self_meta     # in this order: `spilling` sets the second one first
+        return array.shape if meta is None else meta.shape
 
     @shape.setter
     def shape(self, value: Any) -> None:
@@ -131,8 +131,8 @@ class LazyNdarray(_Typed):
     def dtype(self) -> np.dtype[Any]:
         if (host := self._self_host) is not None:
             return host.dtype
-        meta = self._self_meta
-        return self._self_array.dtype if meta is None else meta.dtype
+        array, meta = self._self_array, self._self_meta     # in this order: `spilling` sets the second one first
+        return array.dtype if meta is None else meta.dtype
 
     @dtype.setter
     def dtype(self, value: Any) -> None:
@@ -150,15 +150,15 @@ class LazyNdarray(_Typed):
     def ndim(self) -> int:
         if (host := self._self_host) is not None:
             return host.ndim
-        meta = self._self_meta
-        return self._self_array.ndim if meta is None else meta.ndim
+        array, meta = self._self_array, self._self_meta     # in this order: `spilling` sets the second one first
+        return array.ndim if meta is None else meta.ndim
 
     @property
     def size(self) -> int:
         if (host := self._self_host) is not None:
             return host.size
-        meta = self._self_meta
-        return self._self_array.size if meta is None else meta.size
+        array, meta = self._self_array, self._self_meta     # in this order: `spilling` sets the second one first
+        return array.size if meta is None else meta.size
 
     @property
     def itemsize(self) -> int:

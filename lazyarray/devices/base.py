@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from .lines import Weights
     from .program import Extent, Program, Reduction, Step
 
+_T = TypeVar("_T")
+
 HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 """The dtypes that device functions work with, all of native byte order (CuPy's `all_type_chars`)."""
 
 #: What computes deferred work; `graph/waiting.py` adds itself.
 deferred: list[Callable[[], object]] = []
+
+#: What frees memory of a device that is full, for an allocation of so many bytes: None, or why nothing could be freed.
+#: `storage/spilling.py` adds itself.
+relief: list[Callable[[Device, int], str | None]] = []
 
 HERE: AbstractContextManager[Any] = nullcontext()
 """The context of a device that is the current one already."""
@@ -171,6 +177,24 @@ class Device(ABC):
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """A new C-contiguous array on the current device, its values undefined."""
+
+    def allocated(self, allocate: Callable[[int], _T], nbytes: int, full: type[MemoryError]) -> _T:
+        """``allocate(nbytes)``, tried again while it raises `full` and memory can be freed.
+
+        Raises
+        ------
+        MemoryError
+            `full`, with a note that says what was requested, and what is held.
+        """
+        while True:
+            try:
+                return allocate(nbytes)
+            except full as error:
+                reasons = [free(self, nbytes) for free in relief]
+                if None not in reasons:
+                    for reason in filter(None, reasons):
+                        error.add_note(reason)
+                    raise
 
     @abstractmethod
     def view(self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,

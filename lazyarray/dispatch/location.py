@@ -14,6 +14,7 @@ from ..events.report import align, format_bytes
 from ..graph.expression import expression
 from ..storage import handles, residency
 from ..storage.mirror.pinned_pool import limit, pool
+from ..storage.spilling import moved
 from ..storage.storage import Storage
 
 __all__ = ["ArrayMemory", "Location", "MemoryInfo", "deferred", "memory_info", "where"]
@@ -189,6 +190,9 @@ class MemoryInfo(NamedTuple):
         The most that it may be: ``options(pool_bytes=...)``.
     device_total : int
         Memory of the current device.
+    spills, spilled : int
+        How many arrays have moved to the host so far because a device was full, and their bytes in all. An array that
+        comes back and moves again counts again.
     arrays : tuple of ArrayMemory
         The arrays with the most memory first; empty if they were not asked for.
     """
@@ -198,12 +202,16 @@ class MemoryInfo(NamedTuple):
     page_locked: int
     page_locked_limit: int
     device_total: int
+    spills: int = 0
+    spilled: int = 0
     arrays: tuple[ArrayMemory, ...] = ()
 
     def _rows(self) -> list[tuple[str, str]]:
         return [("device", f"{format_bytes(self.device)} of {format_bytes(self.device_total)}"),
                 ("mirrors", format_bytes(self.mirrors)),
-                ("page-locked", f"{format_bytes(self.page_locked)} of at most {format_bytes(self.page_locked_limit)}")]
+                ("page-locked", f"{format_bytes(self.page_locked)} of at most {format_bytes(self.page_locked_limit)}"),
+                *([("moved to the host", f"{self.spills} arrays, {format_bytes(self.spilled)}: the device was full")]
+                  if self.spills else [])]
 
     def _table(self) -> list[tuple[str, ...]]:
         return [("name", "shape", "dtype", "where", "device", "mirror"),
@@ -280,7 +288,8 @@ def memory_info(by_array: bool = False) -> MemoryInfo:
             shape, dtype = (None, None) if view is None else (view.shape, view.dtype)
             arrays.append(ArrayMemory(names.any(storage), shape, dtype, storage.state, there, mirror))
     arrays.sort(key=lambda a: -(a.device + a.mirror))
-    return MemoryInfo(on_device, mirrors, pool.locked_bytes, limit(), device.total_memory(), tuple(arrays))
+    return MemoryInfo(on_device, mirrors, pool.locked_bytes, limit(), device.total_memory(), moved.count,
+                      moved.nbytes, tuple(arrays))
 
 
 def _storages() -> Iterator[Storage]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Each stands out by at least 3 to 1 (what WCAG asks of graphics) from a white page and from a dark grey one.
 COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "fallback": "#d64545", "synchronise": "#8a6fd0",
-           "host": "#5b8a72"}
+           "host": "#5b8a72", "spill": "#b8527f"}
 MOST_THREADS = 6
 
 _WIDTH, _RIGHT, _LANE, _TOP, _BOTTOM = 800, 14, 24, 6, 24

@@ -16,8 +16,9 @@ PLURALS = {
     "fallback": "fallbacks",
     "synchronise": "synchronisations",
     "host": "calls on the host",
+    "spill": "spills",
 }
-COPIES = ("upload", "materialise")
+COPIES = ("upload", "materialise", "spill")        # how many there are of the first two is always shown
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")
 LINE_COLUMNS = ("where", "kind", "times", "bytes", "ms", "line", "why")
 
@@ -58,7 +59,7 @@ def summary(events: Sequence[Event]) -> str:
     parts = []
     for kind, plural in PLURALS.items():
         found = [event for event in events if event.kind == kind]
-        if found or kind in COPIES:
+        if found or kind in COPIES[:2]:
             text = f"{len(found)} {plural if len(found) != 1 else plural[:-1]}"
             if kind in COPIES and found:
                 nbytes = format_bytes(sum(event.nbytes for event in found))

@@ -27,6 +27,7 @@ Level = Literal["allow", "log", "error"]
 DIRECTIONS: dict[str, tuple[str, str]] = {
     "upload": ("uploads", "host-to-device"),
     "materialise": ("materialisations", "device-to-host"),
+    "spill": ("materialisations", "full-device"),
 }
 
 
@@ -114,7 +115,7 @@ def _begin(
     recorders: list[trace] = []
     for listener, levels in listening:
         if levels is not None:
-            level = level if allowed else levels.get(kind, level)
+            level = level if allowed else levels.get("materialise" if kind == "spill" else kind, level)
         elif listener not in recorders:
             recorders.append(listener)
     if level == "allow" and not recorders and ranges is None:
@@ -239,6 +240,11 @@ class trace(Scope):
         return self.of_kind("host")
 
     @property
+    def spills(self) -> list[Event]:
+        """The moves of arrays to the host because the device was full, and back."""
+        return self.of_kind("spill")
+
+    @property
     def nbytes(self) -> int:
         """Bytes copied in both directions."""
         return sum(event.nbytes for event in self.events if event.kind in DIRECTIONS)
@@ -328,7 +334,8 @@ class no_transfers(Scope):
     Notes
     -----
     Small arrays that lazyarray keeps on the host are uploaded when the device needs them. That is an event of a `trace`
-    too, but no error here.
+    too, but no error here. The level for materialisations is that for spills, too: moves of arrays to the host because
+    the device is full, and back.
 
     Raises
     ------

@@ -10,16 +10,21 @@ Boltzmann 0.43 and 0.38, life 0.13 and 0.13, n-body 0.82 and 0.90, neural 0.28 a
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..storage.spilling import shortage
 from .node import Node, lock
+
+if TYPE_CHECKING:
+    from ..devices import Device
 
 __all__ = ["LARGE", "MOST_BYTES", "Kept", "kept", "note"]
 
 #: Inputs of a node from this size on are counted.
 LARGE = 1 << 20
-#: Bytes of counted inputs that recorded work may keep alive.
-MOST_BYTES = 2 << 30
+#: Bytes of counted inputs that recorded work may keep alive, and the part of the device's memory: inputs of recorded
+#: work can't move to the host when the device is full, and to compute it takes memory, too.
+MOST_BYTES, PART = 2 << 30, 4
 #: How many nodes there may be until those are left out that are gone.
 _FEW = 64
 
@@ -37,17 +42,24 @@ class Kept:
         The sum of `sizes`: no fewer bytes are kept alive.
     look_at : int
         How many nodes there are when they are looked through; 0 while they are.
+    most : int
+        The part of the device's memory, as it was found last.
     """
 
-    __slots__ = ("nodes", "sizes", "total", "look_at")
+    __slots__ = ("nodes", "sizes", "total", "look_at", "most")
 
     def __init__(self) -> None:
         self.nodes: list[weakref.ref[Node]] = []
         self.sizes: dict[int, int] = {}
-        self.total, self.look_at = 0, _FEW
+        self.total, self.look_at, self.most = 0, _FEW, 0
+
+    def ask_again(self) -> None:
+        """The device is full: its limit may be lower than it was."""
+        self.most = 0
 
 
 kept = Kept()
+shortage.append(kept.ask_again)
 
 
 def note(node: Node, ref: Any = None) -> None:
@@ -64,16 +76,17 @@ def note(node: Node, ref: Any = None) -> None:
                 kept.sizes[name] = nbytes
                 kept.total += more
         # While they are looked through, this is a finaliser's: it is seen at the end.
-        if kept.look_at and (kept.total > MOST_BYTES or len(kept.nodes) >= kept.look_at):
-            _look()
+        if kept.look_at and (kept.total > min(MOST_BYTES, kept.most) or len(kept.nodes) >= kept.look_at):
+            _look(node.device)
 
 
-def _look() -> None:
+def _look(device: Device) -> None:
     kept.look_at = 0
     try:
+        kept.most = device.total_memory() // PART
         waiting = [(ref, node) for ref in kept.nodes if (node := _waits(ref)) is not None]
         names = {name: nbytes for _, node in waiting for name, nbytes in node.large}
-        excess = sum(names.values()) - MOST_BYTES
+        excess = sum(names.values()) - min(MOST_BYTES, kept.most)
         while excess > 0 and waiting:
             _, node = waiting.pop(0)
             if node.array is None:

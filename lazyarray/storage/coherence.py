@@ -109,9 +109,11 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage.before_change()
     with storage.place():
         storage.join_all()
-        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges))
+        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
+                        "spill" if storage.spilled else "upload")
         storage.sent(storage.device.stream())
     storage.host_dirty = storage.host_dirty - ranges
+    storage.spilled = storage.spilled and bool(storage.host_dirty)
     if storage.placed:
         storage.placed = storage.placed - ranges
 

@@ -35,7 +35,7 @@ def applies(storage: StorageState) -> bool:
     """Whether what was written may be sent before all of it is known."""
     mirror = storage.mirror
     return (mirror.nbytes >= FROM and mirror.in_turns and not storage.compacts and not storage.loans
-            and not storage.foreign and not storage.readers
+            and not storage.foreign and not storage.readers and not storage.spilled
             and not heard())        # an event says how many bytes there are before they are copied
 
 

@@ -84,6 +84,25 @@ def held_besides(device: Device, array: Any) -> bool:
     return any(count > usual.get(kind, -1) for kind, count in _spare(device, array).items())
 
 
+def is_alone(device: Device, array: Any) -> bool:
+    """Whether nothing but `array` holds its memory. The counts are compared with those of an array without memory."""
+    if not device.counts_holders(array):
+        return False
+    usual = min(_spare(device, device.empty((0,), _u8)).values())
+    return all(count <= usual for count in _spare(device, array).values())
+
+
+def forget(storage: StorageState) -> None:
+    """A storage has given up its device memory: its addresses are no longer known."""
+    for key in [key for key, known in list(_owners.items()) if known is storage]:
+        _owners.pop(key, None)
+    if storage.registered:
+        with _known_lock:
+            for key, before in list(_known.items()):
+                _known[key] = _table_of([entry for entry in before.entries if entry[2]() is not storage])
+        storage.registered = False
+
+
 def _spare(device: Device, array: Any) -> dict[type, int]:
     """The references to what keeps the memory of an array alive, besides the known ones: the most of each type."""
     holdings = device.holdings(array)
@@ -129,6 +148,10 @@ def _entered(before: _Table | None, entry: tuple[int, int, Any]) -> _Table:
     """
     entries = [e for e in before.entries if e[2]() is not None] if before else []
     bisect.insort(entries, entry, key=_address)
+    return _table_of(entries)
+
+
+def _table_of(entries: list[tuple[int, int, Any]]) -> _Table:
     return _Table([e[0] for e in entries], entries, [*accumulate((e[1] for e in entries), max)])
 
 

@@ -20,7 +20,7 @@ from .. import _native, devices
 from ..errors import NotOnDevice
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
-from .state import making_lock, small_limit
+from .state import making_lock, small_limit, tick
 from .storage import Storage
 from .writeable import writeable
 
@@ -266,7 +266,8 @@ def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, 
     start, stop = device.extent(array)
     for x in sources:
         storage = x._self_storage
-        if type(storage) is Storage:
+        if type(storage) is Storage and (storage.root is not None or storage._block is not None
+                                         or storage.pending is not None):
             low, high = device.extent(storage.block)
             if low <= start and stop <= high:
                 return storage, device.first(array) - low, x
@@ -454,6 +455,7 @@ def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     if array is not None and storage.clean:
         written, current = storage.stream, storage.device.stream()
         if written is current or written == current:
+            storage.used = tick()
             return array
     meta = meta_of(x)
     array = storage.read_device(meta, array, why)

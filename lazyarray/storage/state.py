@@ -13,6 +13,7 @@ nobody is writing, so that who reads on the device has nothing to find out.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import threading
 import weakref
@@ -48,6 +49,9 @@ def _noting(device: Device, number: int) -> Iterator[None]:
 #: The most bytes of a small array, which is computed with on the host while it is current there; 0: none is.
 small_limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _native.recording.small
 
+#: A clock that tells which of two storages was used last; see `spilling`.
+tick: Callable[[], int] = itertools.count().__next__ if _native.recording is None else _native.recording.tick
+
 
 class StorageLock(RLock):
     """A lock that knows how many statements of the thread that has it are under way; see `statements.held`."""
@@ -59,7 +63,7 @@ class _Slots(Unique):
     """What every storage has, where `_native/recording.c` finds it without a name."""
 
     __slots__ = ("device", "root", "stream", "loans", "foreign", "clean", "pending", "readers", "root_view",
-                 "host", "__weakref__")
+                 "host", "used", "__weakref__")
 
 
 class StorageState(_Slots):
@@ -75,6 +79,8 @@ class StorageState(_Slots):
     writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
     writing = 0                 # how many device writes are under way, all of the thread that has the lock
     compacts: Any = None        # the gathered.Compacts, if there are some
+    number: int | None = None   # of the device that a spilled storage comes back to
+    spilled = False             # its bytes are on the host because the device was full
     registered = False          # whether it is known by its addresses: see `exports`
     incoming: Any = None        # the prefetch.Incoming that is under way
     facts: tuple | None = None  # (`writes` then, what is known of the values): see `facts`
@@ -98,6 +104,7 @@ class StorageState(_Slots):
         self.root_view: np.ndarray | None = None
         #: True while a small array is current on the host, all of it, and no GPU code may write it.
         self.host: bool | None = None
+        self.used: Any = tick()     # when it was used last
 
     @property
     def lock(self) -> Any:
@@ -124,9 +131,9 @@ class StorageState(_Slots):
             if self.pending is not None:
                 self.fill()
             if self.root is None:
-                with self.device.noting:
+                with self.place():
                     self._block = self.device.empty((self.nbytes,), _u8)
-                self.stream = self.device.stream()
+                    self.stream = self.device.stream()
             else:
                 block, self._root_offset = self.device.block(self.root)
                 self._block = block
@@ -166,8 +173,10 @@ class StorageState(_Slots):
         device = self.device
         if device.count > 1 and self.pending is not None:
             self.fill()
-        if device.count == 1 or self._block is None and self.root is None:
+        if device.count == 1:
             return device.noting
+        if self._block is None and self.root is None:
+            return device.noting if self.number is None else _noting(device, self.number)
         return _noting(device, device.device_of(self.block if self.root is None else self.root))
 
     def before_change(self) -> None:

@@ -23,7 +23,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import StorageState, small_limit
+from .state import StorageState, small_limit, tick
 from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
@@ -76,15 +76,19 @@ class Storage(StorageState):
         """The device array of `view`, current. `array`: it, if the caller has it already."""
         if not self.clean and self.pending is not None:
             self.fill()
+        self.used = tick()
         if self.clean:
             self.join()
-        else:
-            with self.lock:
-                if view is not self.root_view or not dirty_upload.at_once(self):
-                    coherence.settle_device(self, Ranges.span(*views.extent(view)), view, why)
-                    self.join()
-        if array is not None:
-            return array
+            found = self._array(view) if array is None else array
+            if self.clean:      # else it may have been spilled before `found` was there
+                return found
+        with self.lock:
+            if view is not self.root_view or not dirty_upload.at_once(self):
+                coherence.settle_device(self, Ranges.span(*views.extent(view)), view, why)
+                self.join()
+            return self._array(view) if array is None else array
+
+    def _array(self, view: np.ndarray) -> Any:
         return self.root if view is self.root_view and self.root is not None else self.device_view(view)
 
     def write_device(self, view: np.ndarray, array: Any, work: Callable[[Any], Any], overwrite: bool = False) -> Any:

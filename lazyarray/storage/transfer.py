@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
+from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
 from .mirror.byte_ranges import Ranges, runs_of
@@ -96,13 +97,13 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
 
 
 def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, why: str,
-           placed: bool = False) -> None:
+           placed: bool = False, kind: Kind = "upload") -> None:
     """Copy byte ranges of a mirror to the same place in the device block.
 
     `placed`: they are not there yet only because small arrays are computed on the host. No program can help that, so
     `no_transfers` allows it.
     """
-    token = begin("upload", ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
+    token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
     device.upload_ranges(mirror.bytes, block, ranges)
     if token is not None:
         end(token)
@@ -113,14 +114,14 @@ MOST_PIECES = 16
 
 
 def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,
-             why: str, lend: bool = False) -> None:
+             why: str, lend: bool = False, kind: Kind = "materialise") -> None:
     """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
 
     Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it. `lend`: an alias follows.
     """
     in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
-    token = begin("materialise", nbytes, view.shape, view.dtype, why)
+    token = begin(kind, nbytes, view.shape, view.dtype, why)
     if not in_pieces:
         ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     if lend and in_pieces and device.writes_unseen and mirror.can_fill_directly(ranges):

@@ -22,6 +22,7 @@ from benchmarks import (
     programs,
     report,
     sharing,
+    spilling,
     sweep,
     table1,
     threads,
@@ -134,6 +135,12 @@ def test_threads():
 
 def test_many():
     names(many.figures(count=50, number=5, rounds=1))
+
+
+def test_spilling():
+    found = spilling.figures(16 << 20)
+    names(found)
+    assert {figure["what"]: figure["value"] for figure in found}["right results"] == 1
 
 
 def test_memory_that_is_shared():

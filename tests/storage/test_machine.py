@@ -1,6 +1,7 @@
 """Any mixture of reads and writes through any doors gives what plain NumPy gives. See machine.py for the rules."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -12,8 +13,9 @@ from simulated_sending import Sender
 
 import lazyarray
 from lazyarray import _native
+from lazyarray.devices.simulated.hardware import hardware
 from lazyarray.graph.record import loops
-from lazyarray.storage import dirty_upload
+from lazyarray.storage import dirty_upload, spilling
 from lazyarray.storage.mirror.dirty_tracking import why_no_pages
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
@@ -93,6 +95,34 @@ class MachineAtOnce(MachineInTurns):
         super().teardown()
 
 
+class SpillingMachine(TrackedMachine):
+    """On a device that is full at each allocation: the array that was used longest ago moves to the host."""
+
+    def __init__(self):
+        super().__init__()
+        device = lazyarray.device()
+        self._limit = contextlib.ExitStack()
+        if device.name == "simulated":
+            self._limit.enter_context(device.limited(1 << 40))
+            self._limit.callback(setattr, hardware, "allocated", hardware.allocated)
+            hardware.allocated = self.allocated
+
+    def allocated(self, allocate, nbytes, full):
+        if nbytes:
+            spilling.spill(lazyarray.device(), 1)
+        allocate(nbytes)
+
+    def teardown(self):
+        try:
+            super().teardown()
+        finally:
+            self._limit.close()
+
+
+class ThreadedSpillingMachine(Threads, SpillingMachine):
+    """The same with two threads."""
+
+
 class ThreadedMachine(Threads, TrackedMachine):
     """With two threads, whose turns are drawn."""
 
@@ -107,6 +137,10 @@ class FaultyUntrackedMachine(Faults, UntrackedMachine):
 
 class FaultyMachineInTurns(Faults, MachineInTurns):
     """The same of large mirrors."""
+
+
+class FaultySpillingMachine(Faults, SpillingMachine):
+    """The same of arrays that move to the host."""
 
 
 class FaultyThreadedMachine(Faults, ThreadedMachine):
@@ -129,6 +163,10 @@ TestAtOnce = MachineAtOnce.TestCase
 TestAtOnce.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
 TestThreaded = ThreadedMachine.TestCase
 TestThreaded.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestSpilling = SpillingMachine.TestCase
+TestSpilling.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
+TestThreadedSpilling = ThreadedSpillingMachine.TestCase
+TestThreadedSpilling.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 8)
 TestControl = ControlMachine.TestCase
 TestControl.settings = settings(PROFILE, max_examples=200)
 
@@ -140,5 +178,7 @@ if lazyarray.device().name == "simulated" and sys.version_info >= (3, 12):      
     TestFaultyUntracked.settings = FEW
     TestFaultyInTurns = FaultyMachineInTurns.TestCase
     TestFaultyInTurns.settings = FEW
+    TestFaultySpilling = FaultySpillingMachine.TestCase
+    TestFaultySpilling.settings = FEW
     TestFaultyThreaded = FaultyThreadedMachine.TestCase
     TestFaultyThreaded.settings = FEW

@@ -181,6 +181,16 @@ class CudaDevice(Device):
         found = self._line_filters.correlate(x, weights, axis, cval, dtype)
         return super().correlate_lines(x, weights, axis, cval, dtype) if found is None else found
 
+    def watch_allocator(self) -> None:
+        """Have the allocator that CuPy is set to now called through `allocated`."""
+        cuda = self.xp.cuda
+        allocate, full = cuda.get_allocator(), cuda.memory.OutOfMemoryError
+
+        def malloc(nbytes: int) -> Any:
+            return self.allocated(allocate, nbytes, full)
+
+        cuda.set_allocator(malloc)
+
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
@@ -315,7 +325,11 @@ class CudaDevice(Device):
         return self._ndarray(d.shape, d.dtype, pointer, d.strides), token
 
     def counts_holders(self, d: Any) -> bool:
-        return isinstance(d.data.mem, self._own)
+        return isinstance(d.data.mem, self._own) or self._is_rmm(d.data.mem)
+
+    def _is_rmm(self, memory: Any) -> bool:
+        """Whether memory is what RMM allocated for CuPy: a pointer, and the buffer that owns it."""
+        return type(memory) is self._unowned and type(memory._owner).__module__.partition(".")[0] == "rmm"
 
     def held_elsewhere(self, token: Token) -> bool:
         if not isinstance(token.memory, self._own):
@@ -330,7 +344,8 @@ class CudaDevice(Device):
         while d.base is not None:
             found += [(id(d), d.base), (id(d.base), d.base.data), (id(d.base.data), d.base.data.mem), (id(d), d.data)]
             d = d.base
-        return [*found, (id(d), d.data), (id(data), data.mem)]
+        found += [(id(d), d.data), (id(data), data.mem)]
+        return [*found, (id(data.mem), data.mem._owner)] if self._is_rmm(data.mem) else found
 
     def from_foreign(self, obj: Any) -> Any | None:
         if isinstance(obj, self._ndarray):
@@ -411,6 +426,7 @@ def find() -> CudaDevice | Diagnosis:
                        "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
                        "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.")
     device = CudaDevice(cupy, count)
+    device.watch_allocator()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=functools.partial(_note_fork, device._copies))
     return device

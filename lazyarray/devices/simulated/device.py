@@ -62,6 +62,7 @@ class SimulatedDevice(Device):
 
     def __init__(self) -> None:
         hardware.used = True
+        hardware.allocated = self.allocated
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
         self.stream = hardware.current_stream  # type: ignore[method-assign]  # Spares the most frequent call a step.
 

@@ -9,6 +9,7 @@ vector clocks: each stream counts its work, and knows up to which count it has w
 """
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -246,6 +247,7 @@ class Hardware:
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.live: dict[int, tuple[int, int]] = {}
         self.handed_out: weakref.WeakValueDictionary[tuple[int, int], Memory] = weakref.WeakValueDictionary()
+        self.allocated: Callable[[Callable[[int], None], int, type[MemoryError]], None] | None = None
         self.settle()
 
     def settle(self) -> None:
@@ -297,7 +299,15 @@ class Hardware:
         return sum(size for owner, size in list(self.live.values()) if owner == device)
 
     def reserve(self, memory: Memory, nbytes: int) -> None:
-        """Count an allocation against the limit."""
+        """Count an allocation against the limit; where it is passed, other arrays may move to the host."""
+        allocate = functools.partial(self.count_in, memory)
+        if self.allocated is None:
+            allocate(nbytes)
+        else:
+            self.allocated(allocate, nbytes, OutOfMemoryError)
+
+    def count_in(self, memory: Memory, nbytes: int) -> None:
+        """Count an allocation, if it is within the limit."""
         size = -(-nbytes // UNIT) * UNIT
         total = self.used_bytes(memory.device)
         if self.limit is not None and total + size > self.limit:

@@ -22,6 +22,21 @@ DIRECT_FROM = 16 << 20
 
 _u1 = np.dtype(np.uint8)
 
+#: What frees host memory, as `devices.base.relief` does on the device: `spilling` adds itself.
+relief: list[Callable[[int], str | None]] = []
+
+
+def _memory(nbytes: int) -> np.ndarray:
+    while True:
+        try:
+            return np.empty(nbytes, _u1)
+        except MemoryError as error:
+            reasons = [free(nbytes) for free in relief]
+            if None not in reasons:
+                for reason in filter(None, reasons):
+                    error.add_note(reason)
+                raise
+
 
 class Mirror(LentMemory):
     """Host memory of `nbytes` bytes. Make one with `reserve`.
@@ -60,7 +75,7 @@ class Mirror(LentMemory):
         by_pages = tracking == "pages" or (tracking == "auto" and nbytes >= PAGES_FROM)
         if by_pages and (found := memory_to_fill(nbytes)) is not None:
             return cls(*found)
-        return cls(np.empty(nbytes, _u1), None, tracking == "auto" and not by_pages)
+        return cls(_memory(nbytes), None, tracking == "auto" and not by_pages)
 
     @classmethod
     def of(cls, memory: np.ndarray, tracking: str) -> Mirror:
