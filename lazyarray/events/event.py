@@ -5,15 +5,15 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Event", "Kind"]
 
-Kind = Literal["upload", "materialise", "fallback", "synchronise", "host"]
+Kind = Literal["upload", "materialise", "peer copy", "fallback", "synchronise", "host"]
 
 
 class Event(NamedTuple):  # not a dataclass: a third of its time at import
-    """One upload, materialisation, host fallback or synchronisation, or one call with small arrays on the host.
+    """One upload, materialisation, copy between devices, host fallback or synchronisation, or one call with small arrays on the host.
 
     Attributes
     ----------
-    kind : {"upload", "materialise", "fallback", "synchronise", "host"}
+    kind : {"upload", "materialise", "peer copy", "fallback", "synchronise", "host"}
     name : str
         The function that caused it, or "".
     nbytes : int

@@ -155,14 +155,17 @@ class StorageState(_Slots):
         """On how many sides memory is held for the bytes."""
         return (self._block is not None or self.root is not None) + (self.mirror is not None)
 
+    def number(self) -> int | None:
+        """The number of the device that holds the bytes; None while there is no memory for them on any."""
+        if self.pending is not None:
+            self.fill()
+        array = self._block if self.root is None else self.root
+        return None if array is None else self.device.device_of(array)
+
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the device that holds the bytes is the current one, on machines with several."""
-        device = self.device
-        if device.count > 1 and self.pending is not None:
-            self.fill()
-        if device.count == 1 or self._block is None and self.root is None:
-            return _here
-        return device.on(device.device_of(self.block if self.root is None else self.root))
+        number = None if self.device.count == 1 else self.number()
+        return _here if number is None else self.device.on(number)
 
     def before_change(self) -> None:
         """The bytes are about to change: they are computed, and so is what was recorded to read them.
