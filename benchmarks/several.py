@@ -20,7 +20,8 @@ def figures(arrays: int = 16, elements: int = 10**8, rounds: int = 11) -> timing
     found.note("devices", device.count, "")
     if device.count == 1:
         return found
-    placed = {"one": [_made(0, elements) for _ in range(arrays)], "two": [_made(i % 2, elements) for i in range(arrays)]}
+    placed = {"one": [_made(0, elements) for _ in range(arrays)],
+              "two": [_made(i % 2, elements) for i in range(arrays)]}
 
     def work(name: str) -> None:
         lazyarray.block_until_ready(*[SOFTPLUS.run(np, x) for x in placed[name]])
@@ -47,8 +48,8 @@ def figures(arrays: int = 16, elements: int = 10**8, rounds: int = 11) -> timing
     seconds = timing.medians({"lazy": copied, "library": copied_by_library}, rounds)
     found.note("a copy from one GPU to the other", x.nbytes / seconds["lazy"] / 1e9, "GB/s")
     if device.name == "cuda":
-        found.note("a copy from one GPU to the other: lazyarray's rate in that of CuPy", seconds["library"] / seconds["lazy"],
-                   "times", least=0.9)
+        ratio = seconds["library"] / seconds["lazy"]
+        found.note("a copy from one GPU to the other: lazyarray's rate in that of CuPy", ratio, "times", least=0.9)
     return found
 
 

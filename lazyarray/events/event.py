@@ -9,7 +9,7 @@ Kind = Literal["upload", "materialise", "peer copy", "fallback", "synchronise", 
 
 
 class Event(NamedTuple):  # not a dataclass: a third of its time at import
-    """One upload, materialisation, copy between devices, host fallback or synchronisation, or one call with small arrays on the host.
+    """One copy (upload, materialisation, peer copy), fallback or synchronisation, or one call with small arrays.
 
     Attributes
     ----------

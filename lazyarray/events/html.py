@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lazyarray.events.event import Event
 
 #: Each stands out by at least 3 to 1 (what WCAG asks of graphics) from a white page and from a dark grey one.
-COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "peer copy": "#a8549c", "fallback": "#d64545", "synchronise": "#8a6fd0",
-           "host": "#5b8a72"}
+COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "peer copy": "#b0508f", "fallback": "#d64545",
+           "synchronise": "#8a6fd0", "host": "#5b8a72"}
 MOST_THREADS = 6
 
 _WIDTH, _RIGHT, _LANE, _TOP, _BOTTOM = 800, 14, 24, 6, 24

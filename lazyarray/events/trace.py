@@ -327,7 +327,8 @@ class no_transfers(Scope):
         What happens at a copy in any direction: a `TransferError` is raised before it, the logger ``lazyarray`` gets
         a line, or nothing happens. The default is "error", unless a direction is given.
     uploads, materialisations, peer_copies : {"error", "log", "allow"}, optional
-        The same for one direction; `peer_copies` are those from one device to another. If neither this nor `level` is given, the setting from outside the block applies.
+        The same for one direction; `peer_copies` are those from one device to another. If neither this nor `level` is
+        given, the setting from outside the block applies.
 
     Notes
     -----

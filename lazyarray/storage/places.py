@@ -14,7 +14,7 @@ __all__ = ["largest", "of"]
 
 
 def of(device: Device, x: Any) -> int | None:
-    """The number of the device that has the values of an array, or will compute them; None if none has memory for it."""
+    """The number of the device that has, or will compute, the values of an array; None if none has memory for it."""
     if isinstance(x, device.array_type):
         return device.device_of(x)
     storage = x._self_storage if handles.is_lazy(x) else None

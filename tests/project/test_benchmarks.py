@@ -10,7 +10,21 @@ import pytest
 
 import lazyarray
 from benchmarks import __main__ as command
-from benchmarks import calls, chains, cold, many, memory, plain, programs, report, several, sharing, sweep, table1, timing
+from benchmarks import (
+    calls,
+    chains,
+    cold,
+    many,
+    memory,
+    plain,
+    programs,
+    report,
+    several,
+    sharing,
+    sweep,
+    table1,
+    timing,
+)
 from lazyarray import numpy as namespace
 from lazyarray.graph import cost_model
 from lazyarray.storage import pending_on_host

@@ -209,7 +209,7 @@ class CudaDevice(Device):
                 self.order(reader, owner)       # which may have waited for another stream's write
                 packed = self.xp.ascontiguousarray(d)
             self.order(owner, reader)
-        # CuPy sets the strides of its result to those of `packed`, enables peer access where there is any, and copies by
+        # CuPy gives the result the strides of `packed`, enables peer access where there is any, and copies by
         # ``cudaMemcpyAsync`` with ``cudaMemcpyDefault``, which goes through the host where there is none.
         result = packed.copy("A")
         self.order(reader, owner)       # CuPy's pool gives memory back in the order of its own stream
