@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import lazyarray
 
-from . import calls, chains, copies, many, memory, programs, several, sharing, small, table1, timing
+from . import calls, chains, copies, many, memory, programs, sharing, small, table1, timing
 
 KINDS: dict[str, Callable[[], list[dict]]] = {
     "calls": calls.figures, "copies": copies.figures, "chains": chains.figures, "table1": table1.figures,
     "programs": programs.figures, "memory": memory.figures, "many": many.figures,
-    "several": several.figures, "sharing": sharing.figures, "small": small.figures,
+    "sharing": sharing.figures, "small": small.figures,
 }
 
 #: The others say nothing of a simulated device: there they run when they are named, and are not kept.
