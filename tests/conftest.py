@@ -24,6 +24,11 @@ else:
     settings.load_profile("nightly" if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else "lazyarray")
 
 
+#: The arrays that tests make lie on two devices in turn.
+TWO_DEVICES = os.environ.get("LAZYARRAY_TEST_TWO_DEVICES") == "1"
+if TWO_DEVICES:
+    os.environ.setdefault("LAZYARRAY_SIMULATED_DEVICES", "2")
+
 #: What takes longest, or waits until the compiler has all that the tests before it have asked for: it begins first.
 _FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
 
@@ -44,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if _native.recording is not None and os.environ.get("LAZYARRAY_TEST_SMALL") != "1":
         _native.recording.small(0)
+    if TWO_DEVICES:
+        import in_turn
+
+        in_turn.install()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -56,8 +56,9 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
     function = getattr(other, method, None)
     if function is None or type(x._self_storage) is not Storage:
         return NotImplemented       # Python says so
-    result = function(handles.device_of(x))
-    return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
+    with x._self_storage.place():
+        result = function(handles.device_of(x))
+        return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 
 
 def _by_subclass(other: np.ndarray, name: str, x: Any) -> Any:

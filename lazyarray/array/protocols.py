@@ -266,7 +266,7 @@ def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     def on_device(obj: Any) -> Any:
         kind = type(obj)
         if kind is array_type:
-            return known[id(obj)] if id(obj) in written else handles.device_of(obj)
+            return known[id(obj)] if id(obj) in written else handles.operand_of(obj)
         return tuple(map(on_device, obj)) if kind is tuple else obj
 
     given = [on_device(arg) for arg in args]

@@ -99,7 +99,8 @@ class LazyScalar(ScalarHandle):
         if self._self_storage is None:
             from .. import devices
             return devices.current().without_dimensions(self._self_value)
-        return handles.device_of(self).copy()
+        with self._self_storage.place():
+            return handles.device_of(self).copy()
 
     @property
     def dtype(self) -> np.dtype:

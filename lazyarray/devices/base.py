@@ -431,6 +431,14 @@ class Device(ABC):
         """Whether all these arrays lie on this thread's current device."""
 
     @abstractmethod
+    def from_peer(self, d: Any) -> Any:
+        """A new array on the current device of the values of one on another device.
+
+        It is Fortran-contiguous if `d` is that alone, and C-contiguous otherwise. The copy comes after all that this
+        thread's current streams on both devices were given before, and the memory of `d` is not used again before it.
+        """
+
+    @abstractmethod
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         """A context in which this device is the current one of this thread."""
 

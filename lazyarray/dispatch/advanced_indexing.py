@@ -83,7 +83,7 @@ class Index:
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            return handles.device_of(i, "an index")
+            return handles.operand_of(i, "an index")
         if isinstance(i, (np.ndarray, np.bool_, bool)):
             return np.asarray(i)
         if isinstance(i, (list, tuple)):
@@ -93,7 +93,7 @@ class Index:
                 return None
             return array.astype(np.intp) if array.size == 0 and array.dtype.kind == "f" else array
         if isinstance(i, devices.current().array_type):
-            return i
+            return transfer.to_current(devices.current(), i, "an index")
         return None
 
     def host(self) -> tuple[Any, ...]:
@@ -143,6 +143,12 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     device = devices.current()
     if device.usable() is not None:
         raise NotOnDevice(device.usable())
+    with x._self_storage.place():
+        return _taken(device, x, meta, index)
+
+
+def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
+    """`take`, where the device of `x` is the current one."""
     parsed: Index | None = None
     mask = _mask_alone(device, meta, index)
     if mask is None:
@@ -154,18 +160,17 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     if not again and (parsed is None or parsed.masks):
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
     try:
-        with x._self_storage.place():
-            array = handles.device_of(x)
-            if again:
-                return handles.fresh(device, array[masks.counted(device, known, mask[1], meta)])
-            result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
-            if token is not None:
-                end(token)
-            if parsed is None:
-                if known is not None:
-                    known["count"] = result.shape[0]
-                return handles.fresh(device, result)
-            return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
+        array = handles.device_of(x)
+        if again:
+            return handles.fresh(device, array[masks.counted(device, known, mask[1], meta)])
+        result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
+        if token is not None:
+            end(token)
+        if parsed is None:
+            if known is not None:
+                known["count"] = result.shape[0]
+            return handles.fresh(device, result)
+        return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
 
@@ -185,7 +190,9 @@ def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> tuple[Any, Any]
     ndim = mask.ndim
     if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim] or ndim + rest > meta.ndim:
         return None
-    return index, handles.device_of(index, "an index") if lazy else mask
+    if lazy:
+        return index, handles.operand_of(index, "an index")
+    return index, mask if type(mask) is np.ndarray else transfer.to_current(device, mask, "an index")
 
 
 def _rows(device: Device, array: Any, mask: Any) -> Any:
@@ -382,11 +389,11 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
             return value_for(x, target, handles.host_of(value, "assigned to the device"), by_arrays)
         if meta.dtype.kind == "c" and dtype.kind not in "cb":
             _warn_complex()
-        array = handles.device_of(value)
+        array = handles.operand_of(value, "assigned")
         if value._self_storage is x._self_storage and views.overlap(meta, target):
             array = array.copy()
     elif isinstance(value, device.array_type):
-        array = value
+        array = transfer.to_current(device, value, "assigned")
     else:
         cast = converted(value, dtype, by_arrays)
         if not cast.ndim:

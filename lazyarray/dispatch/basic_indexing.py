@@ -81,7 +81,8 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
         if plain is None:
-            put(x, meta, index, value)
+            with storage.place():
+                put(x, meta, index, value)
             return
         sub = meta[plain]
         if (handles.is_array(value) and value._self_storage is storage
@@ -92,8 +93,9 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if not sub.size:
             _set_nothing(sub, value)
             return
-        value = value_for(x, sub, value)
-        storage.write_device(sub, None, lambda target: storage.device.assign(target, value), overwrite=True)
+        with storage.place():
+            value = value_for(x, sub, value)
+            storage.write_device(sub, None, lambda target: storage.device.assign(target, value), overwrite=True)
     except NotOnDevice as reason:
         try:
             on_host(operator.setitem, (x, _host_index(index), value), {}, str(reason), name="numpy.ndarray.__setitem__",

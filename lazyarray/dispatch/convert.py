@@ -1,14 +1,17 @@
 """Into and out of lazy arrays: the functions of the public face."""
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import operator
+from collections.abc import Iterator
+from typing import Any, overload
 
 import numpy as np
 
 from .. import devices
 from ..errors import NotOnDevice
 from ..settings.options import current as current_options
-from ..storage import foreign_streams, handles, transfer, views
+from ..storage import foreign_streams, handles, places, transfer, views
 from ..storage.handles import ArrayHandle
 from ..storage.storage import Storage
 
@@ -80,11 +83,18 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, donate: bo
             if copy is not None and not copy:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
             return lazy.astype(dtype)
-        return lazy.copy(order="K") if copy else lazy
+        return _copied(device, lazy) if copy else lazy
     if copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested: the bytes are on the host. "
                          "Use copy=None to copy them to the device.")
     return handles.from_host(np.asarray(obj, views.no_array(dtype)), "asarray")
+
+
+def _copied(device: devices.Device, x: Any) -> Any:
+    """A copy of a lazy array, on the current device where there are several."""
+    if device.count > 1 and (place := places.of(device, x)) is not None and place != device.number():
+        return handles.fresh(device, handles.operand_of(x, "a copy on another device"))
+    return x.copy(order="K")
 
 
 def _plain(obj: Any, dtype: Any, copy: bool | None) -> Any:
@@ -126,7 +136,8 @@ def asnumpy(obj: Any) -> np.ndarray:
     """
     device = devices.current()
     if isinstance(obj, device.array_type):
-        return transfer.to_host(device, obj, "asnumpy")
+        with device.on(device.device_of(obj)):
+            return transfer.to_host(device, obj, "asnumpy")
     return np.asarray(obj)
 
 
@@ -193,18 +204,55 @@ def is_lazy(obj: Any) -> bool:
     return handles.is_lazy(obj)
 
 
-def device() -> devices.Device:
-    """Return the device in use: CUDA if it works, else the simulated device.
+@overload
+def device() -> devices.Device: ...
+@overload
+def device(number: int) -> contextlib.AbstractContextManager[None]: ...
+def device(number: int | None = None) -> devices.Device | contextlib.AbstractContextManager[None]:
+    """Return the device in use: CUDA if it works, else the simulated device. With a number, choose among several GPUs.
 
     ``python -m lazyarray`` shows why it was chosen.
 
+    Parameters
+    ----------
+    number : int, optional
+        Of a GPU, from 0 to ``lazyarray.device().count - 1``.
+
+    Returns
+    -------
+    Device or context manager
+        With a number, a context manager, which is a decorator too. In its block new arrays of this thread are placed on
+        that GPU. Operations on arrays run where the largest of them lies, in any block.
+
+    Raises
+    ------
+    ValueError
+        If there is no GPU of this number.
+
     Examples
     --------
-    >>> import lazyarray
+    >>> import numpy as np, lazyarray
     >>> lazyarray.device().name in ("cuda", "simulated")
     True
+    >>> last = lazyarray.device().count - 1
+    >>> with lazyarray.device(last):
+    ...     x = lazyarray.asarray(np.arange(3.0))
+    >>> lazyarray.where(x).device.endswith(f":{last}")
+    True
     """
-    return devices.current()
+    found = devices.current()
+    if number is None:
+        return found
+    number = operator.index(number)
+    if not 0 <= number < found.count:
+        raise ValueError(f"there is no device {number}: the number of devices is {found.count}")
+    return _placing(found, number)
+
+
+@contextlib.contextmanager
+def _placing(device: devices.Device, number: int) -> Iterator[None]:
+    with device.on(number):
+        yield
 
 
 def prefetch(*arrays: Any) -> None:

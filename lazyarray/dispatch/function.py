@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
 from ..functions.pytree import leaves, replace
 from ..functions.views import steering
 from ..graph.record import functions, reductions
-from ..storage import handles, transfer, upload_cache, views
+from ..storage import handles, places, transfer, upload_cache, views
 from ..storage.statements import held
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
@@ -64,6 +64,19 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             result = None
         if result is not None:
             return result
+    device = devices.current()
+    if device.count == 1:
+        return _by_tables(func, args, kwargs)
+    out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
+    positions, names = written_parameters.written_slots(func)
+    written = [*(out if type(out) is tuple else (out,)), *(a for i, a in enumerate(bare_args) if i in positions),
+               *(bare_kwargs.get(name) for name in names)]
+    with devices_of(device, leaves((bare_args, bare_kwargs)), written):
+        return _by_tables(func, args, kwargs)
+
+
+def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function where its table says; on the current device, if on a device."""
     handler = tables.VIEWS.get(func) or tables.LAZY.get(func)
     if handler is not None:
         try:
@@ -133,19 +146,18 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
         device_kwargs = {k: _opened(a, writing) if k in names else a for k, a in device_kwargs.items()}
 
         def compute() -> Any:
-            with devices_of(device, sources):
-                result = adapter(device.xp, *device_args, **device_kwargs)
-                rule = memory_order.RULES.get(func)
-                if rule is not None and out is None:
-                    result = memory_order.after(device, rule, result, tuple(device_args), device_kwargs)
-                if out is not None:
-                    return _into(func, device, result, out)
-                if _of_nothing(device, result, sources):
-                    return on_host(func, args, kwargs, "a value of arrays without elements")
-                scalar = func not in tables.ARRAY_0D
-                if isinstance(result, device.array_type):
-                    return handles.wrap(device, result, sources, scalar)
-                return _wrapped(device, result, sources, scalar)
+            result = adapter(device.xp, *device_args, **device_kwargs)
+            rule = memory_order.RULES.get(func)
+            if rule is not None and out is None:
+                result = memory_order.after(device, rule, result, tuple(device_args), device_kwargs)
+            if out is not None:
+                return _into(func, device, result, out)
+            if _of_nothing(device, result, sources):
+                return on_host(func, args, kwargs, "a value of arrays without elements")
+            scalar = func not in tables.ARRAY_0D
+            if isinstance(result, device.array_type):
+                return handles.wrap(device, result, sources, scalar)
+            return _wrapped(device, result, sources, scalar)
 
         result = write_all(writing, compute) if writing else compute()
         if func in index_bounds.GREATEST:
@@ -180,8 +192,7 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
             raise NotOnDevice("it calls a Python function")
     if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
         raise NotOnDevice("mean of an empty slice")
-    with devices_of(device, [x for x in given if handles.is_lazy(x) and x._self_storage is not None]):
-        result = tables.COMPOSED[func](*args, **kwargs)
+    result = tables.COMPOSED[func](*args, **kwargs)
     return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
 
 
@@ -209,18 +220,18 @@ def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> A
 _here = contextlib.nullcontext()
 
 
-def devices_of(device: Device, sources: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
-    """Run where the first argument lies, on a machine with several devices."""
-    return _among(sources) if device.count > 1 and sources else _here
+def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] = ()
+               ) -> contextlib.AbstractContextManager[Any]:
+    """Run where the largest operand lies, on a machine with several devices; where the first written one lies, if any.
 
-
-@contextlib.contextmanager
-def _among(sources: Sequence[Any]) -> Iterator[None]:
-    with sources[0]._self_storage.place():
-        for x in sources:       # unwrapping made the stream wait that was current then
-            if type(x._self_storage) is Storage:
-                x._self_storage.join()
-        yield
+    Operands that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
+    """
+    if device.count == 1:
+        return _here
+    place = next((number for x in written if (number := places.of(device, x)) is not None), None)
+    if place is None:
+        place = places.largest(device, operands)
+    return _here if place is None else device.on(place)
 
 
 def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj: Any) -> Any:
@@ -228,14 +239,14 @@ def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj
     if handles.is_lazy(obj):
         if obj._self_storage is not None:
             sources.append(obj)
-        return handles.device_of(obj)
+        return handles.operand_of(obj)
     if isinstance(obj, np.ndarray):
         if kind_of(type(obj)) == SUBCLASS:
             raise SubclassTakesPart
         return upload_operand(device, obj, func)
     if is_container(type(obj)):
         raise NotOnDevice("an argument is a list or dict that contains itself")
-    return obj
+    return transfer.to_current(device, obj, "operand") if isinstance(obj, device.array_type) else obj
 
 
 def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:
@@ -292,13 +303,18 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
         if type(out._self_storage) is not Storage:
             raise NotOnDevice("out= has a dtype that is not supported on the device")
         whole = where is True
+        stream = device.stream()
 
         def assign(target: Any) -> None:
+            value = result
+            if not device.on_current(result):       # one of several outputs, which lie on different devices
+                device.wait(stream)
+                value = transfer.to_current(device, result, "out=")
             if whole:
-                device.assign(target, result)
+                device.assign(target, value)
             else:
                 mask = mask_of(device, where)
-                device.xp.copyto(target, result.astype(target.dtype, copy=False), where=mask)
+                device.xp.copyto(target, value.astype(target.dtype, copy=False), where=mask)
 
         out._self_storage.write_device(meta, out._self_array, assign, overwrite=whole)
     elif isinstance(out, device.array_type):
@@ -320,7 +336,7 @@ def mask_of(device: Device, where: Any) -> Any:
     if getattr(where, "dtype", _bool) != _bool:
         raise NotOnDevice("where= is not a boolean array")
     if handles.is_lazy(where):
-        return handles.device_of(where)
+        return handles.operand_of(where, "where=")
     if isinstance(where, device.array_type):
-        return where
+        return transfer.to_current(device, where, "where=")
     return upload_operand(device, np.asarray(where, dtype=bool))

@@ -102,7 +102,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             raise NotOnDevice(devices.current().usable())
         if method == "__call__":
             return elementwise(ufunc, inputs, kwargs)
-        with devices_of(devices.current(), [o for o in inputs if handles.is_lazy(o) and o._self_storage]):
+        with devices_of(devices.current(), inputs, inputs[:1] if method == "at" else outs):
             return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
     except NotOnDevice as error:
         reason = str(error)
@@ -183,7 +183,7 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         plan, b = PLANS.get((ufunc, a.dtype)), None
     else:
         return None
-    if plan is None or device.count > 1 and not device.on_current(a):
+    if plan is None or device.count > 1 and not device.on_current(*(d for d in (a, b) if type(d) is type(a))):
         return None
     if turned:
         a = a.T         # as it lies in memory

@@ -12,7 +12,7 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.kinds import NUMBERS, WEAK
-from ..storage import handles, views
+from ..storage import handles, transfer, views
 from ..storage.writeable import may_write
 from .function import devices_of, upload_operand, write
 
@@ -136,13 +136,12 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     core = (0,) * ufunc.nout if ufunc.signature is None else _core_dimensions(ufunc.signature)
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)
-    if not all(map(_fits, dtypes, kinds, operands)):
-        with devices_of(device, [x for x in operands if handles.is_lazy(x) and x._self_storage is not None]):
+    with devices_of(device, operands, outs):
+        if not all(map(_fits, dtypes, kinds, operands)):
             return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), (), outs, where, shape, kwargs, core)
-    sources: list = []
-    arguments = [_argument(device, x, kind, dtype, sources, ufunc)
-                 for x, kind, dtype in zip(operands, kinds, dtypes)]
-    with devices_of(device, sources):
+        sources: list = []
+        arguments = [_argument(device, x, kind, dtype, sources, ufunc)
+                     for x, kind, dtype in zip(operands, kinds, dtypes)]
         order = None
         if ufunc.signature is None and any(out is None for out in outs):
             order = memory_order.order_of([a for a in arguments if isinstance(a, device.array_type)])
@@ -199,14 +198,14 @@ def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: 
     if handles.is_lazy(x):
         if x._self_storage is not None:
             sources.append(x)
-        return handles.device_of(x)
+        return handles.operand_of(x)
     if not isinstance(kind, np.dtype):
         if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
             raise NotOnDevice(f"a Python {kind.__name__} operand for a loop of {dtype} is not supported on the device")
         return dtype.type(x)
     if isinstance(x, np.ndarray):
         return upload_operand(device, x, ufunc)
-    return x
+    return transfer.to_current(device, x, "operand") if isinstance(x, device.array_type) else x
 
 
 def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],

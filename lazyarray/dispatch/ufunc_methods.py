@@ -12,7 +12,7 @@ from ..functions import memory_order, tables
 from ..functions.adapters import common
 from ..functions.adapters.reductions import finite_product
 from ..graph.record import reductions
-from ..storage import handles, views
+from ..storage import handles, transfer, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import advanced_indexing, ufunc_general
@@ -90,7 +90,7 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
     if not device.can_hold(kind):
         raise NotOnDevice(f"{kind} is not supported on the device")
     if handles.is_lazy(x):
-        array = handles.device_of(x)
+        array = handles.operand_of(x)
         if isinstance(array, np.generic):
             raise NotOnDevice("the scalar is on the host")
         return array
@@ -98,7 +98,7 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
         return upload_operand(device, x, ufunc)
     if isinstance(x, np.generic):
         raise NotOnDevice("the scalar is on the host")
-    return x
+    return transfer.to_current(device, x, "operand")
 
 
 def _finish(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], scalar: bool = True) -> Any:

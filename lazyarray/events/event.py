@@ -5,17 +5,17 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Event", "Kind"]
 
-Kind = Literal["upload", "materialise", "fallback", "synchronise", "host", "spill"]
+Kind = Literal["upload", "materialise", "peer copy", "fallback", "synchronise", "host", "spill"]
 
 
 class Event(NamedTuple):  # not a dataclass: a third of its time at import
-    """One upload, materialisation, host fallback or synchronisation, or one call with small arrays on the host.
+    """One copy (upload, materialisation, peer copy), fallback or synchronisation, or one call with small arrays.
 
     A "spill" is an array that moves to the host because the device is full, or back when it is used again.
 
     Attributes
     ----------
-    kind : {"upload", "materialise", "fallback", "synchronise", "host", "spill"}
+    kind : {"upload", "materialise", "peer copy", "fallback", "synchronise", "host", "spill"}
     name : str
         The function that caused it, or "".
     nbytes : int

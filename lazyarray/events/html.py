@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lazyarray.events.markup import cell, clipped, element, escape, table
-from lazyarray.events.report import COPIES, LINE_COLUMNS, PLURALS, by_line, format_bytes, line_rows, summary
+from lazyarray.events.report import COPIES, LINE_COLUMNS, NAMES, by_line, format_bytes, line_rows, summary
 
 if TYPE_CHECKING:
     from lazyarray.events.event import Event
 
 #: Each stands out by at least 3 to 1 (what WCAG asks of graphics) from a white page and from a dark grey one.
-COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "fallback": "#d64545", "synchronise": "#8a6fd0",
-           "host": "#5b8a72", "spill": "#b8527f"}
+COLOURS = {"upload": "#2f7fd6", "materialise": "#c96a12", "peer copy": "#b0508f", "fallback": "#d64545",
+           "synchronise": "#8a6fd0", "host": "#5b8a72", "spill": "#7d6b2f"}
 MOST_THREADS = 6
 
 _WIDTH, _RIGHT, _LANE, _TOP, _BOTTOM = 800, 14, 24, 6, 24
@@ -129,7 +129,7 @@ def _lanes(events: Sequence[Event]) -> list[tuple[str, list[Event]]]:
     apart = 1 < len(threads) <= MOST_THREADS
     lanes = []
     for number, thread in enumerate(threads if apart else [None], 1):
-        for kind, plural in PLURALS.items():
+        for kind, (_, plural) in NAMES.items():
             found = [event for event in events if event.kind == kind and thread in (None, event.thread)]
             if found:
                 lanes.append((f"{plural}, thread {number}" if apart else plural, found))
@@ -140,7 +140,7 @@ def _tooltip(block: Block) -> str:
     first, number = block.events[0], len(block.events)
     copied = sum(event.nbytes for event in block.events)
     size = f", {format_bytes(copied)}" if first.kind in COPIES else ""
-    name = first.kind if number == 1 else f"{number} {PLURALS[first.kind]}"
+    name = first.kind if number == 1 else f"{number} {NAMES[first.kind][1]}"
     seconds = sum(event.seconds for event in block.events)
     where = f"line {first.lineno}: {clipped(first.code, 100)}" + (" ..." if number > 1 else "")
     return f"{name}{size}, {seconds * 1e3:.3f} ms\n{where}" + (f"\n{first.name or first.reason}" if number == 1 else "")

@@ -10,15 +10,17 @@ from lazyarray.events.callers import place_of
 if TYPE_CHECKING:
     from lazyarray.events.event import Event
 
-PLURALS = {
-    "upload": "uploads",
-    "materialise": "materialisations",
-    "fallback": "fallbacks",
-    "synchronise": "synchronisations",
-    "host": "calls on the host",
-    "spill": "spills",
+#: How one and several events of a kind are called.
+NAMES = {
+    "upload": ("upload", "uploads"),
+    "materialise": ("materialisation", "materialisations"),
+    "peer copy": ("peer copy", "peer copies"),
+    "fallback": ("fallback", "fallbacks"),
+    "synchronise": ("synchronisation", "synchronisations"),
+    "host": ("call on the host", "calls on the host"),
+    "spill": ("spill", "spills"),
 }
-COPIES = ("upload", "materialise", "spill")        # how many there are of the first two is always shown
+COPIES = ("upload", "materialise", "peer copy", "spill")
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")
 LINE_COLUMNS = ("where", "kind", "times", "bytes", "ms", "line", "why")
 
@@ -57,10 +59,10 @@ def format_bytes(nbytes: int) -> str:
 def summary(events: Sequence[Event]) -> str:
     """One line: how many events of each kind, with the bytes and the time of the copies."""
     parts = []
-    for kind, plural in PLURALS.items():
+    for kind, names in NAMES.items():
         found = [event for event in events if event.kind == kind]
-        if found or kind in COPIES[:2]:
-            text = f"{len(found)} {plural if len(found) != 1 else plural[:-1]}"
+        if found or kind in ("upload", "materialise"):
+            text = f"{len(found)} {names[len(found) != 1]}"
             if kind in COPIES and found:
                 nbytes = format_bytes(sum(event.nbytes for event in found))
                 text += f" ({nbytes}, {sum(event.seconds for event in found) * 1e3:.3f} ms)"
@@ -132,7 +134,7 @@ def line_rows(
     for event in sorted(events, key=lambda event: event.start):
         files.setdefault(event.filename, len(files))
         reasons.setdefault((event.filename, event.lineno, event.kind), {})[_why(event)] = None
-    kinds = list(PLURALS)
+    kinds = list(NAMES)
     totals.sort(key=lambda total: (files[total.filename], total.lineno, kinds.index(total.kind)))
     return [
         (

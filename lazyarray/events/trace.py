@@ -27,6 +27,7 @@ Level = Literal["allow", "log", "error"]
 DIRECTIONS: dict[str, tuple[str, str]] = {
     "upload": ("uploads", "host-to-device"),
     "materialise": ("materialisations", "device-to-host"),
+    "peer copy": ("peer_copies", "device-to-device"),
     "spill": ("materialisations", "full-device"),
 }
 
@@ -225,6 +226,11 @@ class trace(Scope):
         return self.of_kind("materialise")
 
     @property
+    def peer_copies(self) -> list[Event]:
+        """The copies from one device to another."""
+        return self.of_kind("peer copy")
+
+    @property
     def fallbacks(self) -> list[Event]:
         """The functions that ran on the host because the device does not support the call."""
         return self.of_kind("fallback")
@@ -246,7 +252,7 @@ class trace(Scope):
 
     @property
     def nbytes(self) -> int:
-        """Bytes copied in both directions."""
+        """Bytes of all copies."""
         return sum(event.nbytes for event in self.events if event.kind in DIRECTIONS)
 
     def __len__(self) -> int:
@@ -318,7 +324,7 @@ class trace(Scope):
 
 
 class no_transfers(Scope):
-    """Forbid or log copies between device and host, in a ``with`` block or a function.
+    """Forbid or log copies between device and host, and between devices, in a ``with`` block or a function.
 
     `no_transfers.set` does so for the whole process. An inner block has priority over an outer one, and any block over
     the process-wide setting.
@@ -326,10 +332,11 @@ class no_transfers(Scope):
     Parameters
     ----------
     level : {"error", "log", "allow"}, optional
-        What happens at a copy in either direction: a `TransferError` is raised before it, the logger ``lazyarray`` gets
+        What happens at a copy in any direction: a `TransferError` is raised before it, the logger ``lazyarray`` gets
         a line, or nothing happens. The default is "error", unless a direction is given.
-    uploads, materialisations : {"error", "log", "allow"}, optional
-        The same for one direction. If neither this nor `level` is given, the setting from outside the block applies.
+    uploads, materialisations, peer_copies : {"error", "log", "allow"}, optional
+        The same for one direction; `peer_copies` are those from one device to another. If neither this nor `level` is
+        given, the setting from outside the block applies.
 
     Notes
     -----
@@ -365,11 +372,14 @@ class no_transfers(Scope):
         *,
         uploads: Level | None = None,
         materialisations: Level | None = None,
+        peer_copies: Level | None = None,
     ) -> None:
-        if level is None and uploads is None and materialisations is None:
+        given = uploads, materialisations, peer_copies
+        if level is None and given == (None, None, None):
             level = "error"
         self._levels: dict[str, Level] = {}
-        for kind, chosen in (("upload", uploads or level), ("materialise", materialisations or level)):
+        for kind, one in zip(DIRECTIONS, given):
+            chosen = one or level
             if chosen is None:
                 continue
             if chosen not in get_args(Level):
@@ -390,10 +400,12 @@ class no_transfers(Scope):
         *,
         uploads: Level | None = None,
         materialisations: Level | None = None,
+        peer_copies: Level | None = None,
     ) -> None:
         """Set the levels for the whole process; ``no_transfers.set("allow")`` removes them."""
         global _process
-        changes = no_transfers(level, uploads=uploads, materialisations=materialisations)._levels
+        changes = no_transfers(level, uploads=uploads, materialisations=materialisations,
+                               peer_copies=peer_copies)._levels
         with _process_lock:
             before: dict[str, Level] = next((levels for listener, levels in _process if listener is no_transfers), {})
             levels = before | changes

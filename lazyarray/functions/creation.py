@@ -52,7 +52,7 @@ def _fill(array: Any, value: Any) -> None:
         refuse(np.broadcast_shapes(given, array.shape) != array.shape, "the value has another shape")
         return
     if handles.is_lazy(value) or isinstance(value, devices.current().array_type):
-        source = handles.device_of(value) if handles.is_lazy(value) else value
+        source = handles.operand_of(value) if handles.is_lazy(value) else value
         refuse(source.dtype.kind == "c" and array.dtype.kind != "c", "complex values are cast to real ones")
         if not isinstance(source, np.generic):
             array[...] = devices.current().xp.broadcast_to(source, array.shape)

@@ -114,7 +114,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     refuse((axis is not None or meta.ndim != 1) and common.newest < "2.2.0",
            "several axes are not supported on the device")
     xp = devices.current().xp
-    places = xp.nonzero(handles.device_of(x))
+    places = xp.nonzero(handles.operand_of(x))
     cut = [slice(None)] * meta.ndim
     if places[0].size:
         ends = common.fetch(xp.stack([e for p in places for e in (p.min(), p.max())]), "where the zeros end")
@@ -129,7 +129,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     refuse(not copy and not handles.is_array(x), "copy=False for an argument that is not an array")
     device, y = devices.current(), as_lazy(x)
-    d = handles.device_of(y)
+    d = handles.operand_of(y)
     if d.dtype.kind in "fc":
         given = [v if v is None or isinstance(v, (int, float)) and not is_negative_zero(v) else (
             common.array(device.xp, _device_or_host(v))) for v in (nan, posinf, neginf)]
@@ -149,7 +149,7 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
 
 def _device_or_host(obj: Any) -> Any:
     """What the adapters take for an array: a device array of a lazy one, the object itself otherwise."""
-    return handles.device_of(obj) if handles.is_lazy(obj) else obj
+    return handles.operand_of(obj) if handles.is_lazy(obj) else obj
 
 
 def _target(x: Any) -> np.ndarray:

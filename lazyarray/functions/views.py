@@ -194,7 +194,7 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 def diag(v: Any, k: Any = 0) -> Any:
     x, k = as_lazy(v), steering(k, "k", np.diag)
     if handles.meta_of(x).ndim == 1:
-        return handles.wrap(devices.current(), devices.current().xp.diag(handles.device_of(x), k))
+        return handles.wrap(devices.current(), devices.current().xp.diag(handles.operand_of(x), k))
     if handles.meta_of(x).ndim != 2:
         raise ValueError("Input must be 1- or 2-d.")
     return viewed(x, np.diagonal(handles.meta_of(x), k))

@@ -62,7 +62,8 @@ def host_value(x: Any, why: str) -> Any:
     known = known_of(x)
     if known is not None and "value" in known:
         return known["value"]
-    value = transfer.to_host(storage.device, handles.device_of(x), why, kind="synchronise")
+    with storage.place():
+        value = transfer.to_host(storage.device, handles.device_of(x), why, kind="synchronise")
     value.setflags(write=False)
     if known is not None and value.nbytes <= _MOST:
         known["value"] = value

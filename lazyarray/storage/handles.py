@@ -463,6 +463,15 @@ def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     return array
 
 
+def operand_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
+    """As `device_of`, but on the current device: a copy of what lies on another one. It is only to be read."""
+    array = device_of(x, why)
+    storage = x._self_storage
+    if storage is None or (device := storage.device).count == 1:
+        return array
+    return transfer.to_current(device, array, why)
+
+
 def keep(x: ArrayHandle | ScalarHandle, meta: np.ndarray, array: Any) -> None:
     """Let a lazy array know its device array, unless another thread has changed the way in which it looks at it."""
     if x._self_meta is meta:
@@ -497,9 +506,10 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
                 if source is not None:
                     source.reads += 1
                     s._self_base = None
-                array = storage.read_device(meta_of(s), s._self_array, why)
                 kind = "synchronise" if transfer.steering.get() else "materialise"
-                value = s._self_value = transfer.to_host(storage.device, array, why, kind)[()]
+                with storage.place():
+                    array = storage.read_device(meta_of(s), s._self_array, why)
+                    value = s._self_value = transfer.to_host(storage.device, array, why, kind)[()]
     return value
 
 
@@ -526,5 +536,6 @@ def as_array(s: ScalarHandle) -> ArrayHandle:
     """A 0-d LazyNdarray with the value of a LazyScalar."""
     if s._self_storage is None:
         return host_result(np.asarray(s._self_value))
-    array = device_of(s).copy()
-    return new_array(Storage(s._self_storage.device, array), None, array)
+    with s._self_storage.place():
+        array = device_of(s).copy()
+        return new_array(Storage(s._self_storage.device, array), None, array)

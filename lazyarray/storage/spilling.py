@@ -211,7 +211,7 @@ def _move(storage: Storage, lazies: list[Any]) -> int:
             storage.host_dirty = before
             storage.update_clean()
             return 0
-        storage.number, storage.spilled = number, True
+        storage.returns_to, storage.spilled = number, True
         exports.forget(storage)
         for reader, writer in storage.ordered:      # the memory goes back to one stream, while others may still read it
             device.order(reader, writer)

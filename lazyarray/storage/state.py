@@ -79,7 +79,7 @@ class StorageState(_Slots):
     writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
     writing = 0                 # how many device writes are under way, all of the thread that has the lock
     compacts: Any = None        # the gathered.Compacts, if there are some
-    number: int | None = None   # of the device that a spilled storage comes back to
+    returns_to: int | None = None   # the number of the device that a spilled storage comes back to
     spilled = False             # its bytes are on the host because the device was full
     registered = False          # whether it is known by its addresses: see `exports`
     incoming: Any = None        # the prefetch.Incoming that is under way
@@ -168,16 +168,20 @@ class StorageState(_Slots):
         """On how many sides memory is held for the bytes."""
         return (self._block is not None or self.root is not None) + (self.mirror is not None)
 
+    def number(self) -> int | None:
+        """The number of the device that holds the bytes, or did until it was full; None without memory on any."""
+        if self.pending is not None:
+            self.fill()
+        array = self._block if self.root is None else self.root
+        return self.returns_to if array is None else self.device.device_of(array)
+
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """Context of work on the device that holds the bytes: it is the current one there, and notes its failures."""
         device = self.device
-        if device.count > 1 and self.pending is not None:
-            self.fill()
         if device.count == 1:
             return device.noting
-        if self._block is None and self.root is None:
-            return device.noting if self.number is None else _noting(device, self.number)
-        return _noting(device, device.device_of(self.block if self.root is None else self.root))
+        number = self.number()
+        return device.noting if number is None else _noting(device, number)
 
     def before_change(self) -> None:
         """The bytes are about to change: they are computed, and so is what was recorded to read them.

@@ -1,4 +1,4 @@
-"""The only code that copies between the two sides.
+"""The only code that copies between the two sides, and from one device to another.
 
 Every function here records one event (`trace.begin`/`trace.end`), however many pieces
 the bytes come in, and asks the guards of `no_transfers` first. Where there are no bytes
@@ -91,6 +91,20 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     if array.size:
         with device.noting:
             device.download(device.contiguous(array), result)
+    if token is not None:
+        end(token)
+    return result
+
+
+def to_current(device: Device, array: Any, why: str) -> Any:
+    """`array` itself if it lies on the current device; otherwise a copy there, C- or Fortran-contiguous as `array` is.
+
+    The current stream has waited for what wrote `array`.
+    """
+    if device.on_current(array):
+        return array
+    token = begin("peer copy", array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
+    result = device.from_peer(array)
     if token is not None:
         end(token)
     return result

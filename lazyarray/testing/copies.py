@@ -1,4 +1,4 @@
-"""Asserting how many copies between host and device a block of code makes."""
+"""Asserting how many copies between host and device, or between devices, a block of code makes."""
 from __future__ import annotations
 
 import contextlib
@@ -10,17 +10,19 @@ import lazyarray
 
 @contextlib.contextmanager
 def assert_copies(uploads: int | None = None, materialisations: int | None = None, *, nbytes: int | None = None,
-                  fallbacks: int | None = None) -> Iterator[Any]:
-    """Assert the number of copies between host and device in a ``with`` block.
+                  fallbacks: int | None = None, peer_copies: int | None = None) -> Iterator[Any]:
+    """Assert the number of copies between host and device, or between devices, in a ``with`` block.
 
     Parameters
     ----------
     uploads, materialisations : int, optional
         Number of copies from host to device, and from device to host. If not given, it is not checked.
     nbytes : int, optional
-        Number of bytes in both directions together.
+        Number of bytes of all copies together.
     fallbacks : int, optional
         Number of calls that NumPy ran on the host because the device does not support them.
+    peer_copies : int, optional
+        Number of copies from one device to another.
 
     Yields
     ------
@@ -40,13 +42,14 @@ def assert_copies(uploads: int | None = None, materialisations: int | None = Non
     >>> with assert_copies(uploads=0, materialisations=1, nbytes=16_000):
     ...     y = np.asarray(x * 2)
     """
-    asked = {"upload": uploads, "materialise": materialisations, "fallback": fallbacks, "bytes": nbytes}
+    asked = {"upload": uploads, "materialise": materialisations, "peer copy": peer_copies, "fallback": fallbacks,
+             "bytes": nbytes}
     asked = {kind: number for kind, number in asked.items() if number is not None}
     with lazyarray.trace() as trace:
         yield trace
     kinds = [event.kind for event in trace.events]
-    counted = {kind: kinds.count(kind) for kind in ("upload", "materialise", "fallback")}
-    counted["bytes"] = sum(event.nbytes for event in trace.events if event.kind in ("upload", "materialise"))
+    counted = {kind: kinds.count(kind) for kind in ("upload", "materialise", "peer copy", "fallback")}
+    counted["bytes"] = trace.nbytes
     wrong = [f"{counted[kind]} {kind}, not {number}" for kind, number in asked.items() if counted[kind] != number]
     if wrong:
         raise AssertionError("; ".join(wrong) + "\n" + "\n".join(f"  {event}" for event in trace.events))

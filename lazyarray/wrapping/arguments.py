@@ -15,7 +15,7 @@ from ..dispatch import host_fallback
 from ..errors import NotOnDevice
 from ..functions.kinds import CONTAINER, DEVICE, GENERIC, GPU, HOST, LAZY, OTHER, SCALAR, SUBCLASS, kind_of
 from ..functions.pytree import Copies, leaves, replace
-from ..storage import handles, transfer, upload_cache
+from ..storage import handles, places, transfer, upload_cache
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
 from .results import Copied, Shared
@@ -151,7 +151,7 @@ class Arguments:
                     self._give(obj, obj._self_meta.view())
             elif kind == SCALAR:
                 why = f"a number given to {self.name}"
-                self.given[id(obj)] = handles.value_of(obj, why) if self.rules.numbers else handles.device_of(obj, why)
+                self.given[id(obj)] = handles.value_of(obj, why) if self.rules.numbers else handles.operand_of(obj, why)
             elif kind == HOST and self.device.can_hold(obj.dtype):
                 hosts.append(entry)
             elif kind in (HOST, SUBCLASS) and has_twin:
@@ -184,7 +184,8 @@ class Arguments:
 
     def _take_lazy(self, obj: Any, x: Any, role: int) -> None:
         """`obj` is the lazy array `x`, or an alias of it."""
-        array = handles.device_of(x, f"operand of {self.name}")
+        read = handles.operand_of if role == READ else handles.device_of    # what is written has to be written there
+        array = read(x, f"operand of {self.name}")
         meta = handles.meta_of(x)
         if role == READ or not x.size:
             self.sources.append(x)
@@ -292,15 +293,10 @@ class Arguments:
         return write_all(self.writes, run) if self.writes else run()
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
-        """A context in which the device of the first argument that lies on one is the current one."""
+        """A context in which the device of the largest argument that lies on one is the current one."""
         device = self.device
-        if device.count > 1:
-            for obj, kind, _ in self.of_kind(LAZY, DEVICE):
-                if kind == LAZY and type(obj._self_storage) is Storage and obj._self_storage.state != "host":
-                    return obj._self_storage.place()
-                if kind == DEVICE:
-                    return device.on(device.device_of(obj))
-        return contextlib.nullcontext()
+        number = places.largest(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)]) if device.count > 1 else None
+        return contextlib.nullcontext() if number is None else device.on(number)
 
     # -- back ------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ class _Steps:
     def _to_device(self, obj: Any) -> Any:
         kind, why = kind_of(type(obj)), f"sent to {self.arguments.name}"
         if kind == LAZY:
-            return handles.device_of(obj, why)
+            return handles.operand_of(obj, why)
         if kind == SCALAR:
             return handles.value_of(obj, why)
         if kind == HOST and self.arguments.device.can_hold(obj.dtype):

@@ -21,6 +21,7 @@ from benchmarks import (
     plain,
     programs,
     report,
+    several,
     sharing,
     spilling,
     sweep,
@@ -148,6 +149,13 @@ def test_memory_that_is_shared():
     differences = [figure for figure in found if "above" in figure["what"]]
     assert len(names([figure for figure in found if figure not in differences])) >= 10 and len(differences) == 3
     assert asked(found)[f"softplus of held memory: {timing.peer()} / lazyarray"] == ">= 3.5"
+
+
+def test_several_devices():
+    device = lazyarray.device()
+    with device.with_count(2) if device.name == "simulated" else device.on(0):
+        found = asked(several.figures(arrays=2, elements=1000, rounds=1))
+    assert ("softplus of many arrays, one GPU / two GPUs" in found) == (device.name == "simulated" or device.count > 1)
 
 
 def test_a_figure_says_whether_it_is_missed():

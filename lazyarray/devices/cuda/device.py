@@ -209,6 +209,23 @@ class CudaDevice(Device):
         current = self._runtime.getDevice()
         return all(d.data.device_id == current for d in arrays)
 
+    def from_peer(self, d: Any) -> Any:
+        if not d.size:
+            return self.empty(d.shape, d.dtype)
+        reader = self.stream()
+        with self.on(d.data.device_id):
+            owner = self.stream()
+            packed = d
+            if not (d._c_contiguous or d._f_contiguous):
+                self.order(reader, owner)       # which may have waited for another stream's write
+                packed = self.xp.ascontiguousarray(d)
+            self.order(owner, reader)
+        # CuPy gives the result the strides of `packed`, enables peer access where there is any, and copies by
+        # ``cudaMemcpyAsync`` with ``cudaMemcpyDefault``, which goes through the host where there is none.
+        result = packed.copy("A")
+        self.order(reader, owner)       # CuPy's pool gives memory back in the order of its own stream
+        return result
+
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         if self.count == 1 or device_id == self._runtime.getDevice():
             return HERE

@@ -27,7 +27,19 @@ from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
 from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, launch, make, wrap_new
-from .hardware import DeviceError, Event, OutOfMemoryError, Stream, byte_bounds, hardware, note_read, poisoned
+from .hardware import (
+    DeviceError,
+    Event,
+    OutOfMemoryError,
+    Stream,
+    byte_bounds,
+    hardware,
+    note_read,
+    note_write,
+    poisoned,
+    start_work,
+    unseen,
+)
 from .indexing import rows
 from .namespace import namespace
 from .random import generator_of
@@ -216,6 +228,20 @@ class SimulatedDevice(Device):
     def on_current(self, *arrays: SimulatedArray) -> bool:
         current = hardware.current_device()
         return all(d._memory.device == current for d in arrays)
+
+    def from_peer(self, d: SimulatedArray) -> SimulatedArray:
+        hardware.check()
+        stream = hardware.current_stream()
+        with self.on(d._memory.device):
+            owner = hardware.current_stream()
+        self.order(owner, stream)
+        tick = start_work(stream)
+        source = poisoned(d._view) if hardware.delay and unseen(stream.clock, d._memory, False) else d._view
+        note_read(d._memory, stream, tick)
+        result = wrap_new(np.array(source, order="A", copy=True))
+        note_write(result._memory, stream, tick)
+        self.order(stream, owner)
+        return result
 
     def on(self, device_id: int) -> AbstractContextManager[Any]:
         if hardware.count == 1 or device_id == hardware.current_device():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...devices.base import HOLDABLE
+from ...devices.base import HERE, HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
 from ...storage import handles, transfer, upload_cache, views
@@ -94,12 +94,11 @@ class Operands:
     def _uploaded(self) -> bool:
         for position, item in enumerate(self.items):
             if item is None:
-                if self.device.count > 1:
-                    return False
                 host, why = self.sources[position], f"host operand of {self.function.__name__}"
-                storage = upload_cache.kept(self.device, host, why)
-                if storage is None:
-                    storage = Storage(self.device, transfer.to_device(self.device, host, why))
+                with HERE if self.place is None else self.device.on(self.place):
+                    storage = upload_cache.kept(self.device, host, why)
+                    if storage is None:
+                        storage = Storage(self.device, transfer.to_device(self.device, host, why))
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
                 self._count(leaf)

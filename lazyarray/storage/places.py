@@ -1,0 +1,37 @@
+"""On which of several devices arrays lie."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import handles
+from .storage import Storage
+
+if TYPE_CHECKING:
+    from ..devices import Device
+
+__all__ = ["largest", "of"]
+
+
+def of(device: Device, x: Any) -> int | None:
+    """The number of the device that has, or will compute, the values of an array; None if none has memory for it."""
+    if isinstance(x, device.array_type):
+        return device.device_of(x)
+    storage = x._self_storage if handles.is_lazy(x) else None
+    if type(storage) is not Storage:
+        return None
+    node = storage.pending
+    if node is not None and node.place is not None:
+        return node.place
+    return storage.number()
+
+
+def largest(device: Device, operands: Iterable[Any]) -> int | None:
+    """The number of the device on which the array with the most bytes lies; None without any array on a device."""
+    found, most = None, -1
+    for x in operands:
+        if (place := of(device, x)) is not None:
+            nbytes = x.nbytes if isinstance(x, device.array_type) else handles.meta_of(x).nbytes
+            if nbytes > most:
+                found, most = place, nbytes
+    return found

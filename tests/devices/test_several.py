@@ -1,0 +1,242 @@
+"""Several devices: where arrays are placed, where operations run, and copies from one device to another."""
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.storage import handles
+from lazyarray.testing import assert_copies
+
+pytestmark = pytest.mark.skipif(os.environ.get("LAZYARRAY_TEST_TWO_DEVICES") == "1",
+                                reason="there, copies between devices are no events")
+
+A, B = np.arange(1.0, 7).reshape(2, 3), np.arange(6.0, 0, -1).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def two():
+    device = lazyarray.device()
+    if device.name == "simulated":
+        with device.with_count(2):
+            yield device
+    elif device.count < 2:
+        pytest.skip("one GPU here")
+    else:
+        yield device
+
+
+def on(number, values):
+    with lazyarray.device(number):
+        return lazyarray.asarray(values)
+
+
+def place(x):
+    return int(lazyarray.where(x).device.rpartition(":")[2])
+
+
+class TestDevice:
+    def test_new_arrays_are_placed_there(self):
+        x, y = on(0, A), on(1, A)
+        with lazyarray.device(1):
+            z = np.zeros_like(on(1, A))
+            with lazyarray.device(0):
+                inner = lazyarray.asarray(B)
+            outer = lazyarray.asarray(B)
+        assert [place(a) for a in (x, y, z, inner, outer, lazyarray.asarray(A))] == [0, 1, 1, 0, 1, 0]
+
+    def test_as_a_decorator_and_in_this_thread_alone(self):
+        @lazyarray.device(1)
+        def make():
+            found = []
+            other = threading.Thread(target=lambda: found.append(place(lazyarray.asarray(A))))
+            other.start()
+            other.join()
+            return place(lazyarray.asarray(A)), *found
+
+        assert make() == (1, 0)
+
+    def test_what_an_error_leaves(self):
+        with pytest.raises(KeyError), lazyarray.device(1):
+            raise KeyError
+        assert lazyarray.device().number() == 0
+
+    def test_made_in_a_block_and_entered_in_another(self):
+        with lazyarray.device(1):
+            later = lazyarray.device(1)
+        with later:
+            assert place(lazyarray.asarray(A)) == 1
+
+    @pytest.mark.parametrize("number", [-1, 99])
+    def test_there_is_none_of_that_number(self, number):
+        with pytest.raises(ValueError, match=f"no device {number}"):
+            lazyarray.device(number)
+
+    def test_a_copy_moves_an_array(self):
+        x = on(0, A)
+        with lazyarray.device(1), assert_copies(0, 0, peer_copies=1, nbytes=A.nbytes):
+            y = lazyarray.asarray(x, copy=True)
+            assert lazyarray.asarray(x) is x
+        assert (place(x), place(y)) == (0, 1)
+        y += 1
+        assert np.array_equal(x, A) and np.array_equal(y, A + 1)
+
+
+CALLS = {
+    "operator": lambda x, y: x + y, "ufunc": np.arctan2, "comparison": lambda x, y: x < y,
+    "matmul": lambda x, y: x @ y.T,
+    "divmod": lambda x, y: np.divmod(x, y)[1], "where": lambda x, y: np.where(x > 2, x, y),
+    "a list": lambda x, y: np.concatenate([x, y, x]), "stack": lambda x, y: np.stack((x, y)),
+    "dot": lambda x, y: x.dot(y.T),
+    "einsum": lambda x, y: np.einsum("ij,kj->ik", x, y), "interp": lambda x, y: np.interp(x[0], y[0, ::-1], y[1]),
+    "isin": np.isin, "outer": np.outer, "clip": lambda x, y: np.clip(x, y - 1, y + 1), "tensordot": np.tensordot,
+    "index": lambda x, y: x[:, (y[0] % 3).astype(int)], "mask": lambda x, y: x[y > 3],
+    "take": lambda x, y: x.take(y.astype(int) - 1),
+    "a scalar": lambda x, y: x * y.sum(), "where=": lambda x, y: np.sum(x, where=y > 2),
+    "a strided operand": lambda x, y: x[:, ::2] - y[:, ::-2], "of other orders": lambda x, y: x.T + y.T,
+    "searchsorted": lambda x, y: np.searchsorted(x[0], y), "recorded first": lambda x, y: (x * 2 + 1) / (y - 7),
+    "solve": lambda x, y: np.linalg.solve(x[:, :2], y[:, 1]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("delay", [False, True])
+def test_operands_on_two_devices(two, call, first, delay):
+    with two.delayed(delay) if two.name == "simulated" else lazyarray.device(0):
+        x, y = on(first, A), on(1 - first, B)
+        with lazyarray.trace() as t:
+            found = call(x, y)
+        expected = call(A, B)
+        assert not t.fallbacks and not t.uploads and t.peer_copies
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-14)
+        assert np.array_equal(x, A) and np.array_equal(y, B)
+
+
+def test_operations_run_where_the_largest_operand_lies():
+    large, small = on(1, np.ones((50, 50))), on(0, np.ones(50))
+    for made in (small + large, large + small, np.where(small > 0, large, small), np.concatenate([small[None], large]),
+                 large[small.astype(bool)], large @ small, large * small.sum()):
+        assert place(made) == 1
+    with lazyarray.trace() as t:
+        small + large
+    (event,) = t.peer_copies
+    assert (event.kind, event.nbytes, event.shape, event.dtype) == ("peer copy", 400, (50,), np.float64)
+    assert event.code == "small + large" and event.seconds > 0
+
+
+def test_what_is_on_one_device_is_not_copied():
+    x = on(1, A)
+    with assert_copies(0, 0, peer_copies=0):
+        y = (x + x * 2).sum(axis=0)[::-1]
+        x[0] = x[1]
+        z = np.concatenate([x, x])
+    assert place(y) == place(z) == place(x) == 1
+
+
+WRITES = {
+    "+=": (lambda x, y: x.__iadd__(y), lambda x, y: x.__iadd__(y)),
+    "out=": (lambda x, y: np.add(y, y, out=x),) * 2,
+    "out= of a function": (lambda x, y: np.cumsum(y, axis=0, out=x),) * 2,
+    "a slice": (lambda x, y: x.__setitem__(slice(1), y[1]),) * 2,
+    "a mask": (lambda x, y: x.__setitem__(y > 3, y[y > 3]),) * 2,
+    "indexes": (lambda x, y: x.__setitem__((slice(None), y[0].astype(int) - 4), y),) * 2,
+    "copyto": (lambda x, y: np.copyto(x, y, where=y > 2),) * 2, "put": (lambda x, y: np.put(x, [0, 2], y[0, :2]),) * 2,
+    "add.at": (lambda x, y: np.add.at(x, (np.array([0, 0]), np.array([1, 1])), y[0, :2]),) * 2,
+    "where=": (lambda x, y: np.multiply(x, y, out=x, where=y > 2),) * 2, "fill": (lambda x, y: x.fill(y[0, 0]),) * 2,
+    "one element": (lambda x, y: x.__setitem__((0, 0), y[1, 1]),) * 2,
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_is_written_stays_where_it_is(write, first):
+    x, y, expected = on(first, A), on(1 - first, B), A.copy()
+    alias, view = np.asarray(x), x[::-1]
+    write[0](x, y)
+    write[1](expected, B)
+    assert place(x) == first
+    assert np.array_equal(x, expected) and np.array_equal(alias, expected) and np.array_equal(view, expected[::-1])
+    assert np.array_equal(y, B) and place(y) == 1 - first
+
+
+def test_two_outputs_on_two_devices():
+    x, whole, rest = on(0, A * 7), on(1, np.zeros_like(A)), on(0, np.zeros_like(A))
+    np.divmod(x, 4, out=(whole, rest))
+    assert np.array_equal(whole, A * 7 // 4) and np.array_equal(rest, A * 7 % 4)
+    assert (place(whole), place(rest)) == (1, 0)
+
+
+def test_a_copy_between_devices_can_be_forbidden():
+    x, y = on(0, A), on(1, B)
+    with lazyarray.no_transfers():
+        with pytest.raises(lazyarray.TransferError, match=r"peer copy .* from one device to another, at .*x \+ y"):
+            x + y
+        with lazyarray.no_transfers(peer_copies="allow"):
+            z = x + y
+    with lazyarray.no_transfers(uploads="error", materialisations="error"):
+        z = x + y
+    with lazyarray.no_transfers(peer_copies="error"), pytest.raises(lazyarray.TransferError):
+        np.concatenate([x, y])
+    assert np.array_equal(z, A + B)
+
+
+def test_how_a_trace_shows_them():
+    x, y = on(0, A), on(1, B)
+    with lazyarray.trace() as t:
+        x + y
+    assert t.nbytes == A.nbytes and len(t) == 1
+    assert "1 peer copy (48 B, " in t.summary() and "peer copy" in t.table()
+    with lazyarray.trace() as t:
+        x + y, x - y
+    assert "2 peer copies (96 B, " in t.summary()
+
+
+def test_device_arrays_of_both(two):
+    with lazyarray.device(1):
+        d = two.xp.asarray(B)
+        mask = d > 3
+    x = on(0, A)
+    with lazyarray.trace() as t:
+        found = np.arctan2(x, d), np.stack([x, lazyarray.asarray(d)]), x[mask]
+    assert not t.fallbacks and t.peer_copies
+    for y, expected in zip(found, (np.arctan2(A, B), np.stack([A, B]), A[B > 3])):
+        assert np.array_equal(y, expected)
+
+
+def test_a_gpu_function_runs_where_its_largest_argument_lies(two):
+    @lazyarray.lazy(pure=True)
+    def scaled(x, weights):
+        assert two.number() == 1
+        return x * weights
+
+    found = scaled(on(0, np.ones(3)), on(1, A))
+    assert np.array_equal(found, A) and place(found) == 1
+
+
+def test_streams_of_both(two):
+    """Work on one device is waited for on the other, and memory that is being copied is not used again before."""
+    if two.name != "simulated":
+        pytest.skip("a delay can be asked of the simulated device alone")
+    with two.delayed():
+        with lazyarray.device(1), two.new_stream():
+            x = lazyarray.asarray(np.zeros((300, 40)))
+            for _ in range(5):
+                x += 1
+        y = lazyarray.asarray(np.ones((300, 41)))
+        with two.new_stream():
+            z = y[:, 1:] * x.T.T + x[:, :1]
+            x += 1
+        assert (np.asarray(z) == 10).all() and (np.asarray(x) == 6).all()
+        assert float(x.sum()) == 6 * 300 * 40
+        assert (place(x), place(y), place(z)) == (1, 0, 0)
+
+
+def test_a_scalar_is_read_on_its_device():
+    s = on(1, A).sum()
+    assert float(s) == 21 and handles.is_scalar(s)
+    assert float(s + on(0, A)[0, 0]) == 22
