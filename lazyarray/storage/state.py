@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from ..devices.base import HERE
 from ..errors import DeviceUnavailableError
 from ..errors.inspection import Unique
 from . import foreign_streams, views
@@ -161,13 +162,16 @@ class StorageState(_Slots):
         """On how many sides memory is held for the bytes."""
         return (self._block is not None or self.root is not None) + (self.mirror is not None)
 
-    def place(self) -> contextlib.AbstractContextManager[Any]:
-        """Context of work on the device that holds the bytes: it is the current one there, and notes its failures."""
+    def place(self, noting: bool = True) -> contextlib.AbstractContextManager[Any]:
+        """Context of work on the device that holds the bytes: it is the current one there, and notes its failures.
+
+        Without `noting` whoever works there calls `Device.failed`.
+        """
         device = self.device
         if device.count > 1 and self.pending is not None:
             self.fill()
         if device.count == 1 or self._block is None and self.root is None:
-            return device.noting
+            return device.noting if noting else HERE
         return _noting(device, device.device_of(self.block if self.root is None else self.root))
 
     def before_change(self) -> None:
@@ -258,9 +262,10 @@ class StorageState(_Slots):
     def join_all(self) -> None:
         """Make the current stream wait for the last write, and for the streams that read what it wrote."""
         self.join()
-        with self.device.noting:
-            for stream, _ in self.joined:
-                self.device.wait(stream)
+        if self.joined:
+            with self.device.noting:
+                for stream, _ in self.joined:
+                    self.device.wait(stream)
 
 
 # -- who else may use the device memory -------------------------------------------------------------

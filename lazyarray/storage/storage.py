@@ -96,7 +96,7 @@ class Storage(StorageState):
         The lock is held, and the storage is not clean, from the first look at it until aliases see what was written.
         So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
-        with self._lock or self.lock, self.place():
+        with self._lock or self.lock, self.place(noting=False):
             within, self.writing = self.writing, self.writing + 1
             begun = done = False
             later = Ranges.EMPTY
@@ -108,12 +108,13 @@ class Storage(StorageState):
                 done = True
                 self.writing = within
                 coherence.end_write(self, view, False, later)
-            except BaseException:       # an interrupt too: where the device may have written, others are to see it
+            except BaseException as error:      # an interrupt too: where the device may have written, others see it
                 self.writing = within
                 if begun:
                     coherence.end_write(self, view, not done, later)
                 else:
                     self.update_clean()
+                self.device.failed(error)
                 raise
             return result
 
