@@ -250,8 +250,10 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
     try:
         if storage.readers:
             changing(storage)
-        with device.noting:
-            plan(*operands, c)
+        plan(*operands, c)
+    except device.faults as error:
+        device.failed(error)
+        raise
     finally:
         storage.reads = 0
         storage.writes += 1

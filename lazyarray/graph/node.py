@@ -112,12 +112,15 @@ class Node(Unique):
         return self.array
 
     def _compute(self) -> None:
-        with self.device.noting:
+        try:
             if self.array is None and self.place is None:
                 native.compute(self)
             elif self.array is None:
                 with self.device.on(self.place):
                     native.compute(self)
+        except self.device.faults as error:
+            self.device.failed(error)
+            raise
 
     def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""

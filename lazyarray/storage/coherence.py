@@ -213,16 +213,20 @@ def settle_host(storage: StorageState, view: np.ndarray, why: str, lend: bool = 
             settle_device(storage, Ranges.span(*views.extent(view)), view, "before a gather")
         storage._check_usable()
         writes = storage.writes
-        with storage.place():
-            storage.join()
-            storage.reads += 1
-            more = lacking if storage.reads == 1 else with_neighbours(storage, view, lacking)
-            if more is lacking:
-                transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
-            else:
-                lacking = more
-                seen = storage.root_view if storage.root_view is not None else whole_of(storage)
-                transfer.download(storage.device, storage.block, mirror, more, seen, 0, f"{why}: {ONE_BY_ONE}")
+        try:
+            with storage.place(noting=False):
+                storage.join()
+                storage.reads += 1
+                more = lacking if storage.reads == 1 else with_neighbours(storage, view, lacking)
+                if more is lacking:
+                    transfer.download(storage.device, storage.block, mirror, lacking, view, offset, why, lend)
+                else:
+                    lacking = more
+                    seen = storage.root_view if storage.root_view is not None else whole_of(storage)
+                    transfer.download(storage.device, storage.block, mirror, more, seen, 0, f"{why}: {ONE_BY_ONE}")
+        except storage.device.faults as error:
+            storage.device.failed(error)
+            raise
         if storage.writes == writes:
             return
         mirror.invalidate(lacking - storage.host_dirty)  # a signal handler or a finaliser wrote on the device meanwhile

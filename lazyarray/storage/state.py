@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from ..devices.base import HERE
 from ..errors import DeviceUnavailableError
 from ..errors.inspection import Unique
 from . import foreign_streams, views
@@ -175,13 +176,16 @@ class StorageState(_Slots):
         array = self._block if self.root is None else self.root
         return self.returns_to if array is None else self.device.device_of(array)
 
-    def place(self) -> contextlib.AbstractContextManager[Any]:
-        """Context of work on the device that holds the bytes: it is the current one there, and notes its failures."""
+    def place(self, noting: bool = True) -> contextlib.AbstractContextManager[Any]:
+        """Context of work on the device that holds the bytes: it is the current one there, and notes its failures.
+
+        Without `noting` whoever works there calls `Device.failed`.
+        """
         device = self.device
-        if device.count == 1:
-            return device.noting
-        number = self.number()
-        return device.noting if number is None else _noting(device, number)
+        number = None if device.count == 1 else self.number()
+        if number is not None:
+            return _noting(device, number)
+        return device.noting if noting else HERE
 
     def before_change(self) -> None:
         """The bytes are about to change: they are computed, and so is what was recorded to read them.
@@ -271,9 +275,10 @@ class StorageState(_Slots):
     def join_all(self) -> None:
         """Make the current stream wait for the last write, and for the streams that read what it wrote."""
         self.join()
-        with self.device.noting:
-            for stream, _ in self.joined:
-                self.device.wait(stream)
+        if self.joined:
+            with self.device.noting:
+                for stream, _ in self.joined:
+                    self.device.wait(stream)
 
 
 # -- who else may use the device memory -------------------------------------------------------------

@@ -101,7 +101,7 @@ class Storage(StorageState):
         So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
         if self.device.count > 1:
-            with self._lock or self.lock, self.place():
+            with self._lock or self.lock, self.place(noting=False):
                 return self._write(view, array, work, overwrite)
         with self._lock or self.lock:
             return self._write(view, array, work, overwrite)
@@ -118,12 +118,13 @@ class Storage(StorageState):
             done = True
             self.writing = within
             coherence.end_write(self, view, False, later)
-        except BaseException:       # an interrupt too: where the device may have written, others are to see it
+        except BaseException as error:      # an interrupt too: where the device may have written, others see it
             self.writing = within
             if begun:
                 coherence.end_write(self, view, not done, later)
             else:
                 self.update_clean()
+            self.device.failed(error)
             raise
         return result
 
