@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
+from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
@@ -80,8 +81,9 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
+        here = HERE if storage.device.count == 1 else storage.place(noting=False)     # a write notes failures itself
         if plain is None:
-            with storage.place():
+            with here:
                 put(x, meta, index, value)
             return
         sub = meta[plain]
@@ -93,7 +95,7 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if not sub.size:
             _set_nothing(sub, value)
             return
-        with storage.place():
+        with here:
             value = value_for(x, sub, value)
             storage.write_device(sub, None, lambda target: storage.device.assign(target, value), overwrite=True)
     except NotOnDevice as reason:

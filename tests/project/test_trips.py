@@ -18,10 +18,10 @@ from lazyarray import _native
 BOUNDS = {
     "np.asarray(np.sqrt(x * 2 + 1))": trips.Trip(72, 23, 49),
     "np.sqrt(x * 2 + 1)": trips.Trip(3, 2, 1),
-    "x[mask] = v": trips.Trip(37, 11, 30),
-    "np.asarray(x)": trips.Trip(8, 6, 6),
+    "x[mask] = v": trips.Trip(38, 11, 29),
+    "np.asarray(x)": trips.Trip(6, 5, 5),
     "np.add(x, y, out=z)": trips.Trip(18, 5, 13),
-    "@lazy": trips.Trip(12, 9, 11),
+    "@lazy": trips.Trip(11, 9, 9),
 }
 
 
