@@ -117,8 +117,8 @@ class LazyFlatIter:
     def coords(self) -> tuple[int, ...]:
         shape = self.base.shape
         if self.index >= self.base.size:
-            return tuple(n if i == 0 else 0 for i, n in enumerate(shape))
-        return tuple(int(i) for i in np.unravel_index(self.index, shape))
+            return tuple([n if i == 0 else 0 for i, n in enumerate(shape)])
+        return tuple([int(i) for i in np.unravel_index(self.index, shape)])
 
     def __len__(self) -> int:
         return self.base.size
@@ -135,7 +135,7 @@ class LazyFlatIter:
             raise StopIteration
         self._index = i + 1
         shape = self.base.shape
-        value = self.base[tuple(int(k) for k in np.unravel_index(i, shape))] if shape else self.base[()]
+        value = self.base[tuple([int(k) for k in np.unravel_index(i, shape)])] if shape else self.base[()]
         return handles.value_of(value, "iterated over") if handles.is_scalar(value) else value
 
     def __getitem__(self, key: Any) -> Any:
@@ -199,7 +199,7 @@ class LazyFlatIter:
         elif one:
             if not -size <= key < size:
                 raise IndexError(f"index {key} is out of bounds for size {size}")
-            base[tuple(int(k) for k in np.unravel_index(key % size, base.shape))] = value
+            base[tuple([int(k) for k in np.unravel_index(key % size, base.shape)])] = value
         else:
             base[np.unravel_index(where, base.shape)] = value
 

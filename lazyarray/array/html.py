@@ -106,7 +106,7 @@ def _preview(seen: residency.Look, colour: bool) -> str:
     leading = 0 if colour else max(0, len(shape) - 2)
     places: list[tuple[int, ...]] = [(0,) * leading]
     if set(shape[:leading]) - {1}:
-        places.append(tuple(n - 1 for n in shape[:leading]))
+        places.append(tuple([n - 1 for n in shape[:leading]]))
     values = residency.fetched(seen, "values for display", EDGE, 2, places)
     drawn = []
     for number, place in enumerate(places):

@@ -74,7 +74,7 @@ def reshape(x: ArrayHandle, *shape: Any, order: str | None = "C", copy: bool | N
 def plain_ints(shape: Any) -> Any:
     """A shape without lazy scalars in it."""
     if isinstance(shape, (tuple, list)):
-        return tuple(s.__index__() if handles.is_lazy(s) else s for s in shape)
+        return tuple([s.__index__() if handles.is_lazy(s) else s for s in shape])
     return shape.__index__() if handles.is_scalar(shape) else shape
 
 
@@ -345,9 +345,9 @@ def item(x: ArrayHandle, *args: Any) -> Any:
         args = args[0]
     if not args:
         return handles.host_of(x, "ndarray.item").item()
-    index = tuple(map(operator.index, args))
+    index = (*map(operator.index, args),)
     if len(index) == 1 and meta.ndim != 1:
-        index = tuple(int(i) for i in np.unravel_index(index[0] % meta.size, meta.shape)) if meta.ndim else ()
+        index = tuple([int(i) for i in np.unravel_index(index[0] % meta.size, meta.shape)]) if meta.ndim else ()
     return handles.host_of(handles.view_of(x, meta[(*index, Ellipsis)]), "ndarray.item").item()
 
 

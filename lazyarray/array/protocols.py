@@ -199,7 +199,7 @@ def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] |
         raise BufferError("DLPack only supports strides which are a multiple of itemsize.")     # CuPy rounds them
     home = dlpack_device(x)
     if dl_device is not None:
-        wanted = tuple(int(i) for i in dl_device)
+        wanted = tuple([int(i) for i in dl_device])
         if wanted not in (home, _CPU):
             raise BufferError(f"unsupported device {wanted}")
     else:
@@ -267,7 +267,7 @@ def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         kind = type(obj)
         if kind is array_type:
             return known[id(obj)] if id(obj) in written else handles.operand_of(obj)
-        return tuple(map(on_device, obj)) if kind is tuple else obj
+        return (*map(on_device, obj),) if kind is tuple else obj
 
     given = [on_device(arg) for arg in args]
     named = {name: on_device(arg) for name, arg in kwargs.items()} if kwargs else kwargs
@@ -276,7 +276,7 @@ def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     result = write_all([(y._self_storage, handles.meta_of(y), known[key]) for key, y in written.items()],
                        lambda: kernel(*given, **named))
     back = {id(known[key]): y for key, y in written.items()}
-    return tuple(back.get(id(r), r) for r in result) if type(result) is tuple else back.get(id(result), result)
+    return tuple([back.get(id(r), r) for r in result]) if type(result) is tuple else back.get(id(result), result)
 
 
 def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:

@@ -268,7 +268,7 @@ class LazyScalar(ScalarHandle):
 
 
 def _rewrapped(value: Any) -> Any:
-    return tuple(map(lazily, value)) if type(value) is tuple else lazily(value)
+    return (*map(lazily, value),) if type(value) is tuple else lazily(value)
 
 
 def _known(x: Any) -> Any:

@@ -30,7 +30,7 @@ HOLDABLE = frozenset(np.dtype(char) for char in "?bhilqBHILQefdFD")
 deferred: list[Callable[[], object]] = []
 
 #: What frees memory of a device that is full, for an allocation of so many bytes: None, or why nothing could be freed.
-#: `storage/spilling.py` adds itself.
+#: `graph/memory_bound.py` adds what does, `storage/spilling.py`.
 relief: list[Callable[[Device, int], str | None]] = []
 
 HERE: AbstractContextManager[Any] = nullcontext()

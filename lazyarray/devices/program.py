@@ -65,7 +65,7 @@ class Program:
     def __init__(self, inputs: tuple[Operand, ...], steps: tuple[tuple[Step, tuple[int, ...]], ...],
                  outputs: tuple[int, ...], ndim: int) -> None:
         self.inputs, self.steps, self.outputs, self.ndim, self.uses = inputs, steps, outputs, ndim, 0
-        self.arrays = tuple((i, mode == "flat") for i, (_, mode) in enumerate(inputs) if mode != "value")
+        self.arrays = tuple([(i, mode == "flat") for i, (_, mode) in enumerate(inputs) if mode != "value"])
         self._hash = hash((inputs, steps, outputs, ndim))
 
     def __hash__(self) -> int:

@@ -32,7 +32,7 @@ def plain_slice(s: slice) -> slice:
     if type(s.start) in _plain_bounds and type(s.stop) in _plain_bounds and type(s.step) in _plain_bounds:
         return s
     if any(handles.is_lazy(b) for b in (s.start, s.stop, s.step)):
-        return slice(*(operator.index(b) if handles.is_lazy(b) else b for b in (s.start, s.stop, s.step)))
+        return slice(*[operator.index(b) if handles.is_lazy(b) else b for b in (s.start, s.stop, s.step)])
     return s
 
 
@@ -99,8 +99,8 @@ class Index:
     def host(self) -> tuple[Any, ...]:
         """The index for NumPy."""
         device = devices.current()
-        return tuple(transfer.to_host(device, i, "an index that is out of range", "synchronise")
-                     if isinstance(i, device.array_type) else i for i in self.items)
+        return tuple([transfer.to_host(device, i, "an index that is out of range", "synchronise")
+                     if isinstance(i, device.array_type) else i for i in self.items])
 
     def check(self, meta: np.ndarray, value: Any = _NOTHING) -> None:
         """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
@@ -124,9 +124,9 @@ class Index:
     def device(self) -> tuple[Any, ...]:
         """The index with every array on the device."""
         device = devices.current()
-        return tuple(upload_operand(device, i, np.take) if isinstance(i, np.ndarray) and i.ndim else
+        return tuple([upload_operand(device, i, np.take) if isinstance(i, np.ndarray) and i.ndim else
                      i[()] if isinstance(i, np.ndarray) else
-                     plain_slice(i) if type(i) is slice else i for i in self.items)
+                     plain_slice(i) if type(i) is slice else i for i in self.items])
 
 
 def _within(array: Any, length: int, index: Any) -> bool:
@@ -273,11 +273,11 @@ def _shape_of(meta: np.ndarray, items: list[Any]) -> tuple[int, ...]:
     """The shape of ``x[items]``, where at least one item is an array, and none is a mask."""
     places = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
     try:
-        common = np.broadcast_shapes(*(getattr(items[k], "shape", ()) for k in places))
+        common = np.broadcast_shapes(*[getattr(items[k], "shape", ()) for k in places])
     except ValueError as error:
         raise NotOnDevice(f"index arrays cannot be broadcast together: {error}") from None
     first, last = places[0], places[-1]
-    rest = np.broadcast_to(np.False_, meta.shape)[tuple(0 if k in places else i for k, i in enumerate(items))].shape
+    rest = np.broadcast_to(np.False_, meta.shape)[tuple([0 if k in places else i for k, i in enumerate(items)])].shape
     if last - first >= len(places):     # something lies between them: the common axes come first
         return (*common, *rest)
     used = sum(i is not None and i is not Ellipsis for i in items)
@@ -296,7 +296,7 @@ def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any
     arrays = [(k, i) for k, i in enumerate(items) if hasattr(i, "ndim") and i.ndim]
     if not arrays:
         return items, value
-    shape = np.broadcast_shapes(*(a.shape for _, a in arrays))
+    shape = np.broadcast_shapes(*[a.shape for _, a in arrays])
     count = int(np.prod(shape))
     if count < 2:
         return items, value
@@ -332,22 +332,22 @@ def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any
     rest = meta.shape[len(arrays):]
     value = xp.broadcast_to(_drop_leading(value, len(shape) + len(rest)), shape + rest)
     value = value.reshape((count, *rest))[keep]
-    return tuple(xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays), value
+    return tuple([xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays]), value
 
 
 def _keep_with_slices(device: Device, meta: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
                       shape: tuple[int, ...], keep: Any, value: Any) -> tuple[Any, Any]:
     """`_last_wins` where slices, new axes or an ellipsis stand among the index arrays."""
     xp = device.xp
-    blank = tuple(np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items)
+    blank = tuple([np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items])
     # Where NumPy puts the indexed axes: they come first unless all index arrays, and numbers, are neighbours.
-    free = np.broadcast_to(np.False_, meta.shape)[tuple(
-        0 if hasattr(i, "ndim") and i.ndim else i for i in blank)].shape
+    free = np.broadcast_to(np.False_, meta.shape)[tuple([
+        0 if hasattr(i, "ndim") and i.ndim else i for i in blank])].shape
     positions = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
     neighbours = positions == list(range(positions[0], positions[-1] + 1))
     at = 0
     if neighbours:
-        before = tuple(i for i in blank[:positions[0]])
+        before = blank[:positions[0]]
         if Ellipsis in before:
             after = sum(1 for i in blank[positions[-1] + 1:])
             at = len(free) - after
@@ -357,8 +357,8 @@ def _keep_with_slices(device: Device, meta: np.ndarray, items: tuple[Any, ...], 
     value = xp.broadcast_to(_drop_leading(value, len(full)), full)
     value = value.reshape(free[:at] + (-1,) + free[at:])
     value = value[(slice(None),) * at + (keep,)]
-    return tuple(xp.broadcast_to(i, shape).ravel()[keep] if hasattr(i, "ndim") and i.ndim else i
-                 for i in items), value
+    return tuple([xp.broadcast_to(i, shape).ravel()[keep] if hasattr(i, "ndim") and i.ndim else i
+                 for i in items]), value
 
 
 def _drop_leading(value: Any, ndim: int) -> Any:

@@ -179,7 +179,7 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
         name, read_there = slots.get(slot, ("", True))
         return a if read_there else steering(a, name, func)
 
-    args = tuple(hosted(i, a) for i, a in enumerate(args))
+    args = tuple([hosted(i, a) for i, a in enumerate(args)])
     kwargs = {k: hosted(k, a) for k, a in kwargs.items()}
     given = leaves((args, kwargs))
     for x in given:

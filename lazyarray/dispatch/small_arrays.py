@@ -158,7 +158,7 @@ def _taken(a: Any, indices: Any, axis: Any = None, *args: Any, **kwargs: Any) ->
 
 
 def _together(*arrays: Any, **kwargs: Any) -> int:
-    return math.prod(np.broadcast_shapes(*(a.shape for a in arrays if isinstance(a, np.ndarray))))
+    return math.prod(np.broadcast_shapes(*[a.shape for a in arrays if isinstance(a, np.ndarray)]))
 
 
 def _product(*arrays: Any, **kwargs: Any) -> int:

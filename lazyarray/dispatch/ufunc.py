@@ -183,7 +183,7 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         plan, b = PLANS.get((ufunc, a.dtype)), None
     else:
         return None
-    if plan is None or device.count > 1 and not device.on_current(*(d for d in (a, b) if type(d) is type(a))):
+    if plan is None or device.count > 1 and not device.on_current(*[d for d in (a, b) if type(d) is type(a)]):
         return None
     if turned:
         a = a.T         # as it lies in memory
@@ -238,8 +238,8 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
             key += type(x),
             operands += x,
     plan = IN_PLACE.get(key)
-    if plan is None or key[1] != dtype or device.count > 1 and not device.on_current(c, *(
-            a for a in operands if type(a) is type(c))):
+    if plan is None or key[1] != dtype or device.count > 1 and not device.on_current(c, *[
+            a for a in operands if type(a) is type(c)]):
         return None
     if type(operands[-1]) in WEAK:
         try:

@@ -60,10 +60,10 @@ def _fits(dtype: np.dtype, kind: Any, value: Any) -> bool:
 def resolve_dtypes(ufunc: np.ufunc, kinds: Sequence[Any], outs: Sequence[Any], signature: Any = None,
                    casting: str = "same_kind") -> tuple[np.dtype[Any], ...]:
     """NumPy's own choice of the loop: dtypes of all operands."""
-    given = tuple(kinds) + tuple(None if o is None else dtype_of(o) for o in outs)
+    given = tuple(kinds) + tuple([None if o is None else dtype_of(o) for o in outs])
     given += (None,) * (ufunc.nargs - len(given))
     # Python's bool is not a weak number for `resolve_dtypes`.
-    given = tuple(np.dtype(bool) if g is bool else g for g in given)
+    given = tuple([np.dtype(bool) if g is bool else g for g in given])
     if signature is not None:
         return ufunc.resolve_dtypes(given, signature=signature, casting=casting)
     return ufunc.resolve_dtypes(given, casting=casting)
@@ -87,7 +87,7 @@ def signature_of(ufunc: np.ufunc, kwargs: dict[str, Any]) -> tuple[Any, ...] | N
         return None
     if len(signature) != ufunc.nargs:
         raise NotOnDevice("the length of signature= does not match the number of operands")
-    return tuple(map(_named, signature))
+    return (*map(_named, signature),)
 
 
 def _named(dtype: Any) -> Any:
@@ -116,7 +116,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         outs = (outs,)
     check_outputs(outs)
     function = device_function(ufunc)
-    kinds, operands = zip(*map(operand_of, inputs))
+    kinds, operands = zip(*list(map(operand_of, inputs)))
     signature = signature_of(ufunc, kwargs)
     try:
         dtypes = resolve_dtypes(ufunc, kinds, outs, signature, kwargs.get("casting", "same_kind"))
@@ -152,7 +152,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         if type(results) is not tuple:
             results = (results,)
         if order is not None:
-            results = tuple(memory_order.laid_out(device, memory_order.back(r, order), order) for r in results)
+            results = tuple([memory_order.laid_out(device, memory_order.back(r, order), order) for r in results])
         return _given(device, results, sources, outs, where, shape, kwargs, core)
 
 
@@ -160,7 +160,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 def _core_dimensions(signature: str) -> tuple[int, ...]:
     """How many core dimensions each result of a generalised ufunc has, optional ones included."""
     results = re.findall(r"\(([^)]*)\)", signature.partition("->")[2])
-    return tuple(sum(bool(name.strip()) for name in names.split(",")) for names in results)
+    return tuple([sum(bool(name.strip()) for name in names.split(",")) for names in results])
 
 
 def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], outs: Sequence[Any], where: Any,
@@ -170,7 +170,7 @@ def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], out
     `core`: how many dimensions of each belong to the function itself, which no ``out=`` may broadcast.
     """
     if "order" in kwargs and kwargs["order"] in ("C", "F"):
-        results = tuple(device.xp.array(r, order=kwargs["order"]) for r in results)
+        results = tuple([device.xp.array(r, order=kwargs["order"]) for r in results])
     wrapped = []
     for result, out, own in zip(results, outs, core):
         if out is None:
@@ -222,10 +222,10 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
             if plain and not known and ufunc.nout == 1 and ufunc.signature is None and ufunc in tables.UFUNCS:
                 _remember(ufunc, key, function, dtypes)
             return results
-        return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
+        return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
     cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
     results = _as_arrays(device, _launched(device, function, cast))
-    return tuple(r.astype(d, copy=False) for r, d in zip(results, expected))
+    return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
 
 
 def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: Sequence[Any]) -> None:
@@ -262,7 +262,7 @@ def _as_arrays(device: Device, results: Any) -> Any:
     if all(isinstance(r, device.array_type) for r in results):
         return results
     # All operands were host scalars: the device function computed on the host.
-    return tuple(r if isinstance(r, device.array_type) else device.xp.asarray(r) for r in results)
+    return tuple([r if isinstance(r, device.array_type) else device.xp.asarray(r) for r in results])
 
 
 def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], where: Any, kinds: Sequence[Any],
@@ -295,7 +295,7 @@ def _ask_numpy(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], o
               for kind, x in zip(kinds, operands)]
     keywords = {key: value for key, value in kwargs.items() if key not in ("out", "where")}
     if any(o is not None for o in outs):
-        keywords["out"] = tuple(None if o is None else np.empty(shape_of(o), dtype_of(o)) for o in outs)
+        keywords["out"] = tuple([None if o is None else np.empty(shape_of(o), dtype_of(o)) for o in outs])
     if where is not True:
         keywords["where"] = np.broadcast_to(np.True_, shape_of(where) if handles.is_lazy(where) else np.shape(where))
     with np.errstate(all="ignore"):
@@ -309,7 +309,7 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     if ufunc not in _COMPARISONS:
         raise NotOnDevice("a Python integer is out of range for the dtype")
     device = devices.current()
-    shape = np.broadcast_shapes(*map(shape_of, operands))
+    shape = np.broadcast_shapes(*list(map(shape_of, operands)))
     result = device.xp.full(shape, bool(answer[0]))
     order = memory_order.order_of([handles.meta_of(x) for x in operands if handles.is_array(x)])
     return result if order is None else memory_order.laid_out(device, result, order)

@@ -188,8 +188,8 @@ def _pairwise(ufunc: np.ufunc, array: Any, axes: Any, keepdims: bool) -> Any:
     xp = devices.current().xp
     function = ufunc_general.device_function(ufunc)
     kept = [a for a in range(array.ndim) if a not in axes]
-    shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape)) if keepdims else tuple(
-        array.shape[a] for a in kept)
+    shape = tuple([1 if a in axes else n for a, n in enumerate(array.shape)]) if keepdims else tuple([
+        array.shape[a] for a in kept])
     array = array.transpose([*axes, *kept])
     n = 1
     for k in array.shape[:len(axes)]:

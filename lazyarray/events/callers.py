@@ -164,7 +164,7 @@ def _look(frame: FrameType) -> int | tuple[str, ...]:
     loads = _callee(frame.f_code, frame.f_lasti)
     if not loads:
         return 0
-    names = tuple(name for _, name in loads)
+    names = tuple([name for _, name in loads])
     if not loads[0][0].startswith(("LOAD_GLOBAL", "LOAD_NAME")):
         return names
     name = names[0]

@@ -409,5 +409,5 @@ class no_transfers(Scope):
         with _process_lock:
             before: dict[str, Level] = next((levels for listener, levels in _process if listener is no_transfers), {})
             levels = before | changes
-            others = tuple(entry for entry in _process if entry[0] is not no_transfers)
+            others = tuple([entry for entry in _process if entry[0] is not no_transfers])
             _process = others if set(levels.values()) == {"allow"} else ((no_transfers, levels), *others)

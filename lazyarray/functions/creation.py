@@ -139,7 +139,7 @@ def _made_by_numpy(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def handler(*args: Any, **kwargs: Any) -> Any:
-        made = func(*(_on_host(a) for a in args), **{k: _on_host(v) for k, v in kwargs.items()})
+        made = func(*[_on_host(a) for a in args], **{k: _on_host(v) for k, v in kwargs.items()})
         given = [a for a in args if isinstance(a, np.ndarray) and not handles.is_lazy(a)]
         if any(made is a or np.may_share_memory(made, a) for a in given):
             return made     # the operand itself, or a view of it

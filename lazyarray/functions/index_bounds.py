@@ -26,7 +26,7 @@ def _keys(keys: Any, axis: Any = -1) -> int:
 
 
 def _each_axis(a: Any) -> tuple[int, ...]:
-    return tuple(n - 1 for n in np.shape(a))
+    return tuple([n - 1 for n in np.shape(a)])
 
 
 #: Function -> what gives the greatest index that it can return, or one for each result; the least is 0.

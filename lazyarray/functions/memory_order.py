@@ -54,7 +54,7 @@ def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
     if all(a.shape == arrays[0].shape and a.flags.f_contiguous for a in arrays):
         return tuple(range(arrays[0].ndim - 1, -1, -1))     # also where axes of length 1 would leave it open
     # NumPy itself, on arrays of the same strides with no more than two elements along an axis, of which none is read.
-    small = [views.meta(tuple(min(n, 2) for n in a.shape), np.int8, tuple(map(abs, a.strides))) for a in arrays]
+    small = [views.meta(tuple([min(n, 2) for n in a.shape]), np.int8, (*map(abs, a.strides),)) for a in arrays]
     kinds = [["readonly"]] * len(small) + [["writeonly", "allocate", "no_subtype"]]
     made = np.nditer([*small, None], ["zerosize_ok"], kinds, op_dtypes=[np.int8] * len(kinds)).operands[-1]
     order = tuple(sorted(range(made.ndim), key=lambda i: (-made.strides[i], i)))
@@ -69,7 +69,7 @@ def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype, order: tuple[
     """A new device array whose axes lie in memory in this order."""
     if order is None:
         return device.empty(shape, dtype)
-    return back(device.empty(tuple(shape[i] for i in order), dtype), order)
+    return back(device.empty(tuple([shape[i] for i in order]), dtype), order)
 
 
 def along(array: Any, order: tuple[int, ...]) -> Any:
@@ -82,7 +82,7 @@ def along(array: Any, order: tuple[int, ...]) -> Any:
 
 def back(array: Any, order: tuple[int, ...]) -> Any:
     """A view of what was computed `along` this order, with its axes as they were."""
-    return array.transpose(*map(int, np.argsort(order)))
+    return array.transpose(*list(map(int, np.argsort(order))))
 
 
 def laid_out(device: Device, array: Any, order: tuple[int, ...] | None) -> Any:
@@ -154,4 +154,4 @@ def _remaining(array: Any, ndim: int, axis: Any) -> tuple[int, ...] | None:
         return order
     gone = np.lib.array_utils.normalize_axis_tuple(axis, array.ndim) if axis is not None else ()
     kept = [i for i in range(array.ndim) if i not in gone]
-    return tuple(kept.index(i) for i in order if i in kept)
+    return tuple([kept.index(i) for i in order if i in kept])

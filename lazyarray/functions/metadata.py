@@ -162,7 +162,7 @@ def _target(x: Any) -> np.ndarray:
 
 
 def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
-    items = tuple(handles.wrap(devices.current(), i, scalar=False) for i in index)
+    items = tuple([handles.wrap(devices.current(), i, scalar=False) for i in index])
     # They have been checked, or brought into range.
     options.options(check_indices=False).run(operator.setitem, x, items, values)
 

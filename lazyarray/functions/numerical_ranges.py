@@ -234,7 +234,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 
 
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    shape = tuple(operator.index(n) for n in dimensions)
+    shape = tuple([operator.index(n) for n in dimensions])
     dtype = np.dtype(dtype)
     refuse(dtype.kind not in "iuf" or any(n < 0 for n in shape),
            "indices of this shape or dtype are not supported on the device")
@@ -242,7 +242,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     lines = [xp.arange(n, dtype=dtype).reshape([n if i == axis else 1 for i in range(len(shape))])
              for axis, n in enumerate(shape)]
     if sparse:
-        return tuple(map(wrapped, lines))
+        return (*map(wrapped, lines),)
     array = xp.empty((len(shape), *shape), dtype)
     for place, line in zip(array, lines):
         place[...] = line

@@ -56,8 +56,8 @@ class _Converter:
 
     def __init__(self, *given: Any) -> None:
         self._given = given
-        self._arrays = tuple(as_lazy(a) if handles.is_lazy(a) else np.asanyarray(a) for a in given)
-        self.scalar_input = tuple(not isinstance(a, np.ndarray) and not b.ndim for a, b in zip(given, self._arrays))
+        self._arrays = tuple([as_lazy(a) if handles.is_lazy(a) else np.asanyarray(a) for a in given])
+        self.scalar_input = tuple([not isinstance(a, np.ndarray) and not b.ndim for a, b in zip(given, self._arrays)])
 
     def __len__(self) -> int:
         return len(self._arrays)
@@ -67,7 +67,7 @@ class _Converter:
 
     def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
         weak = NUMBERS if pyscalars == "preserve" else ()
-        return tuple(a if type(a) in weak else b for a, b in zip(self._given, self._arrays))
+        return tuple([a if type(a) in weak else b for a, b in zip(self._given, self._arrays)])
 
     def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> np.dtype:
         kinds = [a if type(a) in NUMBERS else b.dtype for a, b in zip(self._given, self._arrays)]
@@ -158,7 +158,7 @@ def _rebound(func: types.FunctionType) -> Callable[..., Any]:
 def _names(func: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     """The names of a function's parameters by position, and of the one that takes all further arguments."""
     parameters = inspect.signature(func).parameters.values()
-    return (tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)),
+    return (tuple([p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]),
             next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), ""))
 
 
@@ -193,7 +193,7 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
         if type(code) is not types.FunctionType:
             raise NotOnDevice("this release of NumPy has no Python code of it")
         names, more = _names(func)
-        args = tuple(ready(names[i] if i < len(names) else more, obj) for i, obj in enumerate(args))
+        args = tuple([ready(names[i] if i < len(names) else more, obj) for i, obj in enumerate(args)])
         steering = transfer.steering.set(True)
         try:
             return here(code)(*args, **{name: ready(name, obj) for name, obj in kwargs.items()})

@@ -42,5 +42,5 @@ def printable(x: ArrayHandle, threshold: int | None = None, edgeitems: int | Non
     if found.shape == meta.shape:
         return found
     result = reserved(meta.shape, meta.dtype)
-    result[np.ix_(*(np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in meta.shape))] = found
+    result[np.ix_(*[np.r_[:edge, n - edge:n] if n > 2 * edge else np.arange(n) for n in meta.shape])] = found
     return result

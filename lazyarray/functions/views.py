@@ -145,8 +145,8 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
         raise ValueError("Input array must be at least 1-d.")
     moved = np.moveaxis(meta, axis, 0)
     if moved.ndim == 1:
-        return tuple(x[i] for i in range(moved.size)) if moved.size <= _FEW else tuple(x)
-    return tuple(handles.view_of(x, moved[i]) for i in range(moved.shape[0]))
+        return tuple([x[i] for i in range(moved.size)]) if moved.size <= _FEW else tuple(x)
+    return tuple([handles.view_of(x, moved[i]) for i in range(moved.shape[0])])
 
 
 def reshape(a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:

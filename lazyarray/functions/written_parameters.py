@@ -20,8 +20,8 @@ _POSITIONS = {
 @functools.cache
 def written_slots(func: Callable[..., Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the parameters that a function modifies, `out` left out."""
-    names = tuple(n for n in tables.WRITES.get(func, ()) if n != "out")
-    return tuple(i for i in (position(func, n) for n in names) if i is not None), names
+    names = tuple([n for n in tables.WRITES.get(func, ()) if n != "out"])
+    return tuple([i for i in (position(func, n) for n in names) if i is not None]), names
 
 
 def written_on_host(func: Callable[..., Any], args: tuple[Any, ...],

@@ -12,7 +12,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from ..storage.spilling import shortage
+from ..devices import base
+from ..storage.mirror import mirror
 from .node import Node, lock
 
 if TYPE_CHECKING:
@@ -53,13 +54,26 @@ class Kept:
         self.sizes: dict[int, int] = {}
         self.total, self.look_at, self.most = 0, _FEW, 0
 
-    def ask_again(self) -> None:
-        """The device is full: its limit may be lower than it was."""
-        self.most = 0
-
 
 kept = Kept()
-shortage.append(kept.ask_again)
+
+
+# Imported when a device is full, which most programs never see.
+def _relieve(device: Device, nbytes: int) -> str | None:
+    from ..storage import spilling
+
+    kept.most = 0       # the device's limit may be lower than it was
+    return spilling.relieve(device, nbytes)
+
+
+def _relieve_host(nbytes: int) -> str | None:
+    from ..storage import spilling
+
+    return spilling.relieve_host(nbytes)
+
+
+base.relief.append(_relieve)
+mirror.relief.append(_relieve_host)
 
 
 def note(node: Node, ref: Any = None) -> None:

@@ -36,10 +36,10 @@ def new_program(key: tuple[Any, ...], codes: int, inputs: int) -> Program:
         if code >= 0:
             dtypes[code] = step.inputs[len(operands)]
         operands.append(code if code >= 0 else inputs - 1 - code)
-    outputs = tuple(code if code >= 0 else inputs - 1 - code for code in key[codes + inputs:-1])
+    outputs = tuple([code if code >= 0 else inputs - 1 - code for code in key[codes + inputs:-1]])
     program = programs[key] = Program(
-        tuple(map(Operand, dtypes, key[codes:codes + inputs])),
-        tuple((step, tuple(operands)) for step, operands in steps), outputs, key[-1])
+        (*map(Operand, dtypes, key[codes:codes + inputs]),),
+        tuple([(step, tuple(operands)) for step, operands in steps]), outputs, key[-1])
     return program
 
 

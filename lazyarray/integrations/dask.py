@@ -53,7 +53,7 @@ def _count(x: LazyNdarray, axis: Any = None, keepdims: bool = False, dtype: Any 
     number = math.prod(shape[a] for a in axes)
     if axis is None and not keepdims:
         return np.dtype(dtype).type(number)
-    kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
+    kept = tuple([1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes])
     return np.full_like(x, number, shape=kept, dtype=dtype)
 
 

@@ -63,7 +63,7 @@ def _judging(function: Callable[..., Any]) -> Callable[..., Any]:
     def judge(*args: Any, **kwargs: Any) -> Any:
         for value in args:
             if type(value) is LazyScalar:
-                args = tuple(map(opened, args))
+                args = (*map(opened, args),)
                 break
         return function(*args, **kwargs)
 

@@ -46,7 +46,7 @@ def opening(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is called with NumPy's scalars in place of lazy ones, in its arguments and in lists of them."""
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(opened_within, args), **{k: opened_within(v) for k, v in kwargs.items()})
+        return function(*list(map(opened_within, args)), **{k: opened_within(v) for k, v in kwargs.items()})
 
     return call
 

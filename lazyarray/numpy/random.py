@@ -154,7 +154,7 @@ def _drawn(self: Generator, name: str, theirs: Callable[..., Any], given: dict[s
         return "the arguments are invalid"    # and says so in its own words
     if not device.can_hold(dtype) or dtype.kind == "b":
         return f"{dtype} is not supported on the device"
-    array = _array(self.on_device(), name, given, tuple(int(n) for n in shape))
+    array = _array(self.on_device(), name, given, tuple([int(n) for n in shape]))
     if array.dtype != dtype:
         array = array.astype(dtype)
     result = handles.fresh(device, array)

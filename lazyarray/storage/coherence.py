@@ -412,5 +412,5 @@ def distrust(storage: StorageState, view: np.ndarray) -> None:
             storage.compacts.refresh(storage, whole)
     if ended:
         with loans_lock:
-            storage.loans = tuple(ref for ref in storage.loans if ref not in ended)     # it may have been lent again
+            storage.loans = tuple([ref for ref in storage.loans if ref not in ended])     # it may have been lent again
         storage.writes += 1

@@ -526,7 +526,7 @@ class Comparison:
 
     def value(self, s: ScalarHandle, why: str) -> np.generic:
         """The value of `s`, which is this comparison; it keeps it."""
-        value: np.generic = self.on_host(*(value_of(o, why) if is_scalar(o) else o for o in self.operands))
+        value: np.generic = self.on_host(*[value_of(o, why) if is_scalar(o) else o for o in self.operands])
         s._self_value = value
         s._self_base = None
         return value

@@ -25,7 +25,6 @@ from ..devices import base
 from ..events.report import format_bytes
 from ..events.trace import begin, end
 from . import coherence, exports, handles, transfer, upload_cache
-from .mirror import mirror as mirrors
 from .mirror.byte_ranges import Ranges
 from .state import all_ended
 from .storage import Storage
@@ -33,14 +32,12 @@ from .storage import Storage
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["moved", "shortage", "spill"]
+__all__ = ["moved", "relieve", "relieve_host", "spill"]
 
 #: Smaller arrays stay: memory pools allocate in such units.
 LEAST = 512
 #: At least this part of the device's memory is freed at once, if it can be: to find the arrays takes some milliseconds.
 PART = 8
-#: Called when the device is full, before recorded work is computed.
-shortage: list[Callable[[], object]] = []
 
 #: Seconds to wait before arrays are looked for, and looked for again: other threads may be done with theirs by then.
 _WAITS = 0, 1e-3, 1e-2
@@ -86,8 +83,6 @@ def relieve(device: Device, nbytes: int) -> str | None:
         if not _local.computing:
             _local.computing = True
             try:
-                for note in shortage:
-                    note()
                 for compute in base.deferred:
                     compute()
                 if spill(device, nbytes):
@@ -274,7 +269,3 @@ def _drop(storage: Storage) -> int:
     storage.mirror = storage._resident = None
     storage.update_clean()
     return mirror.nbytes
-
-
-base.relief.append(relieve)
-mirrors.relief.append(relieve_host)

@@ -299,7 +299,7 @@ def keep_alive(storage: StorageState) -> None:
     """
     with loans_lock:
         loans = storage.loans
-        alive = tuple(ref for ref in loans if ref() is not None)
+        alive = tuple([ref for ref in loans if ref() is not None])
         if len(alive) < len(loans) and storage.loans is loans:      # else a finaliser has lent it meanwhile
             storage.loans = alive
             storage.writes += 1

@@ -51,8 +51,8 @@ def extent_bytes(array: np.ndarray) -> np.ndarray:
     if views.is_dense_array(array):
         return flat_bytes(array)
     low, high = byte_bounds(array)
-    lowest = array[tuple(slice(n - 1, n) if stride < 0 else slice(0, 1)
-                         for n, stride in zip(array.shape, array.strides))]
+    lowest = array[tuple([slice(n - 1, n) if stride < 0 else slice(0, 1)
+                         for n, stride in zip(array.shape, array.strides)])]
     return as_strided(np.asarray(lowest).reshape(-1).view(_u8)[:1], (high - low,), (1,))
 
 

@@ -157,7 +157,7 @@ class Oracle:
             raise AssertionError(f"{where} is {got.dtype}{got.shape}, not {want.dtype}{want.shape}")
         different = ~self._same(want, got)
         if different.any():
-            first = tuple(map(int, np.argwhere(different)[0]))
+            first = (*map(int, np.argwhere(different)[0]),)
             raise AssertionError(f"{where} differs in {np.count_nonzero(different)} of {want.size} elements, first at "
                                  f"{first}: {got[first]!r}, not {want[first]!r}")
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 State = Literal["device", "host", "both"]
 STATES: tuple[State, ...] = ("device", "host", "both")
 
-DEVICE_DTYPES = tuple(map(np.dtype, "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split()))
-HOST_DTYPES = tuple(map(np.dtype, ("M8[s]", "m8[ms]", "S3", "U2", "O", "g", ">i4", [("a", "i4"), ("b", "f8")])))
+DEVICE_DTYPES = (*map(np.dtype, "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split()),)
+HOST_DTYPES = (*map(np.dtype, ("M8[s]", "m8[ms]", "S3", "U2", "O", "g", ">i4", [("a", "i4"), ("b", "f8")])),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +35,8 @@ def _sliced(cut: slice) -> Callable[[Any, tuple[int, ...]], Any]:
 LAYOUTS: dict[str, Layout] = {
     "C": Layout(lambda s: s, lambda b, s: b[...]),
     "F": Layout(lambda s: s[::-1], lambda b, s: b.T),
-    "part": Layout(lambda s: tuple(n + 2 for n in s), _sliced(slice(1, -1))),
-    "strided": Layout(lambda s: tuple(2 * n + 1 for n in s), _sliced(slice(1, None, 2))),
+    "part": Layout(lambda s: tuple([n + 2 for n in s]), _sliced(slice(1, -1))),
+    "strided": Layout(lambda s: tuple([2 * n + 1 for n in s]), _sliced(slice(1, None, 2))),
     "reversed": Layout(lambda s: s, _sliced(slice(None, None, -1))),
     "broadcast": Layout(lambda s: (*(1,) * len(s[:1]), *s[1:]), np.broadcast_to),
 }

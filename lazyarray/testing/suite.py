@@ -190,7 +190,7 @@ class Suite:
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
         """Call a function under test."""
         made: dict[int, tuple[Any, Any]] = {}
-        args = tuple(self.replace(value, made) for value in args)
+        args = tuple([self.replace(value, made) for value in args])
         kwargs = {key: self.replace(value, made) for key, value in kwargs.items()}
         self.inside.calls = getattr(self.inside, "calls", 0) + 1
         try:

@@ -458,7 +458,7 @@ class TestTimeline:
     def test_each_kind_has_a_lane_and_a_colour(self):
         rects, _ = self.drawn([event(kind) for kind in reports_html.COLOURS])
         assert {rect.get("fill") for rect in rects} == set(reports_html.COLOURS.values())
-        assert len({rect.get("y") for rect in rects}) == len(reports_html.COLOURS) == 6
+        assert len({rect.get("y") for rect in rects}) == len(reports_html.COLOURS) == 7
 
     def test_threads_have_lanes_of_their_own_if_they_are_few(self):
         few, _ = self.drawn([event(thread=i) for i in range(4)])

@@ -391,7 +391,7 @@ class CudaDevice(Device):
         # What DLPack does, in a third of the time; the array keeps the tensor alive.
         size, dtype = tensor.element_size(), np.dtype(str(tensor.dtype).removeprefix("torch."))
         memory = self._unowned(pointer, tensor.numel() * size, tensor, tensor.device.index)
-        strides = tuple(stride * size for stride in tensor.stride())
+        strides = tuple([stride * size for stride in tensor.stride()])
         return self._ndarray(tuple(tensor.shape), dtype, self._pointer(memory, 0), strides)
 
     def library(self, path: str) -> Any:

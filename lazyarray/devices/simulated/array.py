@@ -251,7 +251,7 @@ class SimulatedArray(SimulatedArrayBase):
         if function is None:
             return NotImplemented
         if ufunc.__name__ in COMPARISONS:
-            inputs = tuple(v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in inputs)
+            inputs = tuple([v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in inputs])
         for value in (*inputs, *outs):
             if not (type(value) in SCALARS or isinstance(value, (SimulatedArray, np.ndarray)) or exports(value)):
                 return NotImplemented

@@ -80,12 +80,12 @@ def _with_dtype(path: str, function: Function) -> Function:
 @_around
 def _calling_back(path: str, function: Function, *args: Any, **kwargs: Any) -> Any:
     """The caller's function is given device arrays, not what NumPy computes with here."""
-    return function(*(_on_device(arg) if callable(arg) else arg for arg in args), **kwargs)
+    return function(*[_on_device(arg) if callable(arg) else arg for arg in args], **kwargs)
 
 
 def _on_device(function: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = function(*(wrap_new(arg) if isinstance(arg, np.ndarray) else arg for arg in args), **kwargs)
+        found = function(*[wrap_new(arg) if isinstance(arg, np.ndarray) else arg for arg in args], **kwargs)
         return found._view if isinstance(found, SimulatedArrayBase) else found
 
     return call
@@ -101,7 +101,7 @@ def _without_callables(path: str, function: Function, x: Any, condlist: Any, fun
 @_around
 def _filling(path: str, function: Function, *args: Any, **options: Any) -> Any:
     """CuPy clears memory where a number that it is given equals zero: a negative one loses its sign."""
-    return function(*map(cleared, args), **{name: cleared(value) for name, value in options.items()})
+    return function(*list(map(cleared, args)), **{name: cleared(value) for name, value in options.items()})
 
 
 @_around

@@ -46,7 +46,7 @@ NO_CALLBACKS = frozenset({"generic_filter", "generic_filter1d"})
 @cache
 def modules() -> frozenset[str]:
     """The modules that CuPy and cuCIM have."""
-    return frozenset(HOSTS).union(*(api.table("library_api")[kind] for kind in ("FUNCTIONS", "UFUNCS", "CLASSES")))
+    return frozenset(HOSTS).union(*[api.table("library_api")[kind] for kind in ("FUNCTIONS", "UFUNCS", "CLASSES")])
 
 
 class Library(Module):
@@ -115,7 +115,7 @@ def _function(path: str, name: str, text: str, host: Callable[..., Any]) -> Call
             raise TypeError("bad function type")
         if not alone and not has_array((*positional, *options.values())):
             raise TypeError(f"Unsupported type {type(next(iter(given.values()), None))}")
-        writes = tuple(given[key] for key in OUTPUTS & given.keys() if isinstance(given[key], SimulatedArrayBase))
+        writes = tuple([given[key] for key in OUTPUTS & given.keys() if isinstance(given[key], SimulatedArrayBase)])
         with unrouted():
             if listed:
                 return iter(launch(lambda *a, **k: list(host(*a, **k)), positional, options, writes))

@@ -71,7 +71,7 @@ def _function(path: str, signature: str, numpy_function: Callable[..., Any]) -> 
             kwargs = {name: _made(value) if name in converted else value for name, value in kwargs.items()}
         positional, options = bind(args, kwargs)
         if from_host:
-            positional = tuple(_uploaded(value) for value in positional)
+            positional = tuple([_uploaded(value) for value in positional])
             options = {key: _uploaded(value) for key, value in options.items()}
         if needs_array and not (positional and type(positional[0]) is SimulatedArray
                                 or has_array((*positional, *options.values()))):

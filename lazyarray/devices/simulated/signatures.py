@@ -80,7 +80,7 @@ def binder(name: str, wanted: tuple[inspect.Parameter, ...],
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         if any(i < len(args) and isinstance(args[i], np.ndarray) for i in sizes):
-            args = tuple(numbers(value) if i in sizes else value for i, value in enumerate(args))
+            args = tuple([numbers(value) if i in sizes else value for i, value in enumerate(args)])
         if sizes and any(key in SIZES and isinstance(value, np.ndarray) for key, value in kwargs.items()):
             kwargs = {key: numbers(value) if key in SIZES else value for key, value in kwargs.items()}
         if len(args) < needed and any(key not in kwargs for key in positional[len(args) : needed]):

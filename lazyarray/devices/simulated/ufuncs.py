@@ -78,8 +78,8 @@ class SimulatedUfunc:
                 raise TypeError("Output arguments must be cupy.ndarray")
         if "dtype" in options:
             check_dtype(np.dtype(options["dtype"]))
-        outs = tuple(None if value is None else as_device(value) for value in outs)
-        writes = tuple(value for value in outs if value is not None)
+        outs = tuple([None if value is None else as_device(value) for value in outs])
+        writes = tuple([value for value in outs if value is not None])
         if not self._is_ufunc:      # a NumPy function that is a ufunc in CuPy
             return launch(lambda *args, out: copied_to(out, self._function(*args)), args[: self.nin], {"out": writes},
                           writes)
@@ -90,7 +90,7 @@ class SimulatedUfunc:
         function = self._function if writes else in_c_order(self._function)
         result = launch(function, args[: self.nin], options, writes)
         if self.nout > 1 and writes:
-            result = tuple(given if given is not None else new for given, new in zip(outs, result))
+            result = tuple([given if given is not None else new for given, new in zip(outs, result)])
         return result
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:
@@ -146,7 +146,7 @@ def in_c_order(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        return tuple(map(_c_order, result)) if type(result) is tuple else _c_order(result)
+        return (*map(_c_order, result),) if type(result) is tuple else _c_order(result)
 
     return call
 

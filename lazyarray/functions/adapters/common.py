@@ -133,7 +133,7 @@ def numbers(obj: Any) -> Any:
     """A parameter in Python's own numbers and tuples, which is all that the device library takes."""
     if isinstance(obj, (np.ndarray, np.generic)) and obj.dtype.kind != "b":
         obj = obj.tolist()
-    return tuple(map(numbers, obj)) if isinstance(obj, list) else obj
+    return (*map(numbers, obj),) if isinstance(obj, list) else obj
 
 
 def axis_of(axis: Any) -> Any:
@@ -141,7 +141,7 @@ def axis_of(axis: Any) -> Any:
     if axis is None:
         return None
     if isinstance(axis, tuple):
-        return tuple(map(integer, axis))
+        return (*map(integer, axis),)
     return integer(axis)
 
 
@@ -156,8 +156,8 @@ def axis_index(axis: Any, ndim: int) -> int:
 def reduced_shape(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
     axes = axes_of(axis, len(shape))
     if keepdims:
-        return tuple(1 if i in axes else n for i, n in enumerate(shape))
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
+        return tuple([1 if i in axes else n for i, n in enumerate(shape)])
+    return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
 def count_of(shape: tuple[int, ...], axis: Any) -> int:
@@ -262,7 +262,7 @@ def answer_dtype(func: Callable[..., Any], dtypes: tuple[Any, ...], **kwargs: An
     """The dtype that NumPy's `func` gives for these dtypes, asked of NumPy itself with arrays of two ones."""
     try:
         with np.errstate(all="ignore"):
-            return func(*(np.ones(2, d) if isinstance(d, np.dtype) else d for d in dtypes), **kwargs).dtype
+            return func(*[np.ones(2, d) if isinstance(d, np.dtype) else d for d in dtypes], **kwargs).dtype
     except (TypeError, ValueError):
         raise NotOnDevice(f"{func.__name__} of {dtypes[0]}") from None
 

@@ -26,7 +26,7 @@ def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = 
     low, high = (a_min, a_max) if min is _none and max is _none else (min, max)
     bounds = [None if b is _none or b is None else array_or_number(xp, b) for b in (low, high)]
     given = [b for b in bounds if b is not None]
-    dtype = np.result_type(a.dtype, *map(dtype_or_number, given))
+    dtype = np.result_type(a.dtype, *list(map(dtype_or_number, given)))
     # A Python integer beyond the dtype clips at its limits; NumPy knows by its value.
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

@@ -51,8 +51,8 @@ def take(xp: Any, /, a: Any, indices: Any, axis: Any = None, out: Any = None, mo
 def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[Any, ...]:
     """The index tuple that takes `positions` along one axis and each place itself along the others."""
     ndim = len(shape)
-    return tuple(positions if i == axis else xp.arange(n).reshape((-1,) + (1,) * (ndim - i - 1))
-                 for i, n in enumerate(shape))
+    return tuple([positions if i == axis else xp.arange(n).reshape((-1,) + (1,) * (ndim - i - 1))
+                 for i, n in enumerate(shape)])
 
 
 def take_along_axis(xp: Any, /, arr: Any, indices: Any, axis: int | None = -1) -> Any:
@@ -82,8 +82,8 @@ def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise
             raise ValueError("invalid entry in choice array")
     else:
         a = by_mode(xp, a, n, mode)
-    dtype = np.result_type(*map(dtype_or_number, choices if isinstance(choices, (list, tuple)) else options_))
-    shape = np.broadcast_shapes(a.shape, *(c.shape for c in options_))
+    dtype = np.result_type(*list(map(dtype_or_number, choices if isinstance(choices, (list, tuple)) else options_)))
+    shape = np.broadcast_shapes(a.shape, *[c.shape for c in options_])
     result = xp.broadcast_to(options_[0].astype(dtype, copy=False), shape)
     for k, choice in enumerate(options_[1:], 1):
         result = xp.where(a == k, choice.astype(dtype, copy=False), result)
@@ -210,7 +210,7 @@ def at(xp: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     for n in reversed(shape):
         found.append(places % n)
         places = places // n
-    return tuple(reversed(found))
+    return (*reversed(found),)
 
 
 def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
@@ -246,7 +246,7 @@ def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return nonzero(xp, condition)
     wrong(x is None or y is None, "either both or neither of x and y should be given")
-    dtype = np.result_type(*map(dtype_or_number, (x, y)))
+    dtype = np.result_type(*list(map(dtype_or_number, (x, y))))
     choices = [dtype.type(v) if type(v) in NUMBERS else array(xp, v, dtype) for v in (x, y)]
     if not any(is_device(xp, v) for v in choices):
         choices[0] = filled(xp, (), choices[0], dtype)

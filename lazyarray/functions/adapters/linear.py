@@ -74,7 +74,7 @@ def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
     found = xp.linalg.qr(a, mode)
     if not isinstance(found, tuple):
         return found.astype(result, copy=False)
-    found = tuple(f.astype(result, copy=False) for f in found)
+    found = tuple([f.astype(result, copy=False) for f in found])
     return found if mode == "raw" else tuple_type("qr")(*found)
 
 

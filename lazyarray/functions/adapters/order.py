@@ -85,7 +85,7 @@ def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     n = count_of(a.shape, axes)
     refuse(n == 0 or a.size == 0, "median of an empty array")
     slices = a.transpose(*kept, *axes).reshape([a.shape[i] for i in kept] + [n])
-    return xp.sort(slices, axis=-1), tuple(1 if i in axes else m for i, m in enumerate(a.shape))
+    return xp.sort(slices, axis=-1), tuple([1 if i in axes else m for i, m in enumerate(a.shape)])
 
 
 def _real(xp: Any, a: Any) -> Any:

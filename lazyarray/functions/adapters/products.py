@@ -70,7 +70,7 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     order = kwargs.pop("order", "K")
     refuse(kwargs or order not in ("K", "C", "F"), "these keywords of einsum are not supported on the device")
     if any(a.dtype.kind == "b" for a in arrays):
-        common = np.result_type(*(a.dtype for a in arrays)) if dtype is None else np.dtype(dtype)
+        common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
         refuse(common.kind == "b", "products of booleans are not supported on the device")
         operands = [o.astype(common) if is_device(xp, o) and o.dtype.kind == "b" else o for o in operands]
     if dtype is not None:

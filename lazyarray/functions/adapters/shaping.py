@@ -14,7 +14,7 @@ from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
     """Concatenate in the dtype that NumPy gives, checked against `casting`."""
-    result = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
+    result = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
     if dtype is not None:
         for a in arrays:
             if not np.can_cast(a.dtype, result, casting):
@@ -36,7 +36,7 @@ def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, 
                 casting: str = "same_kind") -> Any:
     parts = _each(xp, arrays)
     if dtype is None and not is_device(xp, arrays):
-        dtype, casting = np.result_type(*map(dtype_or_number, arrays)), "unsafe"
+        dtype, casting = np.result_type(*list(map(dtype_or_number, arrays))), "unsafe"
     if axis is None:
         parts, axis = [p.ravel() for p in parts], 0
     return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)

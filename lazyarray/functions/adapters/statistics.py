@@ -33,7 +33,7 @@ def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
         if truth((bins[:-1] > bins[1:]).any(), "bin-order check"):
             raise ValueError("`bins` must increase monotonically, when an array")
         return bins
-    range = None if range is None else tuple(fetch(r, "range") for r in range)
+    range = None if range is None else tuple([fetch(r, "range") for r in range])
     return np.histogram_bin_edges(_extent(xp, a, range), fetch(bins, "bins"), range)
 
 
@@ -111,7 +111,7 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
     refuse(any(c.ndim != 1 for c in columns), "the columns are not one-dimensional")
     columns = [_plain(xp, c) for c in columns]
     refuse(any(c.shape != columns[0].shape for c in columns), "the columns differ in length")
-    sample_dtype = np.result_type(*(c.dtype for c in columns))
+    sample_dtype = np.result_type(*[c.dtype for c in columns])
     columns = [c.astype(sample_dtype, copy=False) for c in columns]
     ndim = len(columns)
     if not _has_length(bins):
@@ -141,7 +141,7 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
         inside = inside & (column >= edge[0]) & (column <= edge[-1])
         places = places * n + place
         edges.append(edge)
-    shape = tuple(e.size - 1 for e in edges)
+    shape = tuple([e.size - 1 for e in edges])
     total = math.prod(shape)
     refuse(math.prod(n + 2 for n in shape) > sys.maxsize, "there are too many bins")
     if weights is not None:

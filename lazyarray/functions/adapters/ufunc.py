@@ -202,7 +202,7 @@ def _logical(name: str) -> Any:
     """CuPy's logical functions have no loops for complex numbers."""
 
     def adapter(xp, /, *operands):
-        return getattr(xp, name)(*(x != 0 if x.dtype.kind == "c" else x for x in operands))
+        return getattr(xp, name)(*[x != 0 if x.dtype.kind == "c" else x for x in operands])
 
     return adapter
 

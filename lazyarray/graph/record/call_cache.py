@@ -50,12 +50,12 @@ class Known:
         dtype = node.dtype if last is None else last.output
         uncast = [item.operands[0] if any(casts[i:i + 1]) else item for i, item in enumerate(items)]
         self.rule, self.shape, self.fortran, self.size = rule, node.shape, node.fortran, node.size
-        self.modes = tuple(item.mode if type(item) is Leaf else None for item in uncast)
-        self.strided = tuple(is_strided(item, node.size) for item in uncast)
+        self.modes = tuple([item.mode if type(item) is Leaf else None for item in uncast])
+        self.strided = tuple([is_strided(item, node.size) for item in uncast])
         self.any_strided = node.strided
         self.template = template_of(node.shape, node.fortran, dtype)
         self.order = given.result.order
-        self.back = None if self.order is None else tuple(map(int, np.argsort(self.order)))
+        self.back = None if self.order is None else (*map(int, np.argsort(self.order)),)
         self.nbytes = node.size * dtype.itemsize
 
 

@@ -53,7 +53,7 @@ def _result_type(given: Operands, positions: range) -> np.dtype | None:
 def _settled(given: Operands, dtypes: tuple[np.dtype, ...], output: np.dtype, least: int, more: int = 1) -> bool:
     """Whether the operands are ready, in these dtypes."""
     needed = casts(tuple(given.kinds), dtypes)
-    return needed is not None and given.settle(needed, tuple(d.type for d in dtypes), output.itemsize, least,
+    return needed is not None and given.settle(needed, tuple([d.type for d in dtypes]), output.itemsize, least,
                                                more=more)
 
 
@@ -96,7 +96,7 @@ def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min
     bounds = [(bound, ufunc) for bound, ufunc in zip((min, max) if named_too else (a_min, a_max),
                                                      (np.maximum, np.minimum))
               if bound is not None and bound is not _none]
-    found = _gathered(np.clip, a, *(bound for bound, _ in bounds)) if bounds else None
+    found = _gathered(np.clip, a, *[bound for bound, _ in bounds]) if bounds else None
     if found is None:
         return None
     given, least = found

@@ -49,7 +49,7 @@ class Rule:
 
     def __init__(self, step: Step, casts: tuple[Step | None, ...] | None, choose: Any = None) -> None:
         self.step, self.casts, self.choose = step, casts, choose
-        self.scalars = tuple(d.type for d in step.inputs)
+        self.scalars = tuple([d.type for d in step.inputs])
         self.itemsize = step.output.itemsize
         self.alone = 0
         self.program = self.kernel = self.launch = None     # type: Any
@@ -75,7 +75,7 @@ def learn(device: Device, ufunc: np.ufunc, *kinds: Any) -> Rule | None:
         return None
     if any(isinstance(k, np.dtype) and k not in HOLDABLE for k in kinds):
         return None
-    given = tuple(np.dtype(bool) if k is bool else k for k in kinds)
+    given = tuple([np.dtype(bool) if k is bool else k for k in kinds])
     try:
         dtypes = ufunc.resolve_dtypes((*given, None))
     except TypeError:

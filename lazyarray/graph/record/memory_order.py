@@ -27,7 +27,7 @@ def form_of(shape: tuple[int, ...], order: tuple[int, ...] | None) -> Form:
         return Form(shape, False, None)
     if order == tuple(range(len(shape) - 1, -1, -1)):
         return Form(shape, True, None)
-    return Form(tuple(shape[i] for i in order), False, order)
+    return Form(tuple([shape[i] for i in order]), False, order)
 
 
 def _in_order(meta: Any) -> bool:
@@ -41,7 +41,7 @@ def order_of(metas: list[Any]) -> tuple[int, ...] | None:
     """The order of a result's axes after these operands; None for C order."""
     if all(map(_in_order, metas)):
         return None
-    key = tuple((o.shape, o.strides) for o in metas)
+    key = tuple([(o.shape, o.strides) for o in metas])
     found = _orders.get(key, key)
     if found is key:
         if len(_orders) >= 4096:

@@ -206,8 +206,8 @@ def _requested(name: str, dtype: np.dtype, meta: Any, given: dict[str, Any]) -> 
         return None
     if name == "norm" and not _is_euclidean(given.get("ord"), axis, len(shape)):
         return None
-    gone = tuple(axis in axes for axis in order)
-    extent = extent_of(tuple(shape[axis] for axis in order), gone)
+    gone = tuple([axis in axes for axis in order])
+    extent = extent_of(tuple([shape[axis] for axis in order]), gone)
     if extent is None or name in _POSITIONS and not _is_in_order(axis, order, shape):
         return None
     reduction = named(name, dtype, given.get("dtype"))
@@ -215,10 +215,10 @@ def _requested(name: str, dtype: np.dtype, meta: Any, given: dict[str, Any]) -> 
     if reduction is None or freedom is None:
         return None
     if keepdims is True:
-        left, lengths = order, tuple(1 if out else shape[axis] for axis, out in zip(order, gone))
+        left, lengths = order, tuple([1 if out else shape[axis] for axis, out in zip(order, gone)])
     else:
-        left = tuple(axis for axis in order if axis not in axes)
-        lengths = tuple(shape[axis] for axis in left)
+        left = tuple([axis for axis in order if axis not in axes])
+        lengths = tuple([shape[axis] for axis in left])
     turned = [left.index(axis) for axis in sorted(left)] if any(a > b for a, b in zip(left, left[1:])) else None
     turn = None if order == tuple(range(len(shape))) else order
     return _Request(reduction, extent, freedom, lengths, turned, turn, is_flat(meta, shape, turn),
@@ -283,7 +283,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
         axis = (axis,)
     if any(type(a) is not int or not -ndim <= a < ndim for a in axis):
         return None
-    found = tuple(a % ndim for a in axis)
+    found = tuple([a % ndim for a in axis])
     return found if len(set(found)) == len(found) else None
 
 

@@ -52,8 +52,8 @@ def tells_of_errors() -> bool:
 def _compiled(rule: Rule, operands: tuple[Any, ...], size: int, device: Any) -> Any:
     """What does a rule's step alone, on dense arrays and numbers; None as long as it is not compiled."""
     if rule.program is None:
-        inputs = tuple(Operand(dtype, "flat" if type(operand) is Leaf else "value")
-                       for dtype, operand in zip(rule.step.inputs, operands))
+        inputs = tuple([Operand(dtype, "flat" if type(operand) is Leaf else "value")
+                       for dtype, operand in zip(rule.step.inputs, operands)])
         places = tuple(range(len(inputs)))
         rule.program = Program(inputs, ((rule.step, places),), (len(inputs),), 0)
     kernel = rule.kernel = device.kernel(rule.program, size)

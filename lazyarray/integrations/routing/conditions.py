@@ -33,7 +33,7 @@ def dtype_of(value: Any) -> np.dtype | None:
 def only_if(holds: Callable[..., bool], reason: str, *names: str) -> Condition:
     """What `holds` says of these arguments (None for those not given) is true; `reason` if it is not."""
     def condition(given: dict[str, Any]) -> str | None:
-        return None if holds(*map(given.get, names)) else reason
+        return None if holds(*list(map(given.get, names))) else reason
 
     return condition
 

@@ -180,7 +180,7 @@ class _Host:
             copies.append((value, value.copy(order="K")))
             return copies[-1][1]
 
-        result = self.function(*map(writable, args), **{key: writable(value) for key, value in kwargs.items()})
+        result = self.function(*list(map(writable, args)), **{key: writable(value) for key, value in kwargs.items()})
         if any(not np.array_equal(value, copy, equal_nan=value.dtype.kind in "fc") for value, copy in copies):
             raise _WritesError
         return result

@@ -116,7 +116,8 @@ def _each(value: Any, count: int) -> list[Any]:
 def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
-    found = tuple(normalize_axis_index(operator.index(axis), ndim) for axis in ((axes,) if np.isscalar(axes) else axes))
+    given = (axes,) if np.isscalar(axes) else axes
+    found = tuple([normalize_axis_index(operator.index(axis), ndim) for axis in given])
     if len(set(found)) != len(found):
         raise NotOnDevice("axes are not unique")
     return found

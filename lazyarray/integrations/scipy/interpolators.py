@@ -88,7 +88,7 @@ def _called(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs:
     def on_device(*arrays: Any, **kwargs: Any) -> Any:
         with enabled.unrouted():
             # CuPy reads coefficients that are not contiguous as if they were.
-            made = make(self, *map(devices.current().contiguous, arrays[:count]))
+            made = make(self, *list(map(devices.current().contiguous, arrays[:count])))
             return made(*arrays[count:], **kwargs)
 
     def on_host(*arrays: Any, **kwargs: Any) -> Any:

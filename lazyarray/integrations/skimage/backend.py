@@ -139,10 +139,10 @@ def _in_context(name: str) -> Callable[..., Any]:
     @functools.wraps(run)
     def call(context: Any, *args: Any, **kwargs: Any) -> Any:
         if handles.array_type not in context.types:     # device arrays are asked for, and no lazy ones
-            args = tuple(_converted(value, convert.asdevice) for value in args)
+            args = tuple([_converted(value, convert.asdevice) for value in args])
             kwargs = {key: _converted(value, convert.asdevice) for key, value in kwargs.items()}
         elif not router.has_lazy(args, kwargs):
-            args = tuple(_converted(value, convert.asarray) for value in args)
+            args = tuple([_converted(value, convert.asarray) for value in args])
         return run(*args, **kwargs)
 
     return call

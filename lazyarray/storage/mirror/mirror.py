@@ -22,7 +22,7 @@ DIRECT_FROM = 16 << 20
 
 _u1 = np.dtype(np.uint8)
 
-#: What frees host memory, as `devices.base.relief` does on the device: `spilling` adds itself.
+#: What frees host memory, as `devices.base.relief` does on the device.
 relief: list[Callable[[int], str | None]] = []
 
 

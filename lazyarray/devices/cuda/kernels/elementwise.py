@@ -110,8 +110,8 @@ class Inputs:
     def __init__(self, program: Program) -> None:
         arrays = [operand.mode != "value" for operand in program.inputs]
         #: The bytes of each number; 0 of an array.
-        self.sizes = tuple(0 if is_array else operand.dtype.itemsize
-                           for operand, is_array in zip(program.inputs, arrays))
+        self.sizes = tuple([0 if is_array else operand.dtype.itemsize
+                           for operand, is_array in zip(program.inputs, arrays)])
         self.formats = ["Q" if is_array else _FORMATS[operand.dtype.str[1:]]
                         for operand, is_array in zip(program.inputs, arrays)]
         self._arrays = arrays

@@ -170,7 +170,7 @@ def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]
         if step.indexed:
             arguments.append("(long long)at")
         text += f"      const {type_of(step.output)} t{position} = {called[position]}({', '.join(arguments)});\n"
-    return text, tuple(names[number] for number in program.outputs)
+    return text, tuple([names[number] for number in program.outputs])
 
 
 def _held(program: Program) -> int:
@@ -203,7 +203,7 @@ def _together(program: Program, called: list[str], form: Form) -> tuple[str, str
                  f"  #pragma unroll\n  for (int j = 0; j < {total}; ++j)"
                  f" t{position}[j] = {called[position]}({', '.join(arguments)});\n")
         names[len(form.reads) + position] = f"t{position}[j]"
-    return text, f"      const int j = u * {pack} + k;\n", tuple(names[number] for number in program.outputs)
+    return text, f"      const int j = u * {pack} + k;\n", tuple([names[number] for number in program.outputs])
 
 
 def _one_by_one(program: Program, called: list[str], form: Form) -> tuple[str, str, tuple[str, ...]]:

@@ -109,7 +109,7 @@ def packed(program: Program, reads: tuple[str, ...], ndim: int, wide: bool) -> F
 
 def general(program: Program, wide: bool, reads: tuple[str, ...] = (), ndim: int = -1) -> Form:
     """The form that takes any strides and addresses."""
-    reads = reads or tuple("any" if operand.mode == "strided" else operand.mode for operand in program.inputs)
+    reads = reads or tuple(["any" if operand.mode == "strided" else operand.mode for operand in program.inputs])
     if ndim < 0:
         ndim = max(program.ndim, 1) if "any" in reads else 0
     return Form(reads, ndim, 1, _repeated(program, _SINGLES), wide)
