@@ -166,11 +166,10 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
     """What runs the code of a NumPy function on lazy arrays.
 
     `arrays` are the names of the parameters that are arrays: a list or a host array is uploaded once, not by each
-    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays, and
-    behind a "*~" lists in which numbers stay.
+    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays.
     """
     code = undispatched(func)
-    marks = {(bare := name.lstrip("*~")): name.removesuffix(bare) for name in arrays.split()}
+    marks = {name.lstrip("*~"): name[0] for name in arrays.split()}
 
     def array(obj: Any, weak: bool) -> Any:
         device, number = devices.current(), type(obj) in NUMBERS or isinstance(obj, np.generic)
@@ -184,9 +183,9 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
 
     def ready(name: str, obj: Any) -> Any:
         mark = marks.get(name)
-        if mark is not None and mark[:1] == "*" and isinstance(obj, (list, tuple)):
-            return [array(item, mark == "*~") for item in obj]
-        return obj if mark is None else array(obj, mark[-1:] == "~")
+        if mark == "*" and isinstance(obj, (list, tuple)):
+            return [array(item, True) for item in obj]
+        return obj if mark is None else array(obj, mark == "~")
 
     @functools.wraps(func)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -215,7 +214,7 @@ COMPOSED: dict[Any, Any] = {
     **_of("angle", "z"), **_of("unwrap", "p"),
     **_of("flatnonzero sort_complex roll real_if_close", "a"), **_of("ix_", "args"), **_of("flip", "m"),
     **_of("diag_indices_from tril_indices_from triu_indices_from", "arr"),
-    **_of("select", "*condlist *~choicelist"), **_of("histogram2d", ""),
+    **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),
     **_of("isclose allclose", "~a ~b"), **_of("array_equal polyadd polysub", "a1 a2"), **_of("polyfit", "x y w"),
     **_of("delete append", "arr values"), **_of("extract", "condition arr"),

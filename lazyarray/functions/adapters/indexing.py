@@ -11,9 +11,10 @@ import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
-from ..kinds import NUMBERS
+from ..kinds import NUMBERS, WEAK
 from .common import (
     array,
+    array_or_number,
     axis_index,
     dtype_or_number,
     fetch,
@@ -253,6 +254,25 @@ def where(xp: Any, /, condition: Any, x: Any = None, y: Any = None) -> Any:
     return xp.where(condition.astype(bool, copy=False), *choices)
 
 
+def select(xp: Any, /, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [array(xp, c) for c in condlist]
+    wrong(any(c.dtype != bool for c in conditions), "invalid entry in condlist: should be boolean ndarray")
+    values = [array_or_number(xp, v) for v in (*choicelist, default)]
+    dtype = np.result_type(*[getattr(v, "dtype", v) for v in values])
+    if not all(np.can_cast(np.asarray(v).dtype, dtype, "same_kind") for v in values[:-1] if type(v) in WEAK):
+        raise TypeError("Cannot cast a number among the choices to their common dtype")
+    values = [array(xp, dtype.type(v) if type(v) in WEAK else v, dtype) for v in values]
+    shape = np.broadcast_shapes(*[v.shape for v in (*conditions, *values[:-1])])
+    if values[-1].ndim:
+        shape = np.broadcast_shapes(shape, values[-1].shape)
+    result = xp.broadcast_to(values[-1], shape)
+    for condition, value in zip(conditions[::-1], values[-2::-1]):
+        result = xp.where(condition, value, result)
+    return xp.ascontiguousarray(result) if result.ndim else result
+
+
 def unravel_index(xp: Any, /, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     places = array(xp, indices)
     wrong(places.dtype.kind not in "iub", "only int indices permitted")
@@ -281,6 +301,6 @@ def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any
 ADAPTED: dict[Any, Any] = {
     np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
     np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
-    np.nonzero: nonzero, np.argwhere: argwhere, np.where: where,
+    np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
     np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.bincount: bincount,
 }
