@@ -254,6 +254,8 @@ class Hardware:
         """Recompute what the settings imply."""
         self.plain = not (self.delay or self.count > 1 or self.forked or self.broken)
         self.memory_type: type[Memory] = Memory if self.limit is None else CountedMemory
+        if self.limit is None:
+            self.live.clear()       # what outlives a limit does not count against the next
 
     def current_device(self) -> int:
         """This thread's current device."""
