@@ -44,6 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(lazyarray_pytest):
         config.pluginmanager.register(lazyarray_pytest)
 
+    config.addinivalue_line("markers", "one_device(reason): what the test says holds where there is one device alone")
+    config.addinivalue_line("markers", "together: what the test says holds of arrays that lie on one device")
+
     # Small arrays do not stay on the host, unless that is what is to be tested: not those of modules of tests, either.
     from lazyarray import _native
 
@@ -53,6 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
         import in_turn
 
         in_turn.install()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    import lazyarray
+
+    mark = item.get_closest_marker("one_device")
+    if mark is not None and lazyarray.device().count > 1:
+        pytest.skip(f"with one device: {mark.args[0]}")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -78,6 +89,17 @@ def _what_is_there_stays() -> None:
     """A collection of garbage does not look at all that libraries have made: among them it takes half a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _devices_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    if not TWO_DEVICES:
+        yield
+        return
+    import in_turn
+
+    with in_turn.test(request.node.nodeid, request.node.get_closest_marker("together") is not None):
+        yield
 
 
 @pytest.fixture(autouse=True)

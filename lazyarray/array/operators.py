@@ -18,7 +18,7 @@ from .. import devices
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
-from ..dispatch.ufunc import call, quick
+from ..dispatch.ufunc import call, looped, quick
 from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles
 from ..storage.storage import Storage
@@ -74,8 +74,10 @@ def _priority_of_instance(other: Any) -> bool:
 
 def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x + y``."""
+    at_once = quick if ufunc.signature is None else looped
+
     def method(self: Any, other: Any, /) -> Any:
-        if type(other) in direct and (result := quick(ufunc, (self, other))) is not None:
+        if type(other) in direct and (result := at_once(ufunc, (self, other))) is not None:
             return result
         turn = whose_turn(type(other), reflected)
         if turn == "us":

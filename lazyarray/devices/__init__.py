@@ -78,9 +78,11 @@ def driver() -> str | None:
 
 
 def after_fork() -> None:
-    """Forget, in a forked child, the lock that another thread may have held."""
+    """Forget, in a forked child, the lock that another thread may have held; the device is lost there."""
     global _lock
     _lock = threading.RLock()
+    if _current is not None:
+        _current.after_fork()
 
 
 def _chosen() -> Device:

@@ -37,6 +37,12 @@ HERE: AbstractContextManager[Any] = nullcontext()
 """The context of a device that is the current one already."""
 
 FORKED = "this process was forked from one that had already used {}; start it by spawning instead"
+"""The reason of a device that is lost in a forked child; in it, what had been used."""
+
+
+def _no_stream() -> object:
+    """What stands for the current stream where there is none: another object than every stream."""
+    return _no_stream
 
 
 class Token(Unique):
@@ -190,11 +196,15 @@ class Device(ABC):
             try:
                 return allocate(nbytes)
             except full as error:
-                reasons = [free(self, nbytes) for free in relief]
+                reasons = self.relieve(nbytes)
                 if None not in reasons:
                     for reason in filter(None, reasons):
                         error.add_note(reason)
                     raise
+
+    def relieve(self, nbytes: int) -> list[str | None]:
+        """Have memory freed for an allocation of `nbytes` bytes; for each way to do so None, or why it can't be."""
+        return [free(self, nbytes) for free in relief]
 
     @abstractmethod
     def view(self, block: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
@@ -258,6 +268,15 @@ class Device(ABC):
         """A new array of the rows of `d` where a mask is true; None where ``d[mask]`` is as good, or is still needed.
 
         Both are C-contiguous, on the current device and not empty; the mask has the shape of the first axes of `d`.
+        """
+        return None
+
+    def place(self, mask: Any, values: Any, row: int) -> tuple[int, Callable[[Any], None]] | None:
+        """How often a mask is true, and what writes rows of values there into an array; None where
+        ``d[mask] = values`` is as good, or is still needed.
+
+        All are C-contiguous and on the current device; the values, so many rows of `row` bytes as the mask is true,
+        have the dtype of the array, and the mask has the shape of its first axes and is not empty.
         """
         return None
 
@@ -498,6 +517,14 @@ class Device(ABC):
         """Whether instances of `kind` are operands that take this device's arrays and know no lazy ones."""
         return False
 
-    @abstractmethod
     def usable(self) -> str | None:
         """None, or why this process can't use the device."""
+        return self.lost
+
+    def after_fork(self) -> None:
+        """Take note that this process is a forked child, in which every call of the device fails.
+
+        What is asked without doing any work is still answered: there is one device, whose stream equals none.
+        """
+        self.lost = FORKED.format("CUDA" if self.name == "cuda" else "the device")
+        self.stream = _no_stream    # type: ignore[method-assign]

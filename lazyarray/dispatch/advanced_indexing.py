@@ -1,9 +1,10 @@
 """Indexes with arrays and masks on the device, checked and ordered as NumPy does."""
 from __future__ import annotations
 
+import math
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from ..errors import NotOnDevice
 from ..events.trace import begin, end
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
-from ..storage import handles, transfer, upload_cache, views
+from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.storage import Storage
-from . import masks
+from . import masks, small_arrays
 from .function import upload_operand
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Index:
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            return handles.operand_of(i, "an index")
+            found = small_arrays.on_host(i) if type(i) is handles.array_type else None
+            return handles.operand_of(i, "an index") if found is None else found
         if isinstance(i, (np.ndarray, np.bool_, bool)):
             return np.asarray(i)
         if isinstance(i, (list, tuple)):
@@ -95,6 +97,10 @@ class Index:
         if isinstance(i, devices.current().array_type):
             return transfer.to_current(devices.current(), i, "an index")
         return None
+
+    def is_distinct(self, array: Any, shape: tuple[int, ...]) -> bool:
+        """Whether an array of the index, if it has the shape of all of them, is known to name no place twice."""
+        return array.shape == shape and (x := self.lazy.get(id(array))) is not None and facts.is_distinct(x)
 
     def host(self) -> tuple[Any, ...]:
         """The index for NumPy."""
@@ -170,7 +176,10 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
             if known is not None:
                 known["count"] = result.shape[0]
             return handles.fresh(device, result)
-        return handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
+        taken = handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
+        if meta.dtype.kind in "iu" and result.ndim and (bounds := facts.bounds_of(x)) is not None:
+            facts.note_bounds(taken, *bounds)
+        return taken
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
 
@@ -218,16 +227,19 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         items = (upload_operand(device, mask[1], np.take) if type(mask[1]) is np.ndarray else mask[1],)
     value = value_for(x, meta, value, by_arrays=True)
     token = None
+    placed = None
     if getattr(value, "ndim", 0):
         if parsed is None:          # it names each place once
-            items = _counted(device, meta, items, value, mask[0])
+            placed = _placed(device, meta, mask[0], items[0], value)
+            if placed is None:
+                items = _counted(device, meta, items, value, mask[0])
         elif parsed.masks:
             items = _counted(device, meta, items, value)
             if parsed.checked:
                 parsed = Index(meta, items)
         if parsed is not None and parsed.checked and current_options().ordered_assignment:
             try:
-                items, value = _last_wins(device, meta, parsed, items, value)
+                value = _last_wins(device, meta, parsed, items, value)
             except ValueError as error:
                 raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
     elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
@@ -235,13 +247,44 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
 
     def assign(target: Any) -> None:
         try:
-            target[items] = value
+            if placed is not None and device.contiguity(target)[0]:
+                placed(target)
+            elif parsed is None and not getattr(value, "ndim", 0) and items[0].size:
+                device.xp.copyto(target, value, "unsafe", _along_first(items[0], target.ndim))     # without a wait
+            else:
+                target[items] = value
             if token is not None:
                 end(token)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
     storage.write_device(meta, x._self_array, assign)
+
+
+def _along_first(mask: Any, ndim: int) -> Any:
+    """A mask of the first axes, which broadcasts along the others."""
+    return mask.reshape((*mask.shape, *(1,) * (ndim - mask.ndim))) if mask.ndim < ndim else mask
+
+
+def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any) -> Callable[[Any], None] | None:
+    """What writes the rows of `value` where a mask is true; None where the device does not know better than others."""
+    known = masks.known(given)
+    if (meta.size < max(device.selected_from, 1) or value.dtype != meta.dtype or not meta.flags.c_contiguous
+            or value.shape[1:] != meta.shape[mask.ndim:] or masks.comes_again(known, mask)
+            or not (device.contiguity(value)[0] and device.contiguity(mask)[0] and device.on_current(mask, value))):
+        return None
+    token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
+    found = device.place(mask, value, meta.nbytes // mask.size)
+    if found is None:
+        return None
+    if token is not None:
+        end(token)
+    count, write = found
+    if known is not None:
+        known["count"] = count
+    if value.shape[0] != count:
+        raise NotOnDevice("the number of values differs from the number of True elements in the mask")
+    return write
 
 
 def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any,
@@ -261,7 +304,7 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
             found += masks.counted(device, None if alone is None else masks.known(alone), i, meta)
         else:
             found.append(i)
-    shape = _shape_of(meta, found)
+    shape, _ = _target(meta, found)
     whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
     value = value if whole else _drop_leading(value, len(shape))
     if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
@@ -269,8 +312,8 @@ def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: An
     return tuple(found)
 
 
-def _shape_of(meta: np.ndarray, items: list[Any]) -> tuple[int, ...]:
-    """The shape of ``x[items]``, where at least one item is an array, and none is a mask."""
+def _target(meta: np.ndarray, items: list[Any]) -> tuple[tuple[int, ...], int]:
+    """The shape of ``x[items]``, where at least one item is an array and none is a mask; where its own axes begin."""
     places = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
     try:
         common = np.broadcast_shapes(*[getattr(items[k], "shape", ()) for k in places])
@@ -279,10 +322,10 @@ def _shape_of(meta: np.ndarray, items: list[Any]) -> tuple[int, ...]:
     first, last = places[0], places[-1]
     rest = np.broadcast_to(np.False_, meta.shape)[tuple([0 if k in places else i for k, i in enumerate(items)])].shape
     if last - first >= len(places):     # something lies between them: the common axes come first
-        return (*common, *rest)
+        return (*common, *rest), 0
     used = sum(i is not None and i is not Ellipsis for i in items)
     before = sum(meta.ndim - used if i is Ellipsis else 1 for i in items[:first])
-    return (*rest[:before], *common, *rest[before:])
+    return (*rest[:before], *common, *rest[before:]), before
 
 
 def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -290,75 +333,48 @@ def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape[::-1], target[::-1]))
 
 
-def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any, ...],
-               value: Any) -> tuple[Any, Any]:
-    """Leave of several assignments to one element only the last, as NumPy's order does."""
-    arrays = [(k, i) for k, i in enumerate(items) if hasattr(i, "ndim") and i.ndim]
-    if not arrays:
-        return items, value
-    shape = np.broadcast_shapes(*[a.shape for _, a in arrays])
-    count = int(np.prod(shape))
-    if count < 2:
-        return items, value
-    xp = device.xp
-    key = None
-    for (array, _, length) in parsed.checked:
-        if isinstance(array, np.ndarray) and all(isinstance(a, np.ndarray) for a, _, _ in parsed.checked):
-            module = np
-        else:
-            module = xp
-            array = array if not isinstance(array, np.ndarray) else upload_operand(device, array)
-        flat = module.broadcast_to(module.where(array < 0, array + length, array), shape).ravel().astype(np.int64)
+#: Places of an array up to which one more of that size may be made, to note who was the last. Else the index is sorted.
+_MOST_PLACES = 1 << 26
+
+
+def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any, ...], value: Any) -> Any:
+    """The values to assign: of several to one element, each is the last one, as NumPy's order has it.
+
+    So it does not matter in which order the device assigns them, nor how many there are: nobody waits to find out.
+    """
+    shape = np.broadcast_shapes(*[getattr(i, "shape", ()) for i in items])
+    count = math.prod(shape)
+    if count < 2 or value.size == 1 or any(parsed.is_distinct(array, shape) for array, _, _ in parsed.checked):
+        return value
+    on_host = all(isinstance(a, np.ndarray) for a, _, _ in parsed.checked)
+    xp = np if on_host else device.xp
+    key, places = None, 1
+    for array, _, length in parsed.checked:
+        if not on_host and isinstance(array, np.ndarray):
+            array = upload_operand(device, array)
+        array = array.astype(np.int64, copy=False)
+        flat = xp.broadcast_to(xp.where(array < 0, array + length, array), shape).ravel()
         key = flat if key is None else key * length + flat
-    if isinstance(key, np.ndarray):
-        _, first = np.unique(key[::-1], return_index=True)
-        if len(first) == count:
-            return items, value
-        keep = np.sort(count - 1 - first)
-        keep = transfer.to_device(device, keep, "index with duplicates")
+        places *= length
+    if on_host:
+        found, which = np.unique(key, return_inverse=True)
+        if len(found) == count:
+            return value
+        last = np.empty(len(found), np.intp)
+        last[which] = np.arange(count)
+        winners = transfer.to_device(device, last[which], "index with duplicates")
+    elif places <= _MOST_PLACES and count < 2**31:
+        last = xp.empty(places, np.int32)
+        last[key] = -1
+        xp.maximum.at(last, key, xp.arange(count, dtype=np.int32))
+        winners = last[key]
     else:
-        # A stable sort by key: the last of each run of equal keys is the last assignment.
-        order = xp.argsort(key * count + xp.arange(count))
-        ordered = key[order]
-        last = xp.concatenate((ordered[1:] != ordered[:-1], xp.ones(1, bool)))
-        total = int(transfer.to_host(device, xp.count_nonzero(last), "duplicates in an index", "synchronise")[()])
-        if total == count:
-            return items, value
-        keep = order[last]
-    if len(arrays) != len([i for i in items if i is not Ellipsis]) or any(i is Ellipsis for i in items):
-        if len(arrays) < len(parsed.checked):
-            raise NotOnDevice("index arrays with duplicates, combined with scalars, are not supported on the device")
-        return _keep_with_slices(device, meta, items, arrays, shape, keep, value)
-    rest = meta.shape[len(arrays):]
-    value = xp.broadcast_to(_drop_leading(value, len(shape) + len(rest)), shape + rest)
-    value = value.reshape((count, *rest))[keep]
-    return tuple([xp.broadcast_to(a, shape).ravel()[keep] for _, a in arrays]), value
-
-
-def _keep_with_slices(device: Device, meta: np.ndarray, items: tuple[Any, ...], arrays: Sequence[Any],
-                      shape: tuple[int, ...], keep: Any, value: Any) -> tuple[Any, Any]:
-    """`_last_wins` where slices, new axes or an ellipsis stand among the index arrays."""
-    xp = device.xp
-    blank = tuple([np.zeros(i.shape, np.intp) if hasattr(i, "ndim") and i.ndim else i for i in items])
-    # Where NumPy puts the indexed axes: they come first unless all index arrays, and numbers, are neighbours.
-    free = np.broadcast_to(np.False_, meta.shape)[tuple([
-        0 if hasattr(i, "ndim") and i.ndim else i for i in blank])].shape
-    positions = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
-    neighbours = positions == list(range(positions[0], positions[-1] + 1))
-    at = 0
-    if neighbours:
-        before = blank[:positions[0]]
-        if Ellipsis in before:
-            after = sum(1 for i in blank[positions[-1] + 1:])
-            at = len(free) - after
-        else:
-            at = sum(1 for i in before if i is None or isinstance(i, slice))
-    full = free[:at] + shape + free[at:]
-    value = xp.broadcast_to(_drop_leading(value, len(full)), full)
-    value = value.reshape(free[:at] + (-1,) + free[at:])
-    value = value[(slice(None),) * at + (keep,)]
-    return tuple([xp.broadcast_to(i, shape).ravel()[keep] if hasattr(i, "ndim") and i.ndim else i
-                 for i in items]), value
+        order = xp.argsort(key, kind="stable")
+        winners = order[xp.searchsorted(key[order], key, side="right") - 1]
+    full, at = _target(meta, list(items))
+    value = device.xp.broadcast_to(_drop_leading(value, len(full)), full)
+    value = value.reshape((*full[:at], count, *full[at + len(shape):]))
+    return value[(*(slice(None),) * at, winners)].reshape(full)
 
 
 def _drop_leading(value: Any, ndim: int) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 from .. import devices
 from ..errors import NotOnDevice
 from ..settings.options import current as current_options
-from ..storage import foreign_streams, handles, places, transfer, views
+from ..storage import facts, foreign_streams, handles, places, transfer, views
 from ..storage.handles import ArrayHandle
+from ..storage.state import small_limit
 from ..storage.storage import Storage
 
 
@@ -87,7 +88,16 @@ def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, donate: bo
     if copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested: the bytes are on the host. "
                          "Use copy=None to copy them to the device.")
-    return handles.from_host(np.asarray(obj, views.no_array(dtype)), "asarray")
+    host = np.asarray(obj, views.no_array(dtype))
+    x = handles.from_host(host, "asarray")
+    if host.dtype.kind in "iu" and small_limit() < host.nbytes <= _MOST_LOOKED_AT:
+        facts.note_bounds(x, int(host.min()), int(host.max()))
+    return x
+
+
+#: Bytes of integers up to which their bounds are found before they go to the device, which takes 10 us at most. An
+#: index of known bounds needs no check, for which the host would wait.
+_MOST_LOOKED_AT = 64 << 10
 
 
 def _copied(device: devices.Device, x: Any) -> Any:

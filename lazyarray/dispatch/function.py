@@ -25,6 +25,7 @@ from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
 from . import small_arrays
 from .host_fallback import lazily, on_host
+from .plain_call import tried, wrapped
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -37,6 +38,8 @@ _bool = np.dtype(bool)
 
 def call(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`__array_function__`: NotImplemented if an argument's type knows better."""
+    if len(types) == 1 and types[0] is handles.array_type:
+        return run(func, args, kwargs)
     subclass = False
     for kind in types:
         if is_foreign(kind):
@@ -71,7 +74,10 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     positions, names = written_parameters.written_slots(func)
     written = [*(out if type(out) is tuple else (out,)), *(a for i, a in enumerate(bare_args) if i in positions),
                *(bare_kwargs.get(name) for name in names)]
-    with devices_of(device, leaves((bare_args, bare_kwargs)), written):
+    given = leaves((bare_args, bare_kwargs))
+    with devices_of(device, given, written):
+        if places.apart(device, given):     # nobody writes to one after another one has been copied
+            return held((*given, *written), _by_tables, func, args, kwargs)
         return _by_tables(func, args, kwargs)
 
 
@@ -86,6 +92,8 @@ def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     adapter = tables.ADAPTED.get(func)
     if adapter is None and func not in tables.COMPOSED:
         return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "this function is not supported on the device"))
+    if (result := tried(func, args, kwargs)) is not NotImplemented:
+        return result
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
     if type(out) is tuple and len(out) == 1:
         out = out[0]
@@ -121,6 +129,7 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
     """
     device = devices.current()
     sources: list = []
+    brought: dict[int, tuple[Any, Any]] = {}    # identity of an operand's copy on this device -> both
     try:
         if device.usable() is not None:
             raise NotOnDevice(device.usable())
@@ -129,7 +138,7 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
         if adapter is None:
             return _composed(func, device, out, bare_args, bare_kwargs)
         positions, names = written_parameters.written_slots(func)
-        leaf = functools.partial(_unwrapped, device, sources, func)
+        leaf = functools.partial(_unwrapped, device, sources, brought, func)
         slots = written_parameters.steering_slots(func)
 
         def unwrapped(slot: int | str, a: Any) -> Any:
@@ -155,9 +164,11 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
             if _of_nothing(device, result, sources):
                 return on_host(func, args, kwargs, "a value of arrays without elements")
             scalar = func not in tables.ARRAY_0D
+            if brought:     # what the function gives back is the operand
+                result = replace(result, lambda obj: brought[id(obj)][1] if id(obj) in brought else obj)
             if isinstance(result, device.array_type):
                 return handles.wrap(device, result, sources, scalar)
-            return _wrapped(device, result, sources, scalar)
+            return wrapped(device, result, sources, scalar)
 
         result = write_all(writing, compute) if writing else compute()
         if func in index_bounds.GREATEST:
@@ -234,12 +245,16 @@ def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] =
     return _here if place is None else device.on(place)
 
 
-def _unwrapped(device: Device, sources: list[Any], func: Callable[..., Any], obj: Any) -> Any:
+def _unwrapped(device: Device, sources: list[Any], brought: dict[int, tuple[Any, Any]], func: Callable[..., Any],
+               obj: Any) -> Any:
     """The device array of a lazy or a host array; what else there is among arguments stays."""
     if handles.is_lazy(obj):
         if obj._self_storage is not None:
             sources.append(obj)
-        return handles.operand_of(obj)
+        array = handles.operand_of(obj)
+        if device.count > 1 and handles.is_array(obj) and array is not handles.device_of(obj):
+            brought[id(array)] = array, obj
+        return array
     if isinstance(obj, np.ndarray):
         if kind_of(type(obj)) == SUBCLASS:
             raise SubclassTakesPart
@@ -255,20 +270,6 @@ def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] |
         raise NotOnDevice(f"dtype {array.dtype} is not supported on the device")
     name = getattr(func, "__name__", "")
     return upload_cache.operand(device, np.asarray(array), f"host operand of {name}" if name else "host operand")
-
-
-def _wrapped(device: Device, result: Any, sources: Sequence[Any], scalar: bool) -> Any:
-    """`result` with lazy arrays in place of device arrays, also inside lists, tuples and dicts."""
-    made: dict[int, Any] = {}       # one array that is there twice stays one
-
-    def leaf(obj: Any) -> Any:
-        if not isinstance(obj, device.array_type):
-            return lazily(obj)
-        if id(obj) not in made:
-            made[id(obj)] = handles.wrap(device, obj, sources, scalar)
-        return made[id(obj)]
-
-    return replace(result, leaf)
 
 
 def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native
+from .. import _native, devices
 from ..events import trace
 from ..events.trace import begin, end
 from ..functions import tables, written_parameters
@@ -22,7 +22,7 @@ from ..functions.creation import MAKING
 from ..functions.views import VIEWS
 from ..graph import cost_model
 from ..settings.options import current as current_options
-from ..storage import handles, views
+from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
@@ -230,7 +230,13 @@ def _learn(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | No
 
 def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a function that C does not decide about, if it is the host's; else NotImplemented."""
-    if not limit() or not any(_is_on_host(a) for a in (*args, *kwargs.values())):
+    if not limit():
+        return NotImplemented
+    for a in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(a)
+        if (kind is handles.array_type or kind is tuple or kind is list) and _is_on_host(a):
+            break
+    else:
         return NotImplemented
     if func not in ON_HOST and (entry := _learn(func)) is not None:
         result = _native_run(func, args, kwargs, entry)
@@ -296,6 +302,22 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 _ARRAY = np.array, 99, 0 if _native.recording is None else _native.recording.MAKES
+
+
+def device_operand(x: Any) -> tuple[Any, bool]:
+    """The device array of a lazy array or scalar that is only read, and whether it lies in the memory of `x`.
+
+    A small array that is nothing but an ndarray yet stays one: its bytes are among those that were uploaded before, or
+    are kept from now on.
+    """
+    if type(x) is handles.array_type and _is_light(x):
+        host, device = on_host(x), devices.current()
+        if host is not None and device.can_hold(host.dtype):
+            return upload_cache.operand(device, host, "operand", allowed=True), False
+    return handles.operand_of(x), True
+
+
+_is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
 
 
 def quick_array(*args: Any) -> Any:

@@ -23,8 +23,22 @@ MOST = 16 << 20
 _float64 = np.dtype(np.float64)
 
 
-def _mean_of_integers(array: Any, axis: int | None) -> Any:
-    return array.mean(axis, _float64)
+def _mean_of_integers(array: Any, axis: Any, keepdims: bool) -> Any:
+    return array.mean(axis, _float64, keepdims=keepdims)
+
+
+_NAMES = frozenset(("axis", "keepdims"))
+
+
+def _is_plain(axis: Any) -> bool:
+    return type(axis) is int or type(axis) is tuple and set(map(type, axis)) == {int}
+
+
+def _is_quick(array: Any, axis: Any) -> bool:
+    """Whether the device library has many threads for a result along this axis, or many results."""
+    if type(axis) is tuple or not -array.ndim <= axis < array.ndim:
+        return False
+    return axis in (-1, array.ndim - 1) or array.shape[axis] < 1024
 
 
 def _methods() -> dict[Any, dict[np.dtype, str | Callable[..., Any]]]:
@@ -45,15 +59,17 @@ METHODS = _methods()
 
 def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a function in `METHODS` makes of `x`, with what else it was given, or None."""
-    axis = None
+    axis, keepdims = None, False
     if args:
-        if kwargs or len(args) > 1:
+        if len(args) > 1 or "axis" in kwargs:
             return None
         axis = args[0]
-    elif kwargs:
-        if len(kwargs) > 1:
+    if kwargs:
+        if not kwargs.keys() <= _NAMES:
             return None
-        axis = kwargs.get("axis", kwargs)
+        axis, keepdims = kwargs.get("axis", axis), kwargs.get("keepdims", False)
+        if keepdims is not True and keepdims is not False:
+            return None
     if handles.array_type is not type(x):
         return None
     array, storage = x._self_array, x._self_storage
@@ -62,10 +78,10 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
     nbytes = array.nbytes
     if nbytes >= MOST or not nbytes:
         return None
-    if nbytes >= LARGE and (axis is not None or func is np.var or func is np.std):
-        return None     # there may be a kernel of ours
-    if axis is not None and (type(axis) is not int or not array._c_contiguous):
+    if axis is not None and not (_is_plain(axis) and array._c_contiguous):
         return None
+    if nbytes >= LARGE and (func is np.var or func is np.std or axis is not None and not _is_quick(array, axis)):
+        return None     # there may be a kernel of ours
     method = METHODS[func].get(array.dtype)
     device = storage.device
     stream = device.stream()
@@ -73,7 +89,12 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
             not device.on_current(array)):
         return None
     try:
-        result = getattr(array, method)(axis) if type(method) is str else method(array, axis)
+        if type(method) is not str:
+            result = method(array, axis, keepdims)
+        elif keepdims:
+            result = getattr(array, method)(axis, keepdims=True)
+        else:
+            result = getattr(array, method)(axis)
     except Exception as error:      # the general way runs into it again, and knows what it means
         if from_handler(error):
             raise

@@ -17,7 +17,7 @@ from ..errors import NotOnDevice
 from ..errors.interrupts import from_handler
 from ..functions.kinds import SUBCLASS, WEAK, is_foreign, kind_of
 from ..graph.record import in_place
-from ..storage import coherence, handles
+from ..storage import coherence, handles, places
 from ..storage.handles import device_of, new_array, new_scalar
 from ..storage.state import changing
 from ..storage.statements import held
@@ -26,9 +26,10 @@ from ..storage.writeable import may_write
 from . import small_arrays, ufunc_methods
 from .function import TAKES_PART, devices_of
 from .host_fallback import name_of, on_host
-from .ufunc_general import IN_PLACE, PLANS, elementwise
+from .ufunc_general import IN_PLACE, LOOPS, PLANS, elementwise
 
 if TYPE_CHECKING:
+    from ..devices import Device
     from ..storage.handles import ArrayHandle, ScalarHandle
 
 _LEAST = -1000000.0     # the priority of NumPy's scalars
@@ -36,7 +37,8 @@ _LEAST = -1000000.0     # the priority of NumPy's scalars
 
 def array_ufunc(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
-    if not kwargs and method == "__call__" and (result := quick(ufunc, inputs)) is not None:
+    if not kwargs and method == "__call__" and (
+            result := (looped if getattr(ufunc, "signature", None) else quick)(ufunc, inputs)) is not None:
         return result
     return call(x, ufunc, method, inputs, kwargs, not kwargs and method == "__call__")
 
@@ -53,6 +55,8 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
         if len(kwargs) > 1:
             given += kwargs.get("where"),
         return held(given, _call, ufunc, method, inputs, kwargs, tried)
+    if places.apart(devices.current(), inputs):     # nobody writes to one after another one has been copied
+        return held(inputs, _call, ufunc, method, inputs, kwargs, tried)
     return _call(ufunc, method, inputs, kwargs, tried)
 
 
@@ -66,6 +70,8 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     if method == "__call__" and not tried:
         if not kwargs:
             result = quick(ufunc, inputs)
+            if result is None:
+                result = looped(ufunc, inputs)
         elif len(kwargs) == 1 and "out" in kwargs:
             result = _quick_out(ufunc, inputs, kwargs["out"])
             if result is None:
@@ -74,6 +80,8 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             result = None
         if result is not None:
             return result
+    elif method == "__call__" and not kwargs and (result := looped(ufunc, inputs)) is not None:
+        return result
     if method == "__call__" and "where" in kwargs:
         # NumPy takes out=None away before it calls us, and would warn on the host of what the program has not left out.
         kwargs = {"out": None, **kwargs}
@@ -202,6 +210,47 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 #: The result of a plain call, recorded or by a plan; else None.
 quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = planned if _native.recording is None else _native.recording.plain
+
+
+def looped(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """The result of a plain call that is not for the quick way, if its loop is known: of a scalar, of ``matmul``."""
+    key: tuple[Any, ...] = ufunc,
+    device = None
+    for x in inputs:
+        kind = type(x)
+        if kind is handles.array_type and (host := small_arrays.on_host(x)) is not None:
+            key += host.dtype,
+        elif kind is handles.array_type or kind is handles.scalar_type and x._self_storage is not None:
+            key += (handles.meta_of(x) if x._self_array is None else x._self_array).dtype,
+            device = x._self_storage.device
+        elif kind in WEAK:
+            key += kind,
+        else:
+            return None
+    loop = LOOPS.get(key)
+    if loop is None or device is None or device.count > 1 or device.usable() is not None:
+        return None
+    function, dtypes = loop
+    try:
+        operands = [dtype.type(x) if type(x) in WEAK else small_arrays.device_operand(x)[0]
+                    for x, dtype in zip(inputs, dtypes)]
+        if ufunc.signature is None:
+            for a in operands:
+                if a.ndim > 1 and not a._c_contiguous:
+                    return None     # the results lie in memory as the operands do
+        results = function(*operands)
+    except Exception as error:  # noqa: BLE001  what the device refuses the general way runs into again, and knows more
+        device.refusal(error)
+        return None
+    if type(results) is tuple:
+        return tuple([_of_new_memory(device, r) for r in results])
+    return _of_new_memory(device, results)
+
+
+def _of_new_memory(device: Device, array: Any) -> Any:
+    if device.root(array) is not array:
+        return handles.wrap(device, array, (), fresh=True)
+    return (new_array if array.ndim else new_scalar)(Storage(device, array), None, array)
 
 
 def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:

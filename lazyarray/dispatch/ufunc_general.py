@@ -26,6 +26,9 @@ _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.gre
 PLANS: dict = {}
 #: The same keys -> device ufunc that takes an output, where operands and result have one dtype.
 IN_PLACE: dict = {}
+#: (ufunc, dtype or type of number for each operand) -> (device function, dtypes of the loop), for all plain calls whose
+#: operands and results need no cast: with a signature, such as ``matmul``, with several results, or of scalars, too.
+LOOPS: dict = {}
 
 
 def operand_of(x: Any) -> tuple[Any, Any]:
@@ -219,8 +222,10 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
             # What a foreign one runs depends on where it is called.
-            if plain and not known and ufunc.nout == 1 and ufunc.signature is None and ufunc in tables.UFUNCS:
-                _remember(ufunc, key, function, dtypes)
+            if plain and ufunc in tables.UFUNCS:
+                if not known and ufunc.nout == 1 and ufunc.signature is None:
+                    _remember(ufunc, key, function, dtypes)
+                LOOPS[key] = function, dtypes
             return results
         return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
     cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]

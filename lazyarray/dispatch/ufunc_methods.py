@@ -145,8 +145,10 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             if np.broadcast_shapes(getattr(mask, "shape", ()), array.shape) != array.shape:
                 raise NotOnDevice("where= has more elements than the array")
             # In the dtype of the loop, which holds the identity: that of logaddexp is an infinity.
-            array = array.astype(loop, copy=False)
-            array = device.xp.where(mask, array, np.asarray(fill).astype(loop)[()])
+            if mask is False:
+                array = common.filled(device.xp, array.shape, np.asarray(fill).astype(loop), loop)
+            else:
+                array = device.xp.where(mask, array.astype(loop, copy=False), np.asarray(fill).astype(loop)[()])
     count = 1
     for axis in axes:
         count *= array.shape[axis]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..storage import facts, handles
 
-__all__ = ["GREATEST", "note"]
+__all__ = ["GREATEST", "note", "note_series"]
 
 
 def _along(a: Any, axis: Any = -1, *_: Any, **__: Any) -> int:
@@ -44,4 +44,18 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         for x, most in zip(result, greatest):
             facts.note_bounds(x, 0, most)
     elif handles.is_array(result):
-        facts.note_bounds(result, 0, greatest)
+        whole = func in _PERMUTATIONS and result.ndim == 1
+        (facts.note_range if whole else facts.note_bounds)(result, 0, greatest)
+
+
+#: Functions whose results name no element twice, if they have one axis.
+_PERMUTATIONS = frozenset((np.argsort, np.argpartition, np.lexsort, np.flatnonzero))
+
+
+def note_series(args: tuple[Any, ...], result: Any) -> None:
+    """The same for ``numpy.arange(*args)`` of Python's integers."""
+    if set(map(type, args)) != {int} or not handles.is_array(result) or result.dtype.kind not in "iu":
+        return
+    series = range(*args)
+    if len(series):
+        facts.note_range(result, min(series[0], series[-1]), max(series[0], series[-1]))

@@ -65,6 +65,11 @@ def _in_order(array: Any) -> bool:
     return array.ndim < 2 or array.flags.c_contiguous
 
 
+def _dense(array: Any) -> bool:
+    """`_in_order` of a device array, whose flags are an object to be made."""
+    return array.ndim < 2 or array._c_contiguous
+
+
 def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype, order: tuple[int, ...] | None) -> Any:
     """A new device array whose axes lie in memory in this order."""
     if order is None:
@@ -88,7 +93,7 @@ def back(array: Any, order: tuple[int, ...]) -> Any:
 def laid_out(device: Device, array: Any, order: tuple[int, ...] | None) -> Any:
     """`array`, or a copy of it if its axes do not lie in memory in this order."""
     if order is None:
-        if _in_order(array):
+        if _dense(array):
             return array
     elif array.transpose(*order).flags.c_contiguous:
         return array
@@ -106,7 +111,7 @@ def after(device: Device, rule: str, result: Any, args: tuple[Any, ...], kwargs:
     arrays = [a for a in (*args, *kwargs.values()) if isinstance(a, device.array_type)]
     if any(result is a for a in arrays):
         return result
-    if all(map(_in_order, arrays)):
+    if all(map(_dense, arrays)):
         return laid_out(device, result, None)
     order: tuple[int, ...] | None
     if rule == "packed":
@@ -126,7 +131,7 @@ def joined(device: Device, result: Any, arrays: Sequence[Any]) -> Any:
     NumPy sorts the axes by the strides of all arrays. C order wins where they disagree, and where axes of length 1
     leave it open.
     """
-    if result.ndim < 2 or all(map(_in_order, arrays)) and _in_order(result):
+    if result.ndim < 2 or all(map(_dense, arrays)) and _dense(result):
         return result
     order: list[int] = []
     for axis in range(result.ndim):

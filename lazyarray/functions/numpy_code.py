@@ -202,6 +202,25 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
     return run
 
 
+def _deleting(run: Callable[..., Any]) -> Callable[..., Any]:
+    """np.delete, whose result has the memory order of NumPy's where a mask picks what is left.
+
+    NumPy puts the axis of the mask outermost, and the others in the order of the array. The device's results of index
+    arrays are in C order: so they are asked of a view with the axes in that order.
+    """
+
+    @functools.wraps(run)
+    def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+        if (axis is None or not handles.is_array(arr) or arr.ndim < 2 or isinstance(obj, (slice, *NUMBERS))
+                or np.size(obj) == 1):
+            return run(arr, obj, axis)
+        axis = common.axis_index(axis, arr.ndim)
+        order = sorted(range(arr.ndim), key=lambda i: (i != axis, -abs(arr.strides[i]), i))
+        return run(arr.transpose(order), obj, 0).transpose(np.argsort(order).tolist())
+
+    return delete
+
+
 def _of(names: str, arrays: str, home: Any = np) -> dict[Any, Any]:
     return {func: _composed(func, arrays) for name in names.split() if (func := getattr(home, name, None))}
 
@@ -217,7 +236,7 @@ COMPOSED: dict[Any, Any] = {
     **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),
     **_of("isclose allclose", "~a ~b"), **_of("array_equal polyadd polysub", "a1 a2"), **_of("polyfit", "x y w"),
-    **_of("delete append", "arr values"), **_of("extract", "condition arr"),
+    np.delete: _deleting(_composed(np.delete, "arr")), **_of("append", "arr values"), **_of("extract", "condition arr"),
     **_of("stack", "*arrays"), **_of("vstack hstack dstack column_stack", "*tup"), **_of("meshgrid", "xi"),
     **_of("block", ""),
     **_of("tile", "A"), **_of("pad", "array"), **_of("diff", "a prepend append"),

@@ -16,6 +16,7 @@ from lazyarray import devices
 from lazyarray.dispatch import convert, small_arrays
 from lazyarray.dispatch.host_fallback import on_host
 from lazyarray.errors import NotOnDevice
+from lazyarray.functions import index_bounds
 from lazyarray.functions.creation import MAKING, host_result
 from lazyarray.functions.numerical_ranges import SERIES, check_device
 from lazyarray.functions.pytree import replace
@@ -231,10 +232,18 @@ def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
+def noted(args: tuple[Any, ...], result: Any) -> Any:
+    """``arange(*args)``, of which it is known what it may index."""
+    if handles.is_array(result) and small_arrays.on_host(result) is None:
+        index_bounds.note_series(args, result)
+    return result
+
+
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
     quick = small_arrays.quick_array if func is _np.array else QUICK.get(func)
-    if func is _np.arange and quick is not None:
+    counts = func is _np.arange
+    if counts and quick is not None:
         quick = small_arrays.unless_small(quick)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -243,8 +252,8 @@ def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Ca
                 return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
             kwargs.pop("like", None)
         elif quick is not None and (result := quick(*args)) is not None:
-            return result
-        return create(*args, **kwargs)
+            return noted(args, result) if counts else result
+        return noted(args, create(*args, **kwargs)) if counts else create(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = func.__name__
     call.__module__ = "lazyarray.numpy"

@@ -185,11 +185,15 @@ def _array(generator: Any, name: str, given: dict[str, Any], shape: tuple[int, .
 
 def _on_host(self: Generator, name: str, theirs: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
              reason: str) -> Any:
-    """What NumPy draws, lazy if it is an array; that is told, but not of single numbers."""
+    """What NumPy draws, lazy if it is an array; that is told, but not of single numbers.
+
+    A plain generator of the same bits draws: NumPy's own methods call each other, and ours would draw on the device.
+    """
+    args = _random.Generator(self.bit_generator), *args
     path = f"lazyarray.numpy.random.Generator.{name}"
     token = begin("fallback", 0, None, None, reason, path) if reason else None
-    result = on_host(theirs, (self, *args), kwargs, reason or "the result is one number", name=path) if handles_lazy(
-        args, kwargs) else theirs(self, *args, **kwargs)
+    result = on_host(theirs, args, kwargs, reason or "the result is one number", name=path) if handles_lazy(
+        args, kwargs) else theirs(*args, **kwargs)
     if type(result) is np.ndarray and not any(result is given for given in (*args, *kwargs.values())):
         result = handles.host_result(result)
     if token is not None:

@@ -58,7 +58,7 @@ class Options(_Options):
         decides (CuPy wraps such indexes around), and the host does not have to wait for a check of each index array.
     ordered_assignment : bool
         If an index assignment names a position several times, keep the last value, as NumPy does. If False, any of
-        the values may be kept.
+        the values may be kept, and the indices need not be sorted.
     warn_fallbacks : bool
         Give a `HostFallbackWarning` the first time that a function runs on the host because the device does not support
         it.

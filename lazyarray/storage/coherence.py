@@ -39,6 +39,8 @@ ONE_BY_ONE = "read ahead: elements beside it were read one by one"
 _MOST_STALE = 16
 #: Ranges of a view up to which account is kept of each.
 FEW_RANGES = 1024
+#: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
+WHOLE = 16 << 10
 
 
 # -- what aliases wrote ----------------------------------------------------------------------------------
@@ -95,6 +97,10 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         if needed and overwritten and storage.host_dirty.covers(overwritten):
             # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
             needed = needed - overwritten
+        if storage.host_dirty and storage.nbytes <= WHOLE and not later:
+            needed = storage.host_dirty
+            if needed.covers(overwritten):
+                needed = needed - overwritten
         if needed:
             upload(storage, needed, view, why)
         if mirror.lent and (storage.loans or storage.foreign) and not trusting:
@@ -141,10 +147,11 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ran
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
     storage.join_all()
-    if storage.mirror is not None and storage.mirror.valid:
-        exact = _exact(storage, view)
-        if len(exact) <= FEW_RANGES:
-            storage.mirror.invalidate(exact - storage.host_dirty)     # last: the caller is sure to end the write
+    if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
+        if storage.nbytes <= WHOLE and not storage.mirror.lent and not storage.host_dirty:
+            storage.mirror.invalidate(storage.mirror.valid)
+        elif len(exact := _exact(storage, view)) <= FEW_RANGES:
+            storage.mirror.invalidate(exact - storage.host_dirty)
     return later
 
 

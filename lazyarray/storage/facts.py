@@ -11,7 +11,7 @@ from typing import Any
 from . import handles, transfer, views
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "host_value", "known_of", "note_bounds"]
+__all__ = ["Bounds", "bounds_of", "host_value", "is_distinct", "known_of", "note_bounds", "note_range"]
 
 #: Bytes of an array whose values are kept on the host.
 _MOST = 1 << 16
@@ -97,3 +97,20 @@ def bounds_of(x: Any) -> Bounds | None:
         return whole[:2]    # type: ignore[no-any-return]
     known = known_of(x)
     return None if known is None else known.get("bounds")
+
+
+def note_range(x: Any, low: int, high: int) -> None:
+    """As `note_bounds`, and no two elements of the array, or of a view of it, are equal."""
+    note_bounds(x, low, high)
+    if (facts := _facts(x._self_storage)) is not None and "bounds" in facts:
+        facts["distinct"] = True
+
+
+def is_distinct(x: Any) -> bool:
+    """Whether all elements of a lazy array are known to be different, and none to be negative.
+
+    A view of two axes or more may show an element of a storage twice.
+    """
+    facts = _facts(x._self_storage)
+    return (facts is not None and "distinct" in facts and (facts["bounds"][0] >= 0) and facts["bounds"][2] == x.dtype
+            and (x.ndim == 1 and x.strides[0] != 0))

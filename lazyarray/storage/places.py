@@ -10,7 +10,7 @@ from .storage import Storage
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["largest", "of"]
+__all__ = ["apart", "largest", "of"]
 
 
 def of(device: Device, x: Any) -> int | None:
@@ -18,12 +18,7 @@ def of(device: Device, x: Any) -> int | None:
     if isinstance(x, device.array_type):
         return device.device_of(x)
     storage = x._self_storage if handles.is_lazy(x) else None
-    if type(storage) is not Storage:
-        return None
-    node = storage.pending
-    if node is not None and node.place is not None:
-        return node.place
-    return storage.number()
+    return storage.number() if type(storage) is Storage else None
 
 
 def largest(device: Device, operands: Iterable[Any]) -> int | None:
@@ -35,3 +30,9 @@ def largest(device: Device, operands: Iterable[Any]) -> int | None:
             if nbytes > most:
                 found, most = place, nbytes
     return found
+
+
+def apart(device: Device, operands: Iterable[Any]) -> bool:
+    """Whether lazy arrays and scalars among these operands lie on several devices."""
+    return device.count > 1 and len({of(device, x) for x in operands if handles.is_lazy(x)
+                                     and x._self_storage is not None}) > 1

@@ -18,7 +18,9 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..devices import base
@@ -107,18 +109,51 @@ def spill(device: Device, nbytes: int) -> bool:
         if upload_cache.forget_all():
             return True
         number, freed, nbytes = device.number(), 0, max(nbytes, device.total_memory() // PART)
-        for storage, lazies in sorted(_storages(), key=_last_used):
-            if freed >= nbytes:
-                break
+        for storage, lazies in _longest_unused():
             if storage.device is device and _may_move(storage) and device.device_of(_home(storage)) == number:
                 freed += _tried(storage, lambda s=storage, xs=lazies: _move(s, xs))
+            if freed >= nbytes:
+                break
         return freed > 0
     finally:
         _local.moving = False
 
 
-def _last_used(entry: tuple[Storage, list[Any]]) -> int:
-    return getattr(entry[0], "used", None) or 0
+#: What was found the last time and not needed then, the longest unused first: when a storage was used, a weak reference
+#: to it, and some to its lazy arrays. It takes 10 ms to look through a process with many libraries.
+_found: deque[tuple[int, weakref.ref[Storage], list[weakref.ref[Any]]]] = deque()
+
+
+def _longest_unused() -> Iterator[tuple[Storage, list[Any]]]:
+    """The storages of all lazy arrays, the longest unused first, each with those arrays.
+
+    What was found before and was not used since comes first: all others were used later. Where there are views by now
+    that were not found then, the storage is in use, and stays.
+    """
+    while True:
+        try:
+            used, ref, refs = _found.popleft()
+        except IndexError:
+            break
+        storage = ref()
+        if storage is not None and _last_used(storage) == used:
+            yield storage, [x for r in refs if (x := r()) is not None]
+    entries = sorted(_storages(), key=lambda entry: _last_used(entry[0]))
+    _found.clear()      # what another thread has found meanwhile
+    _found.extend([(_last_used(storage), weakref.ref(storage), [weakref.ref(x) for x in lazies])
+                   for storage, lazies in entries if _home(storage) is not None])
+    del entries
+    while True:
+        try:
+            _, ref, refs = _found.popleft()
+        except IndexError:
+            return
+        if (storage := ref()) is not None:
+            yield storage, [x for r in refs if (x := r()) is not None]
+
+
+def _last_used(storage: Storage) -> int:
+    return getattr(storage, "used", None) or 0
 
 
 def _storages() -> list[tuple[Storage, list[Any]]]:

@@ -170,8 +170,11 @@ class StorageState(_Slots):
         return (self._block is not None or self.root is not None) + (self.mirror is not None)
 
     def number(self) -> int | None:
-        """The number of the device that holds the bytes, or did until it was full; None without memory on any."""
-        if self.pending is not None:
+        """The number of the device that holds the bytes, will compute them or held them until it was full, or None."""
+        node = self.pending
+        if node is not None:
+            if node.place is not None:
+                return node.place   # type: ignore[no-any-return]
             self.fill()
         array = self._block if self.root is None else self.root
         return self.returns_to if array is None else self.device.device_of(array)
@@ -225,6 +228,8 @@ class StorageState(_Slots):
     def note_written(self, ranges: Ranges) -> None:
         """Foreign code has written `ranges`, which are valid in the mirror: they are current there alone."""
         self.host_dirty = self.host_dirty | ranges
+        if self.placed:
+            self.placed = self.placed - ranges
 
     def _let_go(self) -> None:
         if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
+from ..devices.base import HERE
 from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
@@ -56,10 +57,11 @@ def extent_bytes(array: np.ndarray) -> np.ndarray:
     return as_strided(np.asarray(lowest).reshape(-1).view(_u8)[:1], (high - low,), (1,))
 
 
-def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False) -> Any:
+def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False, allowed: bool = False) -> Any:
     """A new device array with the dtype, shape and values of `array`, in its memory order ("K").
 
     With `layout` it has the strides of `array` too, unless there are too many gaps, or elements that are not aligned.
+    `allowed`: `no_transfers` is not asked.
     """
     if layout and array.size and not views.is_dense_array(array) and not any(n % array.itemsize for n in array.strides):
         memory = extent_bytes(array)
@@ -70,7 +72,8 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
     global sent
     sent = True
-    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array) if dense.nbytes else None
+    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array,
+                  allowed=allowed) if dense.nbytes else None
     with device.noting:
         block = device.empty((dense.nbytes,), _u8)
         if dense.nbytes:
@@ -84,12 +87,13 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False)
 def to_host(device: Device, array: Any, why: str, kind: str = "materialise", pooled: bool = False) -> np.ndarray:
     """A new C-contiguous host array with the values of a device array.
 
-    `kind` is "synchronise" where the program only waits for a flag or a count. `pooled`: its memory is not its own.
+    The copy, and that to dense memory before it, is work of the device on which the array lies. `kind` is "synchronise"
+    where the program only waits for a flag or a count. `pooled`: its memory is not its own.
     """
     token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
     result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
     if array.size:
-        with device.noting:
+        with device.noting, HERE if device.count == 1 else device.on(device.device_of(array)):
             device.download(device.contiguous(array), result)
     if token is not None:
         end(token)

@@ -85,7 +85,7 @@ def _dense(array: np.ndarray) -> np.ndarray:
     return array if views.is_dense_array(array) else np.array(array, order="K", subok=False)
 
 
-def _by_bytes(device: Device, array: np.ndarray, why: str) -> Storage:
+def _by_bytes(device: Device, array: np.ndarray, why: str, allowed: bool) -> Storage:
     """The copy of a small array, made now or before."""
     dense = _dense(array)
     content = transfer.flat_bytes(dense).tobytes()
@@ -96,12 +96,12 @@ def _by_bytes(device: Device, array: np.ndarray, why: str) -> Storage:
             _copies[key] = found
             if (storage := found.storage) is not None:      # taken here: another thread may let go of the copy
                 return storage
-    storage = _uploaded(device, np.frombuffer(content, np.uint8), dense, why)
+    storage = _uploaded(device, np.frombuffer(content, np.uint8), dense, why, allowed)
     _enter(key, _Copy(), content, storage)
     return storage
 
 
-def _by_place(device: Device, array: np.ndarray, why: str) -> Storage | None:
+def _by_place(device: Device, array: np.ndarray, why: str, allowed: bool) -> Storage | None:
     """The copy of a larger array that has not changed; None if the array is to be uploaded, without account of it."""
     key = (device, _number(device), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
     dense = _dense(array)
@@ -122,15 +122,15 @@ def _by_place(device: Device, array: np.ndarray, why: str) -> Storage | None:
             found.wait -= found.wait > 0
             return None
     content = bytearray(memory)
-    storage = _uploaded(device, np.frombuffer(content, np.uint8), dense, why)
+    storage = _uploaded(device, np.frombuffer(content, np.uint8), dense, why, allowed)
     _enter(key, found, content, storage)
     return storage
 
 
-def _uploaded(device: Device, content: np.ndarray, dense: np.ndarray, why: str) -> Storage:
+def _uploaded(device: Device, content: np.ndarray, dense: np.ndarray, why: str, allowed: bool) -> Storage:
     """A storage of what was kept of an array, not of what it may be by now."""
     values = np.ndarray(dense.shape, dense.dtype, content, 0, dense.strides)
-    return _noted(device, transfer.to_device(device, values, why))
+    return _noted(device, transfer.to_device(device, values, why, allowed=allowed))
 
 
 def _enter(key: Any, copy: _Copy, content: Any, storage: Storage) -> None:
@@ -163,10 +163,11 @@ def _number(device: Device) -> int:
 
 # -- the verbs -------------------------------------------------------------------------------
 
-def kept(device: Device, array: np.ndarray, why: str, layout: bool = False) -> Storage | None:
+def kept(device: Device, array: np.ndarray, why: str, layout: bool = False, allowed: bool = False) -> Storage | None:
     """The storage of a host array's copy on the device, made now or before; None if none is kept.
 
     Nobody may write to it. `layout`: it has the strides of the array, as far as `transfer.to_device` gives it them.
+    `allowed`: `no_transfers` is not asked about an upload.
     """
     nbytes = array.nbytes
     if not nbytes:
@@ -179,16 +180,16 @@ def kept(device: Device, array: np.ndarray, why: str, layout: bool = False) -> S
         storage = _watching.copy_of(device, array, LEAST, layout, _number(device), lambda: _noted(
             device, transfer.to_device(device, array, why, layout=layout)))
     if storage is None and nbytes <= COMPARED and not layout:
-        storage = _by_bytes(device, array, why) if nbytes <= SMALL else _by_place(device, array, why)
+        storage = (_by_bytes if nbytes <= SMALL else _by_place)(device, array, why, allowed)
     if storage is not None:
         storage.join()
     return storage
 
 
-def operand(device: Device, array: np.ndarray, why: str) -> Any:
+def operand(device: Device, array: np.ndarray, why: str, allowed: bool = False) -> Any:
     """The device array of a host array, uploaded now or before. Nobody may write to it."""
-    storage = kept(device, array, why)
-    return transfer.to_device(device, array, why) if storage is None else storage.root
+    storage = kept(device, array, why, allowed=allowed)
+    return transfer.to_device(device, array, why, allowed=allowed) if storage is None else storage.root
 
 
 def argument(device: Device, array: np.ndarray, why: str) -> tuple[Any, bool]:

@@ -161,6 +161,10 @@ class Arguments:
             self._take_lazy(obj, obj, role)
         if hosts:
             self._take_hosts(hosts, [entry[0] for entry in lazies])
+        if self.device.count > 1:
+            for obj, _, role in self.of_kind(DEVICE):
+                if role == READ and not self.device.on_current(obj):
+                    self._give(obj, transfer.to_current(self.device, obj, f"operand of {self.name}"))
         if has_twin:
             self._saved += [(array, array.copy()) for _, _, array in self.writes]
             self._saved += [(obj, obj.copy()) for obj, _, role in self.of_kind(DEVICE) if role]

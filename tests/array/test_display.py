@@ -114,6 +114,7 @@ def made(state, dtype="f8"):
     return x, want, held
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("state", STATES)
 def test_text_is_numpys_and_copies_what_it_shows(state, way):
@@ -127,6 +128,7 @@ def test_text_is_numpys_and_copies_what_it_shows(state, way):
     del held
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("state", STATES)
 def test_html_copies_what_it_shows(state):
     x, want, held = made(state)
@@ -144,6 +146,7 @@ def tables(html):
     return [re.findall(r">([^<]+)</t[dh]>", table) for table in html.split("<table")[1:]]
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f4", "c16", "f2"])
 @pytest.mark.parametrize("state", [
     "alias of a part written", "half written on each side", "lent, with an alias, both written"])

@@ -140,6 +140,7 @@ class TestPool:
         assert uploaded == [event.nbytes for event in t.uploads] == [array.nbytes for array in arrays]
         assert asked == uploaded and [event.nbytes for event in t.materialisations] == uploaded
 
+    @pytest.mark.together
     def test_it_holds_what_the_uploads_say(self):
         """On any device: what an upload takes of the pool is its bytes, in units of 512; a fetch takes nothing."""
         device = lazyarray.device()

@@ -543,7 +543,8 @@ class TestSeveralDevices:
             yield
 
     def test_memory_lies_where_it_was_made(self, device, xp):
-        here = xp.ones(3)
+        with device.on(0):
+            here = xp.ones(3)
         with device.on(1):
             there = xp.ones(3)
             assert device.device_of(there) == device.allocation(there)[0] == 1

@@ -164,6 +164,23 @@ def test_what_is_written_stays_where_it_is(write, first):
     assert np.array_equal(y, B) and place(y) == 1 - first
 
 
+@pytest.mark.parametrize("write", [
+    lambda x, y: np.add(y, 1, out=x), lambda x, y: np.add(x, y, out=x), lambda x, y: np.multiply(y, y.sum(), out=x),
+])
+@pytest.mark.parametrize("waits", ["x", "y", "both"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_recorded_work_that_is_written_in_place_stays_where_it_is(write, waits, first):
+    x, y, expected, other = on(first, A), on(1 - first, B), A.copy(), B.copy()
+    if waits != "y":
+        x, expected = x * 2, expected * 2
+    if waits != "x":
+        y, other = y * 2, other * 2
+    write(x, y)
+    write(expected, other)
+    assert (place(x), place(y)) == (first, 1 - first)
+    assert np.array_equal(x, expected) and np.array_equal(y, other)
+
+
 def test_two_outputs_on_two_devices():
     x, whole, rest = on(0, A * 7), on(1, np.zeros_like(A)), on(0, np.zeros_like(A))
     np.divmod(x, 4, out=(whole, rest))

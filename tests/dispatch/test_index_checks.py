@@ -50,8 +50,9 @@ def waits(call):
 
 
 def test_the_check_waits_for_a_flag_only_where_the_index_is_on_the_device(x):
-    index = lazyarray.asarray(np.array([0, 2]))
+    index = lazyarray.asarray(np.array([0, 1])) * 2
     assert waits(lambda: x[index]) == ["bounds check"]
+    assert waits(lambda: x[lazyarray.asarray(np.array([0, 2]))]) == []
     assert waits(lambda: x[[0, 2]]) == []
     with lazyarray.options(check_indices=False):
         assert waits(lambda: x[index]) == []
@@ -72,12 +73,33 @@ def test_the_last_of_several_assignments_stays(x, key, where):
     assert x.tolist() == plain.tolist()
 
 
-def test_whoever_knows_that_there_are_no_duplicates_need_not_wait(x):
-    index, values = lazyarray.asarray(np.array([2, 0])), lazyarray.asarray(np.ones((2, 4)))
-    with lazyarray.options(check_indices=False, ordered_assignment=False):
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u8"])
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_the_last_of_several_assignments_stays_for_each_dtype_of_an_index(dtype, where):
+    rng = np.random.default_rng(3)
+    index, values = rng.integers(0, 100, 5000).astype(dtype), rng.random(5000)
+    plain, x = np.zeros((300, 300)), lazyarray.asarray(np.zeros((300, 300)))
+    plain[index, index[::-1]] = values
+    key = lazyarray.asarray(index) if where == "device" else index
+    x[key, key[::-1]] = lazyarray.asarray(values)
+    assert np.array_equal(np.asarray(x), plain)
+
+
+def test_that_an_array_is_read_only_comes_before_what_is_wrong_with_the_index():
+    with lazyarray.options(small_on_host=False):
+        x = lazyarray.asarray(np.arange(3.0))
+        x.setflags(write=False)
+        for array in (x, np.broadcast_to(x, (2, 3))):
+            with pytest.raises(ValueError, match="read-only"):
+                array[slice(1.0)] = 1
+
+
+def test_assignments_wait_for_the_check_alone_and_not_for_who_checks_himself(x):
+    index, values = lazyarray.asarray(np.array([1, 0])) * 2, lazyarray.asarray(np.ones((2, 4)))
+    with lazyarray.options(check_indices=False):
         assert waits(lambda: x.__setitem__(index, values)) == []
     assert x[:, 0].tolist() == [1, 4, 1]
-    assert "duplicates in an index" in waits(lambda: x.__setitem__(index, values))
+    assert waits(lambda: x.__setitem__(index, values)) == ["bounds check"]
 
 
 MASKS = {

@@ -28,6 +28,7 @@ def waits(call):
 MASKS = {"1-D": (1000,), "2-D": (30, 40), "of rows": (30,), "large": (1 << 20) + 3}
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("shape", MASKS.values(), ids=list(MASKS))
 def test_a_mask_is_counted_once(shape, turned):

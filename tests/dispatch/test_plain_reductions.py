@@ -51,6 +51,7 @@ def test_mistakes_are_numpys(call):
         call(lazyarray.asarray(numbers("d")))
 
 
+@pytest.mark.together
 def test_what_foreign_code_wrote_is_seen():
     x = lazyarray.asarray(numbers("d"))
     alias = np.asarray(x)
@@ -62,6 +63,7 @@ def test_what_foreign_code_wrote_is_seen():
     assert np.mean(y) == 3
 
 
+@pytest.mark.one_device("the short way")
 @pytest.mark.parametrize("call", [lambda a: np.sum(a), lambda a: a.sum(), lambda a: np.max(a, axis=0)])
 def test_few_calls_in_python(call):
     """What is ours between NumPy's dispatcher and the device's function takes a handful of calls."""

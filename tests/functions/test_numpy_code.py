@@ -45,6 +45,7 @@ def test_a_warning_is_given_at_the_line_that_numpy_names(call):
     assert found[0] == found[1] != []
 
 
+@pytest.mark.together
 def test_what_the_code_makes_lies_on_the_arrays_device():
     device = lazyarray.device()
     if device.name != "simulated":

@@ -100,7 +100,8 @@ def test_what_is_masked_takes_no_part(func):
             assert_as_numpys(lambda make: func(make(data), axis=axis, where=make(mask), **more))
 
 
-@pytest.mark.parametrize("where", [np.array([1, 0, 1]), [1, 0, 1], 1, [1.5, 0, 1], np.array([[True], [False]]), None])
+@pytest.mark.parametrize("where", [np.array([1, 0, 1]), [1, 0, 1], 1, [1.5, 0, 1], np.array([[True], [False]]), None,
+                                   False, np.False_])
 def test_masks_of_other_kinds(where):
     data = np.arange(3.0)
     for func in (np.add.reduce, np.sum):

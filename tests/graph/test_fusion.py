@@ -48,6 +48,7 @@ def base(shape=(N,), dtype=float):
 
 
 class TestWhatIsKnownAtOnce:
+    @pytest.mark.together
     @pytest.mark.parametrize("function", [operator.sub, np.subtract, operator.lt, np.hypot])
     def test_the_size_of_the_result_decides_and_not_that_of_the_first_operand(self, function):
         row, large = lazyarray.asarray(base((N,))), lazyarray.asarray(base((N, N)))
@@ -99,6 +100,7 @@ class TestWhatIsKnownAtOnce:
 
 
 class TestNothingIsOverwrittenTooEarly:
+    @pytest.mark.together
     @pytest.mark.parametrize("write", [
         lambda x: x.fill(0), lambda x: x.__setitem__(..., 0), lambda x: x.__imul__(0), lambda x: np.copyto(x, 0),
         lambda x: np.multiply(x, 0, out=x), lambda x: x[::2].fill(0), lambda x: x.sort(), lambda x: x.put([1], 9),
@@ -126,6 +128,7 @@ class TestNothingIsOverwrittenTooEarly:
         z = x + 1
         assert y[0] == 2 and z[0] == 101
 
+    @pytest.mark.together
     def test_a_pointer_that_is_outside(self):
         x = lazy(base())
         pointer = lazyarray.asdevice(x)
@@ -440,6 +443,7 @@ def test_computed_work_is_no_garbage():
         gc.enable()
 
 
+@pytest.mark.together
 @pytest.mark.skipif(lazyarray.device().name == "cuda", reason="a GPU's arithmetic tells of no errors")
 @pytest.mark.parametrize("setting", [{"divide": "raise"}, {"all": "raise"}, {"divide": "call", "call": None}])
 def test_what_numpy_is_to_raise_is_not_put_off(setting):
@@ -513,6 +517,7 @@ def test_ufuncs_of_a_program_s_own_are_not_kept():
     assert gone() is None
 
 
+@pytest.mark.one_device("what is needed by itself is learned of one device's calls")
 class TestWhatIsNeededByItself:
     """A small result that is needed at once, time after time, is not recorded any more."""
 

@@ -105,6 +105,7 @@ def test_shapes_strides_and_dtypes_tell_calls_apart(known):
         assert same(lazy[cut].T - lazy[:3, :3], host[cut].T - host[:3, :3])
 
 
+@pytest.mark.together
 def test_an_array_that_others_may_write_is_looked_at_each_time(known):
     x, row = lazies(base(SHAPE), base((6,)))
     for _ in range(3):
@@ -119,6 +120,7 @@ def test_an_array_that_others_may_write_is_looked_at_each_time(known):
         del lent
 
 
+@pytest.mark.together
 def test_small_results_are_not_recorded(known):
     x, row = lazies(base(SHAPE), base((6,)))
     for _ in range(3):
@@ -196,6 +198,7 @@ def test_what_is_seen_without_dimensions_gives_a_scalar(known):
             assert call(x.reshape(())) == call(np.float64(2))
 
 
+@pytest.mark.together
 def test_the_kernel_reads_each_operand_once(known):
     x, row = lazies(base(SHAPE), base((6,)))
     for _ in range(3):

@@ -33,6 +33,7 @@ def noted():
     return [ref() for ref in kept.nodes]
 
 
+@pytest.mark.together
 def test_each_node_is_noted_and_each_input_once():
     x, y = lazies(base(), base()[::-1].copy())
     results = [x * 2]

@@ -182,6 +182,7 @@ class TestSpecialValues:
 
 @pytest.mark.skipif(ON_CUDA, reason="one GPU here")
 class TestDevicesAndStreams:
+    @pytest.mark.together
     def test_where_the_elements_are(self):
         device = lazyarray.device()
         with device.with_count(2):

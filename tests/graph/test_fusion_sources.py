@@ -9,8 +9,6 @@ import lazyarray
 import lazyarray.numpy as lnp
 from lazyarray.graph import cost_model
 
-pytestmark = pytest.mark.skipif(lazyarray.device().count > 1, reason="with several devices they are made at once")
-
 
 @pytest.fixture(autouse=True)
 def on_the_device(monkeypatch):
@@ -104,11 +102,17 @@ def test_a_range_that_was_made_before():
 
 
 @pytest.mark.skipif(lazyarray.device().name != "simulated", reason="needs another number of devices")
-def test_with_several_devices_ranges_are_made_at_once():
-    assert pending(lnp.arange(37))
+def test_with_several_devices_they_are_made_on_the_current_one():
     with lazyarray.device().with_count(2):
-        x = lnp.arange(37)
-        assert not pending(x) and same(x, np.arange(37))
+        with lazyarray.device(1):
+            x, y = lnp.arange(37), lnp.zeros((2, 3))
+        assert pending(x) and pending(y)
+        with lazyarray.device(0), lazyarray.no_transfers():
+            z, other = x * 2, lnp.arange(37)
+        assert pending(z) and pending(other)
+        assert [lazyarray.where(a).device for a in (x, y, z, other)] == [f"simulated:{n}" for n in (1, 1, 1, 0)]
+        assert same(z + other, np.arange(37) * 3) and same(x, np.arange(37)) and same(y, np.zeros((2, 3)))
+        assert lazyarray.where(x).device == "simulated:1"
 
 
 def test_the_table_of_the_paper_is_one_kernel_with_one_output():

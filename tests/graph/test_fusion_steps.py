@@ -24,6 +24,7 @@ def values(dtype, shape=(3, 4)):
 
 
 class TestCasts:
+    @pytest.mark.together
     @pytest.mark.parametrize("one,two", [*itertools.combinations_with_replacement(DTYPES, 2)])
     def test_two_dtypes(self, one, two):
         a, b = values(one), values(two)
@@ -56,6 +57,7 @@ class TestCasts:
                 found = call(x)
                 assert same(found, expected)
 
+    @pytest.mark.together
     def test_a_chain_of_several_dtypes_is_one_kernel(self):
         a, b, c = base(dtype="f4"), base(dtype="i4"), base() > 5
         x, y, z = lazies(a, b, c)
@@ -245,6 +247,7 @@ class TestFunctions:
                 continue
             assert same(call(*lazy), expected)
 
+    @pytest.mark.together
     @pytest.mark.parametrize("call", [*CHOICES.values(), *CLIPS.values(), *ROUNDS.values()],
                              ids=[*CHOICES, *(f"clip {n}" for n in CLIPS), *(f"round {n}" for n in ROUNDS)])
     def test_is_recorded(self, call):
@@ -312,6 +315,7 @@ class TestInPlace:
                 assert held is x
                 assert (close if op is operator.ipow else same)(x, a)
 
+    @pytest.mark.together
     def test_a_chain_is_one_kernel(self):
         a, b = base(dtype="f4"), base(dtype="f4") + 1
         x, y = lazies(a, b)

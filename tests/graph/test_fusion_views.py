@@ -238,6 +238,7 @@ class TestSeveralDevices:
         else:
             yield device
 
+    @pytest.mark.together
     def test_work_is_done_where_its_operands_are(self, two):
         with two.on(1):
             x, = lazies(base(SHAPE))

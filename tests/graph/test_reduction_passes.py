@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pytest
 from fused_reductions import deferred, function, fused, numbers, pending, taken
 
 import lazyarray
@@ -38,6 +39,7 @@ def test_what_is_held_on_the_way_is_computed_the_second_time():
     assert np.allclose(held, plain * (plain + 1) + plain + 2)
 
 
+@pytest.mark.together
 def test_what_reads_little_is_not_computed_for_what_reads_much():
     x, z, w = (lazyarray.asarray(numbers("d", (6,)) + i) for i in range(3))
     fused(lambda: ((x * 2) * z + w).sum())
@@ -98,6 +100,7 @@ def test_writes_come_after():
     assert y.sum() == (plain + 1)[1:].sum() + 50
 
 
+@pytest.mark.one_device("what is needed by itself is learned of one device's calls")
 def test_what_is_reduced_is_not_needed_by_itself():
     x = lazyarray.asarray(numbers("d", (6,)))
     y = x * 2

@@ -30,6 +30,23 @@ def test_centres(index):
         assert all(type(one) is tuple and isinstance(one[0], np.float64) for one in found)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("name", ["sum", "sum_labels", "mean", "variance", "standard_deviation"])
+@pytest.mark.parametrize("index", [*INDEXES.values(), [[1, 2], [2, 1]], 77, None],
+                         ids=[*INDEXES, "two dimensions", "one missing", "none"])
+@pytest.mark.parametrize("image", [IMAGE, IMAGE.astype("f4"), (IMAGE * 10).astype(int), IMAGE > 0.5, IMAGE[0]],
+                         ids=["double", "single", "integers", "bool", "broadcast"])
+def test_sums_and_means(name, index, image):
+    function, labels = getattr(ndimage, name), LABELS - 1       # those of the background are negative
+    expected = function(image, labels, index)
+    x = lazyarray.asarray(image)
+    with lazyarray.enabled("scipy.ndimage"), lazyarray.trace() as t:
+        found = function(x, lazyarray.asarray(labels), index)
+    assert not t.fallbacks and not t.materialisations and lazyarray.is_lazy(found)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5 if image.dtype == "f4" else 1e-12)
+
+
 @pytest.mark.parametrize("index", INDEXES.values(), ids=list(INDEXES))
 @pytest.mark.parametrize("image", [IMAGE, (IMAGE * 10).round(), (IMAGE * 10).astype(np.int32), IMAGE[0]],
                          ids=["any", "at edges", "integers", "broadcast"])

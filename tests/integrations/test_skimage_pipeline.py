@@ -242,6 +242,7 @@ def test_labels_that_somebody_else_holds_are_fetched_once(labels):
     assert found == areas(on_host(measure.regionprops, labels)) and held.nbytes == labels.nbytes
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("meanwhile", [lambda x: None, lambda x: x + 1, lambda x: x[0]], ids=["", "used", "looked at"])
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_gpu_code_writes_to_the_labels_meanwhile(labels, kept, meanwhile):

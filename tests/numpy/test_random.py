@@ -107,6 +107,19 @@ class TestOnTheHost:
             assert type(rng.random()) is float and not lazyarray.is_lazy(rng.integers(3))
         assert not t.events, "single numbers are not told of"
 
+    @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+    @pytest.mark.parametrize("call", [
+        lambda r: r.choice(10, 5), lambda r: r.choice(10, 5, p=np.full(10, 0.1)), lambda r: r.choice(10, 5, False),
+        lambda r: r.multivariate_normal(np.zeros(2), np.eye(2), 5), lambda r: r.permuted(np.arange(10)),
+        lambda r: r.multivariate_hypergeometric([3, 4], 5, 2), lambda r: r.dirichlet([1, 2], 3),
+    ])
+    def test_methods_that_call_others_draw_numpys_numbers(self, call, monkeypatch):
+        want = call(np.random.default_rng(3))
+        rng = default_rng(3)
+        monkeypatch.setattr(Generator, "on_device", None)
+        found = call(rng)
+        assert lazyarray.is_lazy(found) and np.array_equal(np.asarray(found), want)
+
     def test_lazy_arguments(self):
         x = lazyarray.asarray(np.arange(10.0))
         with warnings.catch_warnings():

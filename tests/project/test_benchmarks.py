@@ -131,7 +131,7 @@ def test_what_is_looked_at_is_computed_where_the_model_says(monkeypatch):
 
 
 def test_threads():
-    names(threads.figures(threads=2, requests=2, size=100, turns=1))
+    names(threads.figures(threads=2, requests=2, size=100, turns=1, side=8, decomposed=1))
 
 
 def test_many():

@@ -164,6 +164,7 @@ READERS = {
 }
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("read", READERS)
 def test_every_write_is_seen_by_every_reader(x, n, write, read, tracking):
@@ -176,6 +177,7 @@ def test_every_write_is_seen_by_every_reader(x, n, write, read, tracking):
     assert READERS[read](x, 2) == 2
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_held_alias_sees_every_write_that_goes_through_the_library(x, n, write, tracking):
     alias = np.asarray(x)
@@ -476,6 +478,7 @@ def test_broadcast_results_are_read_only(x):
 
 # Device pointers.
 
+@pytest.mark.together
 def test_a_held_device_array_may_be_written_at_any_time(x, precise):
     held = lazyarray.asdevice(x)
     for value in (5.0, 6.0):
@@ -487,6 +490,7 @@ def test_a_held_device_array_may_be_written_at_any_time(x, precise):
     assert held[0].get() == 7
 
 
+@pytest.mark.together
 def test_a_view_of_a_held_device_array_may_be_written_after_that_died(x, precise):
     part = lazyarray.asdevice(x)[1:]
     gc.collect()
@@ -495,6 +499,7 @@ def test_a_view_of_a_held_device_array_may_be_written_after_that_died(x, precise
     assert np.asarray(x)[1] == 50
 
 
+@pytest.mark.together
 def test_a_device_array_of_a_view_writes_the_base(x, precise):
     held = lazyarray.asdevice(x[1:])
     np.asarray(x)
@@ -510,6 +515,7 @@ def test_a_device_array_outlives_the_lazy_array(x, n):
     assert held.get().tolist() == list(range(n))
 
 
+@pytest.mark.together
 def test_when_no_device_pointer_is_held_any_more_the_mirror_is_trusted_again(x):
     held = lazyarray.asdevice(x)
     held[0] = 5
@@ -587,6 +593,7 @@ def test_of_a_device_array_written_last_before_it_was_let_go_everything_is_seen(
     assert np.asarray(x).tolist() == (2 * np.arange(n)).tolist()
 
 
+@pytest.mark.together
 def test_a_pointer_that_a_finaliser_hands_out_while_bytes_are_fetched_is_known(n, monkeypatch):
     x = lazyarray.asarray(np.arange(float(n)))
     device, handles = lazyarray.device(), []
@@ -609,6 +616,7 @@ def test_a_pointer_that_a_finaliser_hands_out_while_bytes_are_fetched_is_known(n
     assert np.asarray(x)[1] == 7 and alias[1] == 7
 
 
+@pytest.mark.together
 @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
 def test_what_a_host_function_wrote_is_handed_on_and_not_fetched_again(n, precise):
     """To GPU code that holds a pointer. The alias that the function keeps is as live as any."""
@@ -841,6 +849,7 @@ def test_assigned_values_are_judged_in_numpys_order(index, value):
 
 # What is written on both sides, one after the other or at the same time.
 
+@pytest.mark.together
 def test_what_gpu_code_writes_is_not_undone_by_what_was_held_before(x, n):
     """Also where nobody knows what was written through an alias: what it covers is uploaded when a pointer is given."""
     alias = np.asarray(x)

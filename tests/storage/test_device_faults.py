@@ -26,6 +26,7 @@ class CompileException(Exception):
     """As CuPy's: a function's kernel is compiled when it is called first, and no fault of the device."""
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("fault, error", [
     (device_faults.Fault, DeviceError), (device_faults.Late, DeviceError), (device_faults.Fault, OutOfMemory),
     (device_faults.Late, OutOfMemory), (device_faults.Compiling, CompileException)])

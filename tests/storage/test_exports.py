@@ -102,6 +102,7 @@ class TestHeld:
         np.testing.assert_array_equal(np.asarray(rest), np.sqrt(np.arange(12.0) * 2 + 1))
         assert (x + 0).tolist() == [-1] * 12
 
+    @pytest.mark.together
     @pytest.mark.parametrize("call, programs", [
         (lambda x, y: x * y, 1), (lambda x, y: np.where(x > 3, x, y), 2), (lambda x, y: np.abs(x - 3), 1),
         (lambda x, y: y[::2] + x[::2], 1), (lambda x, y: np.sqrt(y * 2) + x, 1)])
@@ -146,6 +147,7 @@ class TestHeld:
         x = lazyarray.asarray(new())
         assert pending(x + 1)
 
+    @pytest.mark.together
     def test_pointers_that_ended_are_not_kept(self):
         x = lazyarray.asarray(np.arange(4.0))
         for _ in range(100):
@@ -186,6 +188,7 @@ class TestDeviceFunctions:
         assert isinstance(found, lazyarray.device().array_type) and found.get().tolist() == [0, 2, 4, 6]
         assert is_ours(x) and is_ours(y) and pending(x + 1)
 
+    @pytest.mark.together
     def test_what_is_written_to_is_seen(self):
         x, y = (lazyarray.asarray(np.arange(4.0)) for _ in range(2))
         alias, waiting = np.asarray(y), y + 10

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(lazyarray.device().name != "simulated" or sys.ve
                                 reason="points are those of the simulated device, and of Python 3.12 and later")
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("operation", faults.OPERATIONS)
 def test_an_operation_is_done_or_not_done(operation):
     with faults.prepared() as surroundings:

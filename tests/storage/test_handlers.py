@@ -84,6 +84,7 @@ def _is_free(lock):
     return bool(got)
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("alias_held", [False, True])
 @pytest.mark.parametrize("make", [_ready, _looked_at, _pending])
 @pytest.mark.parametrize("statement", [_add, _add_to_itself, _set_all, _set_one, _sort, _total])
@@ -111,6 +112,7 @@ def test_a_handler_that_raises_leaves_the_statement_done_or_not_done(make, state
             np.testing.assert_array_equal(alias, host, at.place)
 
 
+@pytest.mark.together
 def test_a_write_by_a_handler_is_not_undone_by_a_write_beside_it():
     values = np.arange(6.0)
     for point in _points(_looked_at, values, _set_one, 1000):
@@ -126,6 +128,7 @@ def test_a_write_by_a_handler_is_not_undone_by_a_write_beside_it():
         assert x[1] == 2 and x[0] == 1 and (np.asarray(x) == [1, 2, 2, 3, 4, 5]).all(), at.place
 
 
+@pytest.mark.together
 def test_a_write_by_a_handler_is_seen_by_the_look_that_it_came_in():
     def look(x):
         np.asarray(x[1:])

@@ -95,6 +95,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.one_device("a first copy that is begun early")
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_of_nearly_all(copies, monkeypatch, name):
     quick, view = VIEWS[name]
@@ -122,6 +123,7 @@ def test_a_view_of_nearly_all(copies, monkeypatch, name):
         assert np.array_equal(lazyarray.asnumpy(x.copy()), wanted)
 
 
+@pytest.mark.one_device("a first copy that is begun early")
 def test_a_view_that_may_not_be_written(copies):
     x, wanted = made(shape=(4096, NBYTES // 4 // 4096))
     view = x[:, ::2]
@@ -167,6 +169,7 @@ def test_after_an_error_it_is_as_before(copies):
     assert np.array_equal(np.asarray(x), wanted + 1)
 
 
+@pytest.mark.one_device("a first copy that is begun early")
 @pytest.mark.parametrize("owner, name", [(Mirror, "lend")] + [(first_download, "who_asks")] * (ask is memoryview))
 def test_an_interrupt_waits_for_what_has_begun(copies, monkeypatch, owner, name):
     x, wanted = made()
@@ -265,6 +268,7 @@ def test_a_wait_that_fails(copies):
     assert is_right(x, wanted)
 
 
+@pytest.mark.one_device("a first copy that is begun early")
 @pytest.mark.parametrize("where", ["who_asks"] * (ask is memoryview) + ["lend"])
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_what_comes_in_between_waits(copies, monkeypatch, where, error):
@@ -285,6 +289,7 @@ def test_what_comes_in_between_waits(copies, monkeypatch, where, error):
     assert kept() == pinned_pool.pool.count, "no memory is lost"
 
 
+@pytest.mark.one_device("a first copy that is begun early")
 @pytest.mark.parametrize("what", USES)
 @pytest.mark.parametrize("when", ["begun", "made", "lent"])
 def test_a_finaliser_that_uses_the_same_array(copies, monkeypatch, what, when):

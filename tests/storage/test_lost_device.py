@@ -113,6 +113,7 @@ def test_a_failed_write_leaves_the_host_alone(size):
         assert np.array_equal(arrays["alias"], seen)
 
 
+@pytest.mark.together
 @simulated
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("operation", [text for text in faults.OPERATIONS if sys.version_info >= (3, 12) or (

@@ -5,8 +5,11 @@ import contextlib
 import os
 import sys
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
-from machine import Control, Library, Machine
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize
+from machine import DTYPES, LARGE, SMALL, Control, Library, Machine, seeds
 from machine_faults import Faults
 from machine_threads import Threads
 from simulated_sending import Sender
@@ -17,6 +20,9 @@ from lazyarray.devices.simulated.hardware import hardware
 from lazyarray.graph.record import loops
 from lazyarray.storage import dirty_upload, spilling
 from lazyarray.storage.mirror.dirty_tracking import why_no_pages
+
+# What fails has to fail again: arrays that lie on several devices are those of `TwoDevicesMachine`.
+pytestmark = pytest.mark.together
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
@@ -123,6 +129,49 @@ class ThreadedSpillingMachine(Threads, SpillingMachine):
     """The same with two threads."""
 
 
+class _InTurn(Library):
+    """New arrays, and those of GPU code, lie on each of two devices in turn."""
+
+    made = 0
+
+    def array(self, values):
+        with self.next():
+            return super().array(values)
+
+    def born(self, values):
+        with self.next():
+            return super().born(values)
+
+    def next(self):
+        self.made += 1
+        return lazyarray.device(self.made % lazyarray.device().count)
+
+
+class TwoDevicesMachine(TrackedMachine):
+    """With arrays on two devices."""
+
+    def __init__(self):
+        super().__init__()
+        self.library = _InTurn()
+        self._count = contextlib.ExitStack()
+        device = lazyarray.device()
+        if device.name == "simulated":
+            self._count.enter_context(device.with_count(2))
+
+    @initialize(dtype=st.sampled_from(DTYPES), shape=st.sampled_from(SMALL + LARGE), seed=seeds)
+    def begin(self, dtype, shape, seed):
+        """Arrays of one shape on both, so that many a rule finds two that fit."""
+        for more in range(4):
+            self.make(dtype=dtype, shape=shape, seed=seed + more)
+
+    def teardown(self):
+        try:
+            super().teardown()
+        finally:
+            self.doors.clear()      # while there are two
+            self._count.close()
+
+
 class ThreadedMachine(Threads, TrackedMachine):
     """With two threads, whose turns are drawn."""
 
@@ -155,6 +204,8 @@ class ControlMachine(Machine):
 
 TestTracked = TrackedMachine.TestCase
 TestTracked.settings = PROFILE
+TestTwoDevices = TwoDevicesMachine.TestCase
+TestTwoDevices.settings = settings(PROFILE, max_examples=PROFILE.max_examples // 4)
 TestUntracked = UntrackedMachine.TestCase
 TestUntracked.settings = PROFILE
 TestInTurns = MachineInTurns.TestCase

@@ -68,6 +68,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("deferring", [None, 0])
 @pytest.mark.parametrize("kind", many.makers())
 def test_an_operation_does_the_same_among_many(kind, deferring):

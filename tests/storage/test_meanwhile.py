@@ -27,6 +27,7 @@ def elsewhere(function):
 class TestWhileItIsRecorded:
     """Its operands know it before anybody holds it."""
 
+    @pytest.mark.together
     @pytest.mark.parametrize("call, known", [
         (lambda x, row: x + 1, lambda x, row: x + 1), (lambda x, row: x + row, lambda x, row: x + row),
         (lambda x, row: np.sqrt(x.T), lambda x, row: np.sqrt(x.T)),
@@ -77,6 +78,7 @@ class TestWhileItIsRecorded:
         monkeypatch.undo()
         self.check_written(waits, found, base((3, 4)) * 3, base((3, 4)) * 3 + 2)
 
+    @pytest.mark.together
     @pytest.mark.parametrize("count", [0, 2])
     def test_an_operand_is_computed_by_another_thread_in_the_general_way(self, monkeypatch, count):
         x, row = lazyarray.asarray(base((3, 4))), lazyarray.asarray(np.arange(8.0)[::2])
@@ -132,6 +134,7 @@ class TestWhileItIsComputed:
         monkeypatch.undo()
         assert np.array_equal(last, base((3, 4)) * 2 + 1) and np.array_equal(held, base((3, 4)) * 2)
 
+    @pytest.mark.together
     def test_it_is_computed_while_an_operand_is(self, monkeypatch):
         """The operand is computed first, by a kernel of its own."""
         small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
@@ -143,6 +146,7 @@ class TestWhileItIsComputed:
         assert done and array is node.array
         assert np.array_equal(last, base((3, 4)) + base((4,)) * 2)
 
+    @pytest.mark.together
     def test_it_is_computed_before_it_is_reduced(self, monkeypatch):
         small, x = lazyarray.asarray(base((4,))), lazyarray.asarray(base((3, 4)))
         last = x + small * 2

@@ -44,6 +44,7 @@ def test_what_they_write_is_there_when_we_read(theirs):
     assert x[3] == 8
 
 
+@pytest.mark.together
 def test_what_we_write_is_there_when_they_read(theirs):
     x = lazyarray.asarray(PLAIN)
     held = lent(x)
@@ -54,6 +55,7 @@ def test_what_we_write_is_there_when_they_read(theirs):
         assert seen.tolist() == x.tolist()
 
 
+@pytest.mark.together
 @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
 def test_what_a_host_function_writes_is_there_when_they_read(theirs):
     x = lazyarray.asarray(PLAIN)

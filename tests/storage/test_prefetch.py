@@ -196,6 +196,7 @@ def test_several_at_once():
         assert (np.asarray(x) == value).all()
 
 
+@pytest.mark.together
 def test_what_gpu_code_held_is_fetched():
     x = made(1000)
     np.asarray(x)
@@ -207,6 +208,7 @@ def test_what_gpu_code_held_is_fetched():
         assert (np.asarray(x) == 5).all()
 
 
+@pytest.mark.together
 def test_what_gpu_code_holds_is_not_trusted():
     device = lazyarray.device()
     x = made(1000)

@@ -2,9 +2,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,14 +19,33 @@ from lazyarray.devices.simulated.hardware import OutOfMemoryError, hardware
 
 device = lazyarray.device()
 xp = device.xp
-pytestmark = pytest.mark.skipif(device.name != "simulated", reason="these are the simulated device's limits")
 
 ROOM = 16 << 20
 PART = ROOM // 8        # bytes of one array: eight fill the device
 
 
+@pytest.fixture
+def real_cupy():
+    """Runs a program for which CuPy has to be installed, in a process of its own."""
+    pytest.importorskip("cupy_backends")
+
+    def run(program):
+        root = str(Path(lazyarray.__file__).parents[1])
+        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
+                              env=os.environ | {"PYTHONPATH": path})
+        assert (done.returncode, done.stderr) == (0, "")
+
+    return run
+
+
 @pytest.fixture(autouse=True)
-def small_device():
+def small_device(request):
+    if "real_cupy" in request.fixturenames:
+        yield
+        return
+    if device.name != "simulated":
+        pytest.skip("these are the simulated device's limits")
     gc.collect()
     with device.limited(ROOM):
         yield
@@ -59,6 +82,7 @@ def test_recorded_results_of_four_times_the_memory():
         assert np.array_equal(lazyarray.asnumpy(y), np.sqrt(values * 2 + 1))
 
 
+@pytest.mark.together
 def test_the_longest_unused_moves_first():
     arrays = [made(i)[0] for i in range(7)]
     for x in arrays[3:4] + arrays[:3] + arrays[4:]:
@@ -69,6 +93,7 @@ def test_the_longest_unused_moves_first():
     assert all(map(on_device, more))
 
 
+@pytest.mark.together
 def test_each_move_is_an_event_and_counts():
     before = lazyarray.memory_info()
     with lazyarray.trace() as t:
@@ -84,6 +109,7 @@ def test_each_move_is_an_event_and_counts():
     assert len(t.materialisations) == 0
 
 
+@pytest.mark.together
 def test_a_move_is_free_where_the_mirror_is_current():
     x, values = made(0)
     host = lazyarray.asnumpy(x)
@@ -93,6 +119,7 @@ def test_a_move_is_free_where_the_mirror_is_current():
     assert np.array_equal(host, values) and np.array_equal(lazyarray.asnumpy(x), values) and others
 
 
+@pytest.mark.together
 def test_an_alias_stays_live():
     x, values = made(0)
     alias = np.asarray(x)
@@ -104,6 +131,7 @@ def test_an_alias_stays_live():
     assert alias[4] == -2 and np.array_equal(alias, values) and others
 
 
+@pytest.mark.together
 def test_views_share_what_comes_back():
     x, values = made(0)
     view, every = x[5:], x[::2]
@@ -117,6 +145,7 @@ def test_views_share_what_comes_back():
     assert others and x.shape == values.shape and every.strides == values[::2].strides
 
 
+@pytest.mark.together
 def test_what_others_hold_stays():
     x, _ = made(0)
     held = lazyarray.asdevice(x)
@@ -152,6 +181,7 @@ def test_more_than_there_is_moves_nothing():
     assert not t.spills and on_device(x) and np.array_equal(lazyarray.asnumpy(x), values)
 
 
+@pytest.mark.together
 def test_no_transfers_forbids_a_move():
     arrays = [made(i) for i in range(8)]
     with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError):
@@ -159,6 +189,7 @@ def test_no_transfers_forbids_a_move():
     assert all(np.array_equal(lazyarray.asnumpy(x), values) for x, values in arrays)
 
 
+@pytest.mark.together
 def test_an_address_that_is_used_again_is_not_taken_for_the_old_array():
     x, values = made(0)
     lazyarray.asdevice(x)       # it is known by its addresses now
@@ -202,6 +233,7 @@ def test_threads():
     assert not errors and not any(thread.is_alive() for thread in threads)
 
 
+@pytest.mark.together
 def test_only_the_device_that_is_full():
     with device.with_count(2):
         with device.on(1):
@@ -289,7 +321,8 @@ class TestCuda:
         current = [allocate]
         cuda = types.SimpleNamespace(get_allocator=lambda: current[0], set_allocator=lambda to: current.append(to),
                                      memory=types.SimpleNamespace(OutOfMemoryError=self.Full))
-        stand_in = types.SimpleNamespace(xp=types.SimpleNamespace(cuda=cuda))
+        stand_in = types.SimpleNamespace(xp=types.SimpleNamespace(cuda=cuda, get_default_memory_pool=object))
+        stand_in.relieve = types.MethodType(CudaDevice.relieve, stand_in)
         stand_in.allocated = types.MethodType(CudaDevice.allocated, stand_in)
         CudaDevice.watch_allocator(stand_in)
         return current[-1], calls
@@ -306,6 +339,48 @@ class TestCuda:
         with pytest.raises(self.Full) as caught:
             malloc(100)
         assert caught.value.__notes__ == ["100 were requested"] and calls == [100]
+
+
+class TestAllocatorsOfABlock:
+    """``cupy.cuda.using_allocator``, which is for one thread."""
+
+    def test_cupys_for_the_process_is_watched(self, real_cupy):
+        real_cupy("""
+import types, cupy
+from lazyarray.devices.cuda.device import CudaDevice
+
+def full(nbytes):
+    raise cuda.memory.OutOfMemoryError(nbytes, nbytes)
+
+cuda, theirs = cupy.cuda, lambda nbytes: None
+cuda.set_allocator(full)
+device = types.SimpleNamespace(xp=cupy, allocated=lambda allocate, nbytes, full: (allocate, nbytes, full))
+with cuda.using_allocator(theirs):
+    CudaDevice.watch_allocator(device)
+    assert cuda.get_allocator() is theirs
+assert cuda.get_allocator()(5) == (full, 5, cuda.memory.OutOfMemoryError)
+""")
+
+    @pytest.mark.skipif(device.name != "cuda", reason="needs a GPU")
+    def test_lazy_arrays_are_first_used_in_a_block(self, real_cupy):
+        real_cupy("""
+import cupy, numpy as np, lazyarray
+
+pool, before = cupy.cuda.MemoryPool(), cupy.cuda.get_allocator()
+values = np.arange(100_000.0)
+with cupy.cuda.using_allocator(pool.malloc):
+    x = lazyarray.asarray(values)
+    y = x * 2 + 1
+    assert np.array_equal(y, values * 2 + 1) and pool.used_bytes() >= 2 * values.nbytes
+assert cupy.cuda.get_allocator() != before and cupy.cuda.get_allocator() != pool.malloc
+used = pool.used_bytes()
+z = lazyarray.asdevice(x + y)
+assert float(z[3]) == 10 and pool.used_bytes() <= used
+with cupy.cuda.using_allocator():
+    assert float((x + 1).sum()) == (values + 1).sum()
+del x, y
+assert float(z[1]) == 4
+""")
 
 
 def test_nothing_is_left_of_what_moved():

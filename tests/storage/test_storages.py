@@ -91,6 +91,7 @@ def test_results_of_one_call_do_not_lose_each_others_writes(call):
     assert second.tolist() == held[1].tolist() == (np.array(was) + 1).tolist()
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("parts", [lambda d: (d[1:], d), lambda d: (d, d[1:]), lambda d: (d[:4], d[2:]),
                                    lambda d: (d[::2], d[1::2]), lambda d: (d[3:], d[::-1])])
 def test_shared_device_memory_has_one_storage_whichever_part_comes_first(parts):

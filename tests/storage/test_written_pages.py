@@ -227,6 +227,7 @@ class TestOfAStorage:
         alias[7] = 6
         assert float(x.max()) == 6 and sent.count
 
+    @pytest.mark.together
     @pytest.mark.parametrize("wrong", ["driver", "before", "after"])
     @pytest.mark.parametrize("all_over", [True, False])
     def test_nothing_is_lost_where_it_goes_wrong(self, sent, wrong, all_over):

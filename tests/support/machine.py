@@ -31,6 +31,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lazyarray
+from lazyarray.storage import places
 from lazyarray.testing import DEVICE_DTYPES
 
 
@@ -59,6 +60,10 @@ class Control:
     def fetch(self, handle):
         return handle.copy()
 
+    def beside(self, handle):
+        """A context in which GPU code works on the device of a handle."""
+        return contextlib.nullcontext()
+
     def asnumpy(self, x):
         return np.asarray(x)
 
@@ -78,7 +83,8 @@ class Library(Control):
         return lazyarray.asarray(values)
 
     def handle(self, x, door):
-        return HANDLES[door](x)
+        with self.beside(x):
+            return HANDLES[door](x)
 
     def born(self, values):
         handle = lazyarray.device().xp.asarray(values)
@@ -89,6 +95,11 @@ class Library(Control):
 
     def fetch(self, handle):
         return handle.get()
+
+    def beside(self, handle):
+        device = lazyarray.device()
+        number = places.of(device, handle)
+        return contextlib.nullcontext() if number is None else device.on(number)
 
     def asnumpy(self, x):
         return lazyarray.asnumpy(x)
@@ -638,15 +649,16 @@ class Machine(RuleBasedStateMachine):
         require(self.covered(h) and h.model.size and tame(h.model))
         value = h.model.dtype.type(value % 3)
         self.sync(h.storage)
-        for array in (h.model, h.real):
-            if how == "fill":
-                array.fill(value)
-            elif how == "assign" and array.ndim:
-                array[-1] = value
-            elif h.model.dtype.kind == "b":
-                array |= value
-            else:
-                array += value
+        with self.library.beside(h.real):
+            for array in (h.model, h.real):
+                if how == "fill":
+                    array.fill(value)
+                elif how == "assign" and array.ndim:
+                    array[-1] = value
+                elif h.model.dtype.kind == "b":
+                    array |= value
+                else:
+                    array += value
         h.storage.device_wrote = True
         if any(d.kind == "alias" and d.storage is h.storage for d in self.doors):
             self.publish(h.storage)

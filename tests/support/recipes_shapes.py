@@ -106,7 +106,7 @@ SHAPES: dict[Callable, str] = {
         "v, 2\nx, 1\nx, ((1, 2), (0, 1))\nx, (1, 2), mode='edge'\nx, 2, 'reflect'\nx, 2, mode='symmetric'\n"
         "x, 3, mode='wrap'\n"
         "v, 2, constant_values=9\nx, 1, constant_values=((1, 2), (3, 4))\nx, 1, mode='maximum'\n"
-        "x, 2, mode='mean'\nv, (2, 3), 'linear_ramp', end_values=(5, -4)\n"
+        "x, 2, mode='mean'\nv, (2, 3), 'linear_ramp', end_values=(5, 4)\n"
         "x, 2, mode='minimum', stat_length=2\nx, 1, mode='median'\nx, 2, 'reflect', reflect_type='odd'\n"
         "x, -1\nx, 1, mode='nope'\n"
         "x, 0\ns, 1\nx, 1, mode='empty', extra=1\nv, {0: 2}\nv, 9, 'reflect'\n"

@@ -166,6 +166,7 @@ def assert_said(call, *arrays):
     assert said(call, *(lazyarray.asarray(a.copy()) for a in arrays)) == said(call, *(a.copy() for a in arrays))
 
 
+@pytest.mark.together
 def test_operators_on_two_arrays_without_dimensions_are_computed_once(monkeypatch):
     one, two = lazyarray.asarray(np.float64(3)), lazyarray.asarray(np.float64(2))
     assert one * two == 6       # NumPy's loop is known from now on

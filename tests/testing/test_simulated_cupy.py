@@ -224,6 +224,9 @@ def test_streams_events_and_devices(cupy):
     assert cupy.cuda.runtime.getDeviceProperties(0)["name"] and device.mem_info[0] <= device.mem_info[1]
     with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
         assert cupy.zeros(3).sum() == 0
+        with pytest.raises(ValueError, match="using_allocator"):
+            cupy.cuda.set_allocator(None)
+    assert cupy.cuda.get_allocator() == cupy.get_default_memory_pool().malloc
     assert np.frombuffer(cupy.cuda.alloc_pinned_memory(16), np.float64).size == 2
 
 

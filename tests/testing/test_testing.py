@@ -378,14 +378,7 @@ def test_plugin_offers_fixtures(tmp_path):
         "    lazy_check(np.sum, np.arange(3.0))\n"
     )
     env = dict(os.environ, PYTHONPATH=str(Path(lazyarray.__file__).parents[1]))
-    # -p: the entry point is there only where lazyarray is installed, which a checkout need not be.
-    given = [] if _installed() else ["-p", "lazyarray.testing.pytest_plugin"]
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *given, str(test)],
-                          capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120, check=False)
+    # The plugin is named: its entry point is there only where lazyarray is installed, which a checkout need not be.
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "lazyarray_pytest",
+                           str(test)], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120, check=False)
     assert "4 passed" in done.stdout, done.stdout + done.stderr
-
-
-def _installed():
-    from importlib.metadata import entry_points
-
-    return any(point.value == "lazyarray.testing.pytest_plugin" for point in entry_points(group="pytest11"))

@@ -101,6 +101,7 @@ def test_of_methods_coroutines_and_generators(x):
     assert all(is_ours(part) for part in lazy(steps)(x))
 
 
+@pytest.mark.together
 def test_what_the_function_keeps_is_held_until_it_lets_go(x):
     keeper = Keeper()
     found = keeper.kept(x)

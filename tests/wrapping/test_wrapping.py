@@ -212,6 +212,7 @@ class TestDecorator:
 
 # -- types in and out ------------------------------------------------------------------------
 
+@pytest.mark.together
 @pytest.mark.parametrize("how", MODES.values(), ids=MODES)
 @pytest.mark.parametrize(("kinds", "expected"), [
     (("lazy",), "lazy"), (("host",), "lazy"), (("device",), "device"), ((), "lazy"), (("number",), "lazy"),
@@ -631,6 +632,7 @@ class TestKept:
         kept += 1
         assert s == 0 and lazy(lambda: kept)() == 1
 
+    @pytest.mark.together
     def test_an_argument_that_is_kept_and_written_later(self):
         class Model:
             @lazy

@@ -185,5 +185,6 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning", "ignore:overflow:RuntimeWarning",
                             "ignore:invalid value:RuntimeWarning")
+@pytest.mark.together       # what a function may write to stays where it is
 class TestMachine(Machine.TestCase):
     settings = settings(max_examples=2000 if NIGHTLY else 300, stateful_step_count=25, deadline=None)

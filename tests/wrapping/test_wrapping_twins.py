@@ -341,6 +341,7 @@ def test_a_function_that_gives_back_a_generator_is_called_once():
 
 @simulated
 class TestPlaces:
+    @pytest.mark.together
     @pytest.mark.parametrize("how", [{}, {"pure": True}], ids=["default", "pure"])
     def test_it_runs_where_the_first_argument_lies(self, how):
         seen = []

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ import numpy as np
 
 from ...errors import LazyArrayError, NotOnDevice
 from .. import lines
-from ..base import FORKED, HERE, HOLDABLE, Device, Diagnosis, Token
+from ..base import HERE, HOLDABLE, Device, Diagnosis, Token
 from . import driver
 from .copies.copies import Copies
 from .copies.dirty_upload import copy_written
@@ -42,12 +42,12 @@ LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CU
 """What to install for the libraries of device functions."""
 
 _FEW = 1 << 18
+#: Bytes of an allocation for which a look at what the pool has in use, of which it keeps a table, takes no time.
+_LARGE = 1 << 20
 """Elements below which a program is fused only when it comes again."""
 
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
-
-_forked_in_use = False
 
 
 class _Foreign:
@@ -105,7 +105,7 @@ class CudaDevice(Device):
         reductions = Reductions(self.kernels, count)
         self.reduction = reductions.get     # type: ignore[method-assign]
         selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
-        self.select = selections.select     # type: ignore[method-assign]
+        self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
@@ -182,14 +182,29 @@ class CudaDevice(Device):
         return super().correlate_lines(x, weights, axis, cval, dtype) if found is None else found
 
     def watch_allocator(self) -> None:
-        """Have the allocator that CuPy is set to now called through `allocated`."""
+        """Have the allocator that CuPy is set to now, for the process, called through `allocated`.
+
+        In ``cupy.cuda.using_allocator`` a thread has one of its own, and may not set that of the process. So a thread
+        that was made just now does. An allocator of such a block is called as it is: it does not move arrays.
+        """
         cuda = self.xp.cuda
-        allocate, full = cuda.get_allocator(), cuda.memory.OutOfMemoryError
+        full, pool = cuda.memory.OutOfMemoryError, self.xp.get_default_memory_pool()
 
-        def malloc(nbytes: int) -> Any:
-            return self.allocated(allocate, nbytes, full)
+        def watch() -> None:
+            allocate = cuda.get_allocator()
+            pooled = getattr(allocate, "__self__", None) is pool
 
-        cuda.set_allocator(malloc)
+            def malloc(nbytes: int) -> Any:
+                # A pool that is full has Python collect garbage first, and gives all free memory back to the driver.
+                if pooled and nbytes >= _LARGE and (limit := pool.get_limit()) and pool.used_bytes() + nbytes > limit:
+                    self.relieve(nbytes)
+                return self.allocated(allocate, nbytes, full)
+
+            cuda.set_allocator(malloc)
+
+        watcher = threading.Thread(target=watch, name="lazyarray-allocator")
+        watcher.start()
+        watcher.join()
 
     def contiguous(self, d: Any) -> Any:
         return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
@@ -404,17 +419,14 @@ class CudaDevice(Device):
     def computes_with(self, kind: type) -> bool:
         return kind.__module__.startswith("cupyx.scipy.sparse")
 
-    def usable(self) -> str | None:
-        return FORKED.format("CUDA") if _forked_in_use else self.lost
+    def after_fork(self) -> None:
+        super().after_fork()
+        self.count = 1
+        self._copies.forget()
+        self.kernels.forget()
 
     def is_lasting(self, error: BaseException) -> bool:
-        return isinstance(error, self._api_errors) and error.status in driver.LASTING
-
-
-def _note_fork(copies: Copies) -> None:
-    global _forked_in_use
-    _forked_in_use = True
-    copies.forget()
+        return isinstance(error, self._api_errors) and getattr(error, "status", None) in driver.LASTING
 
 
 def find() -> CudaDevice | Diagnosis:
@@ -444,8 +456,6 @@ def find() -> CudaDevice | Diagnosis:
                        "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.")
     device = CudaDevice(cupy, count)
     device.watch_allocator()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=functools.partial(_note_fork, device._copies))
     return device
 
 

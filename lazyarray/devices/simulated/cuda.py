@@ -5,6 +5,7 @@ There is no compiler: what only kernels need (graphs, textures, handles of CUDA'
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ class DeviceContext:
     """``xp.cuda.Device``: as a context, makes a device the current one of this thread."""
 
     __hash__ = None  # type: ignore[assignment]
+    id = -1     # of one that is being made, which may be looked at
 
     def __init__(self, device: Any = None) -> None:
         self.id = hardware.current_device() if device is None else int(device)
@@ -50,7 +52,8 @@ class DeviceContext:
         return self.use()
 
     def __exit__(self, *exc_info: object) -> None:
-        hardware.local.device = self._outer.pop()
+        hardware.local.device = self._outer[-1]     # first, as an interrupt may come in between
+        self._outer.pop()
 
     def use(self) -> DeviceContext:
         """Make this the current device of this thread."""
@@ -175,29 +178,39 @@ def alloc(size: int) -> Any:
 
 
 default_pool, default_pinned_pool = MemoryPool(), PinnedMemoryPool()
-_allocator: Callable[[int], Any] | None = default_pool.malloc
+_allocator: Callable[[int], Any] = default_pool.malloc
+
+
+class _Allocators(threading.local):
+    """The allocator of a thread in `using_allocator`."""
+
+    own: Callable[[int], Any] | None = None
+
+
+_allocators = _Allocators()
 
 
 def set_allocator(allocator: Callable[[int], Any] | None = None) -> None:
     """Note who allocates; arrays are allocated as ever."""
     global _allocator
-    _allocator = allocator
+    if _allocators.own is not None:
+        raise ValueError("Can't change the global allocator inside `using_allocator` context manager")
+    _allocator = alloc if allocator is None else allocator
 
 
 def get_allocator() -> Callable[[int], Any]:
-    """Who allocates, as `set_allocator` was called."""
-    return alloc if _allocator is None else _allocator
+    """Who allocates for this thread."""
+    return _allocators.own or _allocator
 
 
 @contextlib.contextmanager
 def using_allocator(allocator: Callable[[int], Any] | None = None) -> Iterator[None]:
-    """`set_allocator` for a block."""
-    before = _allocator
-    set_allocator(allocator)
+    """Note who allocates in a block, for this thread."""
+    before, _allocators.own = _allocators.own, alloc if allocator is None else allocator
     try:
         yield
     finally:
-        set_allocator(before)
+        _allocators.own = before
 
 
 def elapsed_time(start: Event, end: Event) -> float:

@@ -56,6 +56,20 @@ def _along_own_axes(path: str, function: Function, a: np.ndarray, axis: Any = No
 
 
 @_around
+def _of_a_mask(path: str, function: Function, condition: Any, *values: Any) -> Any:
+    """The condition is an array: Python's True and False have no `astype`."""
+    return function(condition.astype("?", copy=False), *values)
+
+
+@_around
+def _along_a_tuple(path: str, function: Function, f: np.ndarray, *spacing: Any, axis: Any = None,
+                   **options: Any) -> Any:
+    """Several axes are those of a tuple."""
+    return function(f, *spacing, axis=axis if axis is None or isinstance(axis, tuple) else operator.index(axis),
+                    **options)
+
+
+@_around
 def _never_singular(path: str, function: Function, a: np.ndarray, *rest: Any, **options: Any) -> Any:
     """CuPy does not look whether a factorisation succeeded: the result of one that did not is rubbish."""
     try:
@@ -131,13 +145,38 @@ def _wrapping_by_default(path: str, function: Function, multi_index: Any, dims: 
     return function(multi_index, dims, mode, order)
 
 
+def _mean_without_nan(a: np.ndarray, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+                      ) -> Any:
+    """CuPy gives NaN for what has no mean, and no warning."""
+    with np.errstate(all="ignore"):
+        count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims)
+        return np.asarray(np.nansum(a, axis=axis, dtype=dtype, keepdims=keepdims) / count).astype(dtype or a.dtype)
+
+
+def _variance_without_nan(a: np.ndarray, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0,
+                          keepdims: bool = False) -> Any:
+    with np.errstate(all="ignore"):
+        there = ~np.isnan(a)
+        count = np.sum(there, axis=axis, keepdims=keepdims)
+        away = a - _mean_without_nan(a, axis, dtype, keepdims=True)
+        return np.asarray(np.sum(np.where(there, away * away, 0), axis=axis, keepdims=keepdims) / np.where(
+            count > ddof, count - ddof, np.nan)).astype(dtype or a.dtype)
+
+
+def _deviation_without_nan(*args: Any, **options: Any) -> Any:
+    return np.sqrt(_variance_without_nan(*args, **options))
+
+
 _WRAPPERS: dict[str, Wrapper] = {
     "fft": _as_cufft, "linalg": _never_singular, "random": _with_dtype, "piecewise": _without_callables,
     "ravel_multi_index": _wrapping_by_default, "array": _making,
     **dict.fromkeys(("argmax", "argmin"), _over_several_axes),
-    **dict.fromkeys(("sum", "prod", "max", "min", "amax", "amin", "any", "all"), _along_own_axes),
+    **dict.fromkeys("sum prod max min amax amin any all cumsum cumprod nancumsum nancumprod".split(), _along_own_axes),
+    "gradient": _along_a_tuple, "where": _of_a_mask,
     **dict.fromkeys(("apply_along_axis", "apply_over_axes"), _calling_back),
     **dict.fromkeys(("take_along_axis", "put_along_axis"), _wrapping),
+    "nanmean": lambda path, function: _mean_without_nan, "nanvar": lambda path, function: _variance_without_nan,
+    "nanstd": lambda path, function: _deviation_without_nan,
     **dict.fromkeys("full full_like copyto asarray asanyarray nan_to_num interp pad".split(), _filling),
 }
 """What is put around NumPy's functions, by module or name."""
@@ -158,7 +197,7 @@ def as_cupys(path: str, function: Function) -> Function:
         function = _WRAPPERS[path.split(".")[0]](path, function)
     if path in _IN_C_ORDER:
         place = 0
-    elif path in _IN_SOME_ORDER or path.startswith("fft.") and path != "fft.fftshift":
+    elif path in _IN_SOME_ORDER or path.startswith("fft.") and not path.endswith("shift"):
         place = -1
     else:
         return function
@@ -172,6 +211,26 @@ def as_cupys(path: str, function: Function) -> Function:
 
     return call
 
+
+@_around
+def _by_label(path: str, function: Function, input: np.ndarray, labels: Any = None, index: Any = None) -> Any:
+    """An element counts for the first of equal labels only; sums without an index are of negative labels, too."""
+    sums = path.startswith("sum")
+    if labels is None or index is None or isinstance(index, int) or np.isscalar(index) and not sums:
+        return function(input, labels != 0 if sums and labels is not None and index is None else labels, index)
+    if not isinstance(index, np.ndarray):
+        raise TypeError("index must be cupy.ndarray or a scalar int")
+    found = function(input, labels, index)
+    again = np.ones(index.size, bool)
+    again[np.unique(index, return_index=True)[1]] = False
+    found[again.reshape(index.shape)] = 0 if sums else np.nan
+    return found
+
+
+LIBRARY: dict[str, dict[str, Wrapper]] = {
+    "cupyx.scipy.ndimage": dict.fromkeys("sum sum_labels mean variance standard_deviation".split(), _by_label),
+}
+"""What is put around the functions of libraries, by module and name."""
 
 # -- universal functions -----------------------------------------------------------------------
 

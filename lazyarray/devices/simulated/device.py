@@ -22,7 +22,7 @@ import numpy as np
 
 from ...errors import LazyArrayError
 from ...events.callers import module_of
-from ..base import FORKED, HERE, HOLDABLE, Device, Token
+from ..base import HERE, HOLDABLE, Device, Token
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
@@ -81,7 +81,7 @@ class SimulatedDevice(Device):
     @property
     def count(self) -> int:  # type: ignore[override]
         """How many devices there are."""
-        return hardware.count
+        return 1 if hardware.forked else hardware.count
 
     def can_hold(self, dtype: np.dtype) -> bool:
         return can_hold(dtype)
@@ -291,9 +291,6 @@ class SimulatedDevice(Device):
         from .libraries import SimulatedSparse
 
         return issubclass(kind, SimulatedSparse)
-
-    def usable(self) -> str | None:
-        return FORKED.format("the device") if hardware.forked else self.lost
 
     def is_lasting(self, error: BaseException) -> bool:
         return isinstance(error, DeviceError) and error.lasting

@@ -205,7 +205,11 @@ def launch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     host_kwargs = {key: unwrap(value, memories) for key, value in kwargs.items()} if kwargs else kwargs
     if not hardware.plain:
         hardware.check()
-        check_devices(memories)
+        elsewhere = another_device(memories)
+        # A view is made of memory of any device: nothing runs for it.
+        if elsewhere is not None and (writes or not _is_view(function(*host_args, **host_kwargs), memories)):
+            raise ValueError(f"The array is on device {elsewhere}, different from the current device "
+                             f"{hardware.current_device()}.")
         if hardware.delay:
             return _launch_delayed(function, host_args, host_kwargs, memories, writes)
     value = function(*host_args, **host_kwargs)
@@ -249,12 +253,13 @@ def _launch_delayed(function: Callable[..., Any], args: list[Any], kwargs: dict[
     return result
 
 
-def check_devices(memories: Iterable[Memory]) -> None:
-    """Refuse memory of another device, as CuPy does where devices can't reach each other's memory."""
+def another_device(memories: Iterable[Memory]) -> int | None:
+    """The number of a device that some memory is of, if it is not the current one.
+
+    Kernels refuse such memory, as CuPy's do where devices can't reach each other's memory.
+    """
     current = hardware.current_device()
-    for memory in memories:
-        if memory.device != current:
-            raise ValueError(f"The array is on device {memory.device}, different from the current device {current}.")
+    return next((memory.device for memory in memories if memory.device != current), None)
 
 
 def _is_view(value: Any, memories: list[Memory]) -> bool:

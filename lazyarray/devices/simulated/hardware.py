@@ -406,6 +406,8 @@ hardware = Hardware()
 def _after_fork() -> None:
     hardware.forked = hardware.forked or hardware.used
     hardware.settle()
+    if hardware.forked:
+        hardware.current_device = hardware.check    # type: ignore[assignment]  # CUDA does not even tell the device
 
 
 if hasattr(os, "register_at_fork"):

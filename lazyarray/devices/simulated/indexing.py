@@ -69,7 +69,9 @@ def _is_mask(item: Any) -> bool:
 
 
 def _select(view: np.ndarray, index: tuple[Any, ...]) -> np.ndarray:
-    return view[wrapped(view.shape, index)]
+    """What index arrays pick, in C order, whatever the order of the array is."""
+    found = view[wrapped(view.shape, index)]
+    return found if found.flags.c_contiguous else found.copy()
 
 
 def get(array: Any, index: Any) -> Any:

@@ -18,6 +18,7 @@ from ...errors import NotOnDevice
 from ...errors.inspection import once_made
 from ...settings.enabled import unrouted
 from . import api
+from .cupy_differences import LIBRARY
 from .execution import SCALARS, Holder, SimulatedArrayBase, has_array, launch, wrap, wrap_new
 from .namespace import Module
 from .signatures import binder, parameters
@@ -97,7 +98,10 @@ def _member(path: str, name: str) -> Any:
     if facts is None or host is None:
         return None
     host = inspect.unwrap(host, stop=lambda f: not hasattr(f, "__lazyarray_router__"))
-    return SimulatedUfunc(name, host, *facts) if isinstance(facts, tuple) else _function(path, name, facts, host)
+    if isinstance(facts, tuple):
+        return SimulatedUfunc(name, host, *facts)
+    as_cupys = LIBRARY.get(path, {}).get(name)
+    return _function(path, name, facts, host if as_cupys is None else as_cupys(name, host))
 
 
 def _function(path: str, name: str, text: str, host: Callable[..., Any]) -> Callable[..., Any]:

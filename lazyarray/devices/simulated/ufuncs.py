@@ -1,6 +1,7 @@
 """Universal functions of the simulated device, with the methods that CuPy's have."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ class SimulatedUfunc:
         return f"<ufunc 'cupy_{self.name}'>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if sys.meta_path is None:   # CuPy would import what compiles the kernel
+            raise ImportError("sys.meta_path is None, Python is likely shutting down")
         if not kwargs and len(args) == self.nin and self.nout == 1 and hardware.plain:
             # The usual call, without the generality of `launch`.
             values = []

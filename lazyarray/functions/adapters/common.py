@@ -7,7 +7,6 @@ only. It raises `NotOnDevice` where NumPy shall do the call on the host.
 """
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 from collections.abc import Callable
@@ -253,8 +252,9 @@ def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
 
 
 def raising() -> Any:
-    """A context in which factorisations that fail raise LinAlgError, where the device has to be told so."""
-    return getattr(devices.current(), "raising", contextlib.nullcontext)()
+    """A context in which factorisations that fail raise LinAlgError; None if the device has none."""
+    make = getattr(devices.current(), "raising", None)
+    return None if make is None else make()
 
 
 @functools.lru_cache(512)

@@ -5,6 +5,7 @@ So does this; it also raises where CuPy would answer for float16.
 """
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def _turned(a: Any) -> Any:
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    with raising():
+    with raising() or contextlib.nullcontext():
         factor = xp.linalg.cholesky(_turned(a) if upper else a)
     finite = xp.isfinite(a).all() & xp.isfinite(factor).all()
     refuse(not truth(finite, "singular-matrix check"), "a Cholesky factor of infinities, NaN or a singular matrix")
@@ -111,10 +112,20 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
+def _solved(xp: Any, what: str, solve: Any, *arrays: Any) -> Any:
+    """``solve(*arrays)``, unless a matrix is singular.
+
+    What is divided by the zero pivot of one matrix is not finite. Of many, the device is asked.
+    """
+    if arrays[0].ndim > 2 and (check := raising()) is not None:
+        with check:
+            return solve(*arrays)
+    return _succeeded(xp, solve(*arrays), what)
+
+
 def inv(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
-    with raising():
-        return _succeeded(xp, xp.linalg.inv(a), "an inverse").astype(result, copy=False)
+    return _solved(xp, "an inverse", xp.linalg.inv, a).astype(result, copy=False)
 
 
 def det(xp: Any, /, a: Any) -> Any:
@@ -138,10 +149,10 @@ def solve(xp: Any, /, a: Any, b: Any) -> Any:
     if vector:
         b = b[:, None]
     wrong(b.shape[-2] != a.shape[-1], "solve: mismatch in the core dimension")
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    with raising():
-        found = _succeeded(xp, xp.linalg.solve(a, b), "a solution").astype(result, copy=False)
+    if a.shape[:-2] != b.shape[:-2]:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
+    found = _solved(xp, "a solution", xp.linalg.solve, a, b).astype(result, copy=False)
     return found[..., 0] if vector else found
 
 

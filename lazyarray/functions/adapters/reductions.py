@@ -150,6 +150,14 @@ def _position(name: str) -> Any:
     return adapter
 
 
+def _running(name: str) -> Any:
+    def adapter(xp, /, a, axis=None, dtype=None, out=None):
+        a = array(xp, a)
+        return getattr(xp, name)(a if a.ndim else a.reshape(1), axis, dtype)    # a number has an axis 0 for NumPy
+
+    return adapter
+
+
 def count_nonzero(xp: Any, /, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = array(xp, a)
     return intp_result(xp.sum(a != 0, axis=axis_of(axis), dtype=intp, keepdims=bool(keepdims)))
@@ -265,8 +273,8 @@ def warn(message: str) -> None:
 ADAPTED: dict[Any, Any] = {
     np.all: _truth("all", True), np.any: _truth("any", False),
     np.sum: _total("sum", 0), np.prod: _total("prod", 1),
-    **{getattr(np, n): takes_arrays(n, x) for n, x in (
-        ("cumsum", "a"), ("cumprod", "a"), ("cumulative_sum", "x"), ("cumulative_prod", "x")) if hasattr(np, n)},
+    np.cumsum: _running("cumsum"), np.cumprod: _running("cumprod"),
+    **{getattr(np, n): takes_arrays(n, "x") for n in ("cumulative_sum", "cumulative_prod") if hasattr(np, n)},
     np.max: _extreme("max", "maximum"), np.min: _extreme("min", "minimum"),
     np.amax: _extreme("max", "maximum"), np.amin: _extreme("min", "minimum"),
     np.nanmax: _extreme("max", "maximum", nan=True), np.nanmin: _extreme("min", "minimum", nan=True),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
-from .common import array, axis_index, dtype_or_number, fetch, gather, intp, is_device, numbers, takes_arrays
+from .common import array, axes_of, axis_index, dtype_or_number, fetch, gather, intp, is_device, numbers, takes_arrays
 
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
@@ -35,6 +36,9 @@ def _each(xp: Any, arrays: Any) -> list[Any]:
 def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None,
                 casting: str = "same_kind") -> Any:
     parts = _each(xp, arrays)
+    if dtype is None and axis is not None and {a.dtype for a in parts} == {parts[0].dtype} and (
+            all(map(operator.is_, parts, arrays))):
+        return memory_order.joined(devices.current(), xp.concatenate(parts, axis_index(axis, parts[0].ndim)), parts)
     if dtype is None and not is_device(xp, arrays):
         dtype, casting = np.result_type(*list(map(dtype_or_number, arrays))), "unsafe"
     if axis is None:
@@ -114,7 +118,7 @@ def unpackbits(xp: Any, /, a: Any, axis: Any = None, count: Any = None, bitorder
 def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     f = array(xp, f)
     spacing = [v if isinstance(v, (int, float, np.number)) else array(xp, v) for v in varargs]
-    result = xp.gradient(f, *spacing, axis=axis, edge_order=edge_order)
+    result = xp.gradient(f, *spacing, axis=axes_of(axis, f.ndim), edge_order=edge_order)
     return tuple(result) if isinstance(result, list) else result
 
 

@@ -33,10 +33,11 @@ _LARGEST_COUNT = 1 << 26
 class _Chain:
     """Steps one after the other, from an element's place or from a number on."""
 
-    __slots__ = ("device", "result", "size", "nodes", "node", "possible")
+    __slots__ = ("device", "place", "result", "size", "nodes", "node", "possible")
 
     def __init__(self, shape: tuple[int, ...], fortran: bool = False, size: int | None = None) -> None:
         self.device = devices.current()
+        self.place = None if self.device.count == 1 else self.device.number()
         self.result = Form(shape, fortran, None)
         self.size = math.prod(shape) if size is None else size
         self.nodes: list[Node] = []
@@ -52,6 +53,7 @@ class _Chain:
         node = self.node
         self.node = node = Node(self.device, step, operands if node is None else (node, *operands), shape, fortran,
                                 len(self.nodes) + 1, (), False, self.size)
+        node.place = self.place
         self.nodes.append(node)
 
     def ufunc(self, ufunc: np.ufunc, *numbers: Any) -> None:
@@ -80,10 +82,9 @@ def _replaced(array: Any, value: Any, place: Any, at: Any) -> Any:
 
 
 def _worth(n: int, dtype: np.dtype) -> bool:
-    """Whether an array is to be recorded, however small, on a device that is the only one there can be."""
+    """Whether an array is to be recorded, however small."""
     device = devices.current()
-    return (n > 1 and dtype in HOLDABLE and device.count == 1 and device.usable() is None
-            and fits(device, n * dtype.itemsize))
+    return n > 1 and dtype in HOLDABLE and device.usable() is None and fits(device, n * dtype.itemsize)
 
 
 def _places(chain: _Chain, dtype: np.dtype) -> None:
@@ -139,7 +140,7 @@ def arange(*args: Any, **kwargs: Any) -> Any:
         if not exact:
             chain.replaced(1, second)
     chain.cast(dtype)
-    if head is PLAIN and chain.possible:
+    if head is PLAIN and chain.possible and chain.place is None:
         _keep_count(n, chain.node.step)      # type: ignore[union-attr]
     return chain.array()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...storage import handles
+from ...storage import handles, places
 from ...storage.state import all_ended
 from ...storage.storage import Storage
 from ...storage.writeable import may_write
@@ -34,7 +34,8 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
     else:
         return None
     meta = handles.meta_of(x)
-    if type(x._self_storage) is not Storage or not may_write(meta):
+    if type(x._self_storage) is not Storage or not may_write(meta) or places.apart(
+            x._self_storage.device, (x, *inputs)):      # what is written stays where it is
         return None
     result = native.recorded(ufunc, inputs, meta)
     if result is None:

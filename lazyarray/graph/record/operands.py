@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native, devices
 from ...devices.base import HERE, HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
@@ -42,7 +43,7 @@ class Operands:
     """
 
     __slots__ = ("function", "device", "place", "kinds", "items", "metas", "sources", "steps", "large", "nodes",
-                 "size", "result", "as_given")
+                 "size", "result", "as_given", "allowed")
 
     def __init__(self, function: Any = None) -> None:
         self.function = function    # NumPy's, whose operands these are
@@ -58,12 +59,17 @@ class Operands:
         self.size = 0
         self.result: Any = None
         self.as_given = True
+        self.allowed = False        # whether an upload is one that was put off
 
     def add(self, x: Any) -> bool:
         """Take one more operand; False if it is none for recorded work."""
         kind = type(x)
         if kind is handles.array_type:
-            return self._add_array(x)
+            host = None if _native.recording is None or not _native.recording.is_light(x) else x._self_host
+            if host is None or (device := devices.current()).count > 1 or not host.ndim:
+                return self._add_array(x)
+            self.device, self.allowed = device, True
+            return self._add_host(host)     # it stays there
         if kind is handles.scalar_type:
             if x._self_value is not None:
                 return self._add_number(x._self_value, x._self_value.dtype)
@@ -96,9 +102,9 @@ class Operands:
             if item is None:
                 host, why = self.sources[position], f"host operand of {self.function.__name__}"
                 with HERE if self.place is None else self.device.on(self.place):
-                    storage = upload_cache.kept(self.device, host, why)
+                    storage = upload_cache.kept(self.device, host, why, allowed=self.allowed)
                     if storage is None:
-                        storage = Storage(self.device, transfer.to_device(self.device, host, why))
+                        storage = Storage(self.device, transfer.to_device(self.device, host, why, allowed=self.allowed))
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
                 self._count(leaf)

@@ -5,6 +5,7 @@ included, is left to the general way of `dispatch`.
 """
 from __future__ import annotations
 
+import atexit
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ...storage import handles
 from ...storage.foreign_streams import partners
 from ...storage.state import cut
 from ...storage.storage import Storage
-from .. import memory_bound, programs
+from .. import at_exit, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from .call_cache import Known, keep, known
 from .loops import Rule, cast, rule_of, rules
@@ -129,16 +130,11 @@ def _sample(node: Node, pick: Any) -> Any:
     return sampling.sample(node, pick)
 
 
-def _compute_all() -> None:
-    from .. import waiting  # only who measures time asks
-
-    waiting.compute_all()
-
-
 def bind(array_type: type, planned: Any, others: dict[str, Any]) -> None:
     """Tell the part in C what it calls and looks at (called once, by `array/array.py`); `others`: more of that."""
     Node.sample = _sample
-    base.deferred.append(_compute_all)
+    base.deferred.append(waiting.compute_all)
+    atexit.register(at_exit.compute)
     if native is not None:
         native.bind({
             **others,

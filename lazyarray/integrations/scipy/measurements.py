@@ -1,4 +1,9 @@
-"""Measurements of `scipy.ndimage` for several labels, whose results are Python's lists and tuples."""
+"""Measurements of `scipy.ndimage` for several labels.
+
+CuPy counts an element for the first of equal labels only, takes an index that is an array on the device or Python's
+integer, and sums the elements of negative labels too if there is no index. So labels that are given again are left
+out, and what was found for the first is repeated. Lists and tuples of results are fetched together.
+"""
 from __future__ import annotations
 
 import operator
@@ -10,18 +15,84 @@ from ... import devices
 from ...errors import refuse
 from ...storage import transfer
 
-__all__ = ["center_of_mass", "histogram"]
+__all__ = ["center_of_mass", "histogram", "mean", "standard_deviation", "sum", "sum_labels", "variance"]
+
+
+def _measured(name: str, input: Any, labels: Any, index: Any) -> Any:
+    """What CuPy's function finds for each label, once for those that are given several times."""
+    device = devices.current()
+    refuse(input.dtype.kind == "c", "complex numbers are not supported on the device")
+    if labels is None:
+        return _of_group(name, input)
+    if index is None or np.isscalar(index):
+        chosen = labels > 0 if index is None else labels == index
+        shape = np.broadcast_shapes(input.shape, labels.shape)
+        return _of_group(name, device.xp.broadcast_to(input, shape)[device.xp.broadcast_to(chosen, shape)])
+    wanted = _wanted(index)
+    refuse(not wanted.ndim, "an index without dimensions is not supported on the device")
+    function = getattr(device.library("cupyx.scipy.ndimage"), name)
+    known, place = np.unique(wanted, return_inverse=True)
+    if input.dtype.kind in "biu":
+        input = input.astype(np.dtype(float))       # as SciPy adds them up
+    found = function(input, labels, device.xp.asarray(known))
+    return found if np.array_equal(known, wanted) else found[device.xp.asarray(place.reshape(wanted.shape))]
+
+
+def _of_group(name: str, values: Any) -> Any:
+    """The same of all values, in the dtypes of SciPy; CuPy's functions warn of many dtypes that they are slow."""
+    if name == "sum_labels":
+        return values.sum()
+    if name == "mean":
+        return values.sum().astype(np.dtype(float)) / values.size
+    gaps = values - values.mean()
+    variance = (gaps * gaps).sum().astype(np.dtype(float)) / values.size
+    return variance if name == "variance" else devices.current().xp.sqrt(variance)
+
+
+def _wanted(index: Any) -> np.ndarray:
+    """The labels on the host; they are few, and of integers."""
+    device = devices.current()
+    wanted = transfer.to_host(device, index, "the labels", "synchronise") if isinstance(index, device.array_type) else (
+        np.asarray(index))
+    refuse(wanted.dtype.kind not in "biu" or not wanted.size,
+           "labels that are not integers are not supported on the device")
+    return wanted
+
+
+def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """`scipy.ndimage.sum_labels` of device arrays."""
+    return _measured("sum_labels", input, labels, index)
+
+
+def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """`scipy.ndimage.sum` of device arrays."""
+    return sum_labels(input, labels, index)
+
+
+def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """`scipy.ndimage.mean` of device arrays."""
+    return _measured("mean", input, labels, index)
+
+
+def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """`scipy.ndimage.variance` of device arrays."""
+    return _measured("variance", input, labels, index)
+
+
+def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """`scipy.ndimage.standard_deviation` of device arrays."""
+    return _measured("standard_deviation", input, labels, index)
 
 
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """`scipy.ndimage.center_of_mass` of device arrays; the centres of several regions are fetched together."""
     device = devices.current()
-    xp, ndimage = device.xp, device.library("cupyx.scipy.ndimage")
-    total = ndimage.sum_labels(input, labels, index)
+    xp = device.xp
+    total = sum_labels(input, labels, index)
     centres = []
     for axis, n in enumerate(input.shape):
         places = xp.arange(n, dtype=np.dtype(float)).reshape([n if i == axis else 1 for i in range(input.ndim)])
-        centres.append(ndimage.sum_labels(input * places, labels, index) / total)
+        centres.append(sum_labels(input * places, labels, index) / total)
     if not total.ndim:
         return tuple(centres)
     refuse(total.ndim > 1, "an index of more than one dimension is not supported on the device")
@@ -41,10 +112,7 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
     edges = np.linspace(min, max, bins + 1)
     refuse(bins < 1 or edges.ndim != 1 or not (np.diff(edges) > 0).all(),
            "edges that do not increase are not supported on the device")
-    wanted = transfer.to_host(device, index, "the labels", "synchronise") if isinstance(index, xp.ndarray) else (
-        np.asarray(index))
-    refuse(wanted.dtype.kind not in "biu" or not wanted.size,
-           "labels that are not integers are not supported on the device")
+    wanted = _wanted(index)
     known, place = np.unique(wanted, return_inverse=True)
     shape = np.broadcast_shapes(input.shape, labels.shape)
     values, regions = (xp.broadcast_to(x, shape).ravel() for x in (input, labels))

@@ -265,7 +265,7 @@ if _native.small_copies is not None:
 #: Bytes between two written ones that count as written with them, unless it is to be exact.
 _GAP = 64
 #: Bytes that are compared at once: they stay in the processor's cache.
-_PART = 1 << 16
+_PART = 1 << 18
 
 
 class Snapshot:
@@ -307,9 +307,14 @@ class Snapshot:
 
     def _is_unwritten(self) -> bool:
         """Whether the memory holds what the copy does, part by part: no second copy of all of it is made."""
-        memory, start, old = self._memory, self._start, self._copy
-        return all(memory[start + low:start + min(low + _PART, len(old))].tobytes() == old[low:low + _PART]
-                   for low in range(0, len(old), _PART))
+        memory, old = self._memory[self._start:self._start + len(self._copy)], np.frombuffer(self._copy, np.uint8)
+        for low in range(0, len(old), _PART):
+            part, other = memory[low:low + _PART], old[low:low + _PART]
+            words = len(part) & -8
+            if not np.array_equal(part[:words].view(np.uint64), other[:words].view(np.uint64)) or (
+                    part[words:].tobytes() != other[words:].tobytes()):
+                return False
+        return True
 
     def accept(self, copy: bytes | bytearray) -> None:
         self._copy = copy
@@ -326,7 +331,12 @@ class Snapshot:
         start = self._start
         filled = ranges & Ranges.span(start, start + len(self._copy))
         if filled.start == start and filled.nbytes == len(self._copy):
-            self._copy = self._memory[start:filled.stop].tobytes()
+            if filled.nbytes < _PART:
+                self._copy = self._memory[start:filled.stop].tobytes()
+            else:       # into memory that is there: to get so much anew takes longer than to fill it
+                if type(self._copy) is not bytearray:
+                    self._copy = bytearray(len(self._copy))
+                np.frombuffer(self._copy, np.uint8)[...] = self._memory[start:filled.stop]
         elif filled:
             copy = bytearray(self._copy)
             for low, high in filled:

@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,6 +35,7 @@ def test_nobody_waits_for_the_compiler():
 def test_what_is_asked_for_most_is_compiled_first():
     compiler = Compiler()
     kernels = Kernels(compiler, 1)
+    kernels.threads = 1
     first, *once, often = [program_of("flat", output=np.dtype(output)) for output in ("i8", "u1", "u4", "f8")]
     kernels.get(first, 10)
     assert compiler.begun.wait(60)
@@ -44,6 +46,25 @@ def test_what_is_asked_for_most_is_compiled_first():
     assert [re.search(r"(\S+)\* __restrict__ q0", text)[1] for text in compiler.sources] == [
         "long", "double", "char", "int"], "of several the first"
     assert all(kernels.get(program, 10) is not None for program in (first, *once, often))
+
+
+def test_several_are_compiled_at_the_same_time():
+    compiler = Compiler()
+    kernels = Kernels(compiler, 1)
+    kernels.threads = 3
+    begun, usual = [], compiler.RawModule
+    compiler.RawModule = lambda code, options: begun.append(code) or usual(code, options)
+    programs = [program_of("flat", output=np.dtype(output)) for output in ("i8", "u1", "u4", "f8", "i2")]
+    for program in programs:
+        assert kernels.get(program, 10) is None
+    for _ in range(1000):
+        if len(begun) == 3:
+            break
+        time.sleep(0.01)
+    assert len(begun) == 3
+    compiler.free.set()
+    kernels.wait()
+    assert len(compiler.sources) == 5 and all(kernels.get(program, 10) is not None for program in programs)
 
 
 def chain(*outputs):
@@ -272,6 +293,7 @@ from lazyarray.devices.cuda.kernels.elementwise import Kernels
 compiler = Compiler()
 atexit.register(lambda: print(len(compiler.sources)))   # what is registered first is called last
 kernels = Kernels(compiler, 1)
+kernels.threads = 1
 for output in "f8", "i8", "i2":
     kernels.get(program_of("flat", output=np.dtype(output)), 10)
 compiler.begun.wait(60)

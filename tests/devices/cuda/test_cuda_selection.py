@@ -1,4 +1,4 @@
-"""``x[mask]`` by kernels of our own: they compile, and give what NumPy gives, run on the host and on a GPU."""
+"""``x[mask]``, read and assigned, by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
 from __future__ import annotations
 
 import importlib.util
@@ -60,7 +60,7 @@ def emulator(tmp_path_factory):
     found = boolean_mask.Selections(kernels, lambda: turn, cupy)
     assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None, "it is being compiled"
     kernels.wait()
-    return types.SimpleNamespace(select=found.select, turn=turn, cupy=cupy)
+    return types.SimpleNamespace(select=found.select, place=found.place, turn=turn, cupy=cupy)
 
 
 def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):
@@ -83,6 +83,12 @@ def check(emulator, values, mask, misplaced=0, mask_misplaced=0):
     expected = values[mask]
     assert result.shape == expected.shape and result.dtype == expected.dtype
     assert result.get().tobytes() == expected.tobytes()
+    expected = np.zeros_like(values)
+    expected[mask] = values[mask]
+    target = Array.of(np.zeros_like(values), misplaced)
+    count, write = emulator.place(Array.of(mask, mask_misplaced), result, values.nbytes // mask.size)
+    write(target)
+    assert count == result.shape[0] and target.get().tobytes() == expected.tobytes()
     assert not emulator.turn.get().any(), "the counter is zero for the next kernel"
 
 
@@ -125,12 +131,12 @@ class TestOnTheHost:
     def test_nothing_is_copied_where_nothing_is_true(self, emulator):
         emulator.cupy.launched.clear()
         check(emulator, numbers((50, 4), "f"), MASKS["none"](50))
-        assert [name for name, _ in emulator.cupy.launched] == ["select_count"]
+        assert [name for name, _ in emulator.cupy.launched] == ["select_count"] * 2
 
     def test_more_tiles_than_threads(self, emulator):
         size = (2 * THREADS + 9) * ROUND - 100
         check(emulator, numbers(size, "B"), MASKS["few"](size) | (np.arange(size) < 5))
-        assert emulator.cupy.launched[-1] == ("select_1", 2 * THREADS + 9)
+        assert emulator.cupy.launched[-1] == ("place_1", 2 * THREADS + 9)
 
     @pytest.mark.parametrize("parts", [1, 2])
     def test_tiles_of_several_rounds(self, emulator, monkeypatch, parts):

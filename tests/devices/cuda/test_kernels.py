@@ -107,7 +107,9 @@ def launches(kernels, decorate):
 
 
 LAUNCHES = ["raw", "module", "jit", "jit[...]"]
-pytestmark = pytest.mark.filterwarnings("ignore:cupyx.jit.rawkernel is experimental:FutureWarning")
+# A kernel that may write to its arguments gets them where they are.
+pytestmark = [pytest.mark.together,
+              pytest.mark.filterwarnings("ignore:cupyx.jit.rawkernel is experimental:FutureWarning")]
 
 
 class TestTyped:

@@ -153,6 +153,7 @@ def test_masks_among_others_take_the_other_way(selected, index):
     assert np.array_equal(x[index(lazy_mask)], values[index(mask)]) and not selected
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("change", ["x.T", "x[::2]", "mask[::2]", "x[:0]", "x[:, :0]", "np.asfortranarray(x)"])
 def test_other_layouts_take_the_other_way(selected, change):
     def changed(x, mask):

@@ -1,10 +1,10 @@
-"""The rows of an array where a mask is true, in two kernels with one look at the device between them.
+"""The rows of an array where a mask is true, read or written, in two kernels with one look at the device between them.
 
 The first counts: a block goes through a tile of the mask, keeps it as bits, and the last block to finish finds out
 where the rows of each tile begin in the result.  The host waits for their number, which is the result's length.  The
 second copies: a block lists the places of what is true in a part of its tile, and its threads go along the rows in the
 widest words that begin and end where rows do.  It reads the bits, not the mask, so that it writes as many rows as were
-counted even if another thread writes to the mask meanwhile.
+counted even if another thread writes to the mask meanwhile.  To assign rows is the same, from the values to the array.
 
 Words are copied as they are: nothing here depends on the dtype, and the few functions are compiled together.
 """
@@ -124,7 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_count(const unsigne
 }
 
 // A row has `words`, of which a block copies `share`; so many blocks, `parts`, have a tile in common.
-template <typename Word> __device__ inline void lz_copy(const Word* __restrict__ from, Word* __restrict__ to,
+// Put: the rows are written where the mask is true, not read.
+template <typename Word, bool Put> __device__ inline void lz_copy(const Word* __restrict__ from, Word* __restrict__ to,
     const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
     const long long words, const unsigned int share, const unsigned int parts) {
   __shared__ unsigned short places[ROUND];
@@ -150,8 +151,10 @@ template <typename Word> __device__ inline void lz_copy(const Word* __restrict__
       #pragma unroll
       for (int k = 0; k < 4; ++k) {
         taken[k] = row < rows;
-        at[k] = (done + row) * words + low + column;
-        if (taken[k]) held[k] = from[(first + places[row]) * words + low + column];
+        const lz_u8 packed = (done + row) * words + low + column;
+        const lz_u8 there = taken[k] ? (first + places[row]) * words + low + column : 0;
+        at[k] = Put ? there : packed;
+        if (taken[k]) held[k] = from[Put ? packed : there];
         row += down;
         column += right;
         if (column >= width) {
@@ -168,16 +171,17 @@ template <typename Word> __device__ inline void lz_copy(const Word* __restrict__
 """
 
 _COPY = """
-extern "C" __global__ void __launch_bounds__(THREADS) select_BYTES(const WORD* __restrict__ from, WORD* __restrict__ to,
+extern "C" __global__ void __launch_bounds__(THREADS) NAME_BYTES(const WORD* __restrict__ from, WORD* __restrict__ to,
     const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
     const long long words, const unsigned int share, const unsigned int parts) {
-  lz_copy(from, to, offsets, bits, rounds, words, share, parts);
+  lz_copy<WORD, PUT>(from, to, offsets, bits, rounds, words, share, parts);
 }
 """
 
 SOURCE = "".join(f"#define {name} {value}\n" for name, value in (
     ("THREADS", THREADS), ("ROUND", ROUND), ("KEPT", KEPT), ("MOST_TILES", MOST_TILES))) + _TEXT + "".join(
-    _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items())
+    _COPY.replace("BYTES", str(size)).replace("WORD", word).replace("NAME", name).replace("PUT", put)
+    for size, word in WORDS.items() for name, put in (("select", "false"), ("place", "true")))
 
 
 class Plan(NamedTuple):
@@ -208,12 +212,15 @@ class _Selection(NamedTuple):
 
     counts: Launcher
     copies: dict[int, Launcher]     # by the bytes of a word
+    places: dict[int, Launcher]
 
 
 def _made(cupy: Any, name: str) -> _Selection:
-    count, *copies = functions(cupy, SOURCE, ("select_count", *(f"select_{size}" for size in WORDS)))
-    return _Selection(Launcher(cupy, count, list("QQQQqq")),
-                      {size: Launcher(cupy, copy, list("QQQQqqII")) for size, copy in zip(WORDS, copies)})
+    count, *copies = functions(cupy, SOURCE, (
+        "select_count", *(f"select_{size}" for size in WORDS), *(f"place_{size}" for size in WORDS)))
+    launchers = [Launcher(cupy, copy, list("QQQQqqII")) for copy in copies]
+    return _Selection(Launcher(cupy, count, list("QQQQqq")), dict(zip(WORDS, launchers)),
+                      dict(zip(WORDS, launchers[len(WORDS):])))
 
 
 class Selections(Unique):
@@ -227,12 +234,34 @@ class Selections(Unique):
     def select(self, d: Any, mask: Any) -> Any | None:
         """`Device.select`, or None: then the kernels are being compiled, or can't be."""
         kernels = self._kernels.find(("select",), _made)
-        if kernels is None:
-            return None
         grid = plan(mask.size, d.nbytes // mask.size, d.data.ptr % max(WORDS))
-        blocks = grid.tiles * grid.parts
-        if blocks >= 1 << 31:
+        if kernels is None or grid.tiles * grid.parts >= 1 << 31:
             return None
+        count, memory, bits = self._counted(kernels, mask, grid)
+        result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
+        if count:
+            kernels.copies[grid.word](grid.tiles * grid.parts, THREADS, [
+                d, result, memory, bits, grid.rounds, grid.words, grid.share, grid.parts])
+        return result
+
+    def place(self, mask: Any, values: Any, row: int) -> tuple[int, Callable[[Any], None]] | None:
+        """`Device.place`, or None as of `select`."""
+        kernels = self._kernels.find(("select",), _made)
+        grid = plan(mask.size, row, 1)      # of words of one byte: as many blocks as it can be
+        if kernels is None or grid.tiles * grid.parts >= 1 << 31:
+            return None
+        count, memory, bits = self._counted(kernels, mask, grid)
+
+        def write(d: Any) -> None:
+            if count:
+                fine = plan(mask.size, row, (d.data.ptr | values.data.ptr) % max(WORDS))
+                kernels.places[fine.word](fine.tiles * fine.parts, THREADS, [
+                    values, d, memory, bits, fine.rounds, fine.words, fine.share, fine.parts])
+
+        return count, write
+
+    def _counted(self, kernels: _Selection, mask: Any, grid: Plan) -> tuple[int, Any, int]:
+        """How often a mask is true; the memory with the offsets and bits of it, and the address of the bits."""
         end = 8 * grid.tiles        # of the offsets, and where the number of rows is
         memory = self._ndarray((end + 8 + grid.tiles * grid.rounds * ROUND // KEPT * 2,), _u1)
         bits = memory.data.ptr + end + 8
@@ -240,9 +269,4 @@ class Selections(Unique):
         arrived = bytearray(8)
         self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end)),
                                memoryview(arrived))
-        count = int.from_bytes(arrived, sys.byteorder)
-        result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
-        if count:
-            kernels.copies[grid.word](blocks, THREADS, [d, result, memory, bits, grid.rounds, grid.words, grid.share,
-                                                        grid.parts])
-        return result
+        return int.from_bytes(arrived, sys.byteorder), memory, bits

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import os
 import queue
 import struct
 import threading
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .... import _native
 from ....errors.inspection import Unique
 from .elementwise_source import lengths_in, source, strides_in
-from .launch_plan import VECTOR, WIDE, Form, dtype_of, general, packed, plan, walk_bytes, walk_size
+from .launch_plan import VECTOR, WIDE, Form, Plan, dtype_of, general, packed, plan, walk_bytes, walk_size
 
 if TYPE_CHECKING:
     from ...program import Program
@@ -36,6 +37,8 @@ _MOST = 4096
 THEIRS, PROGRAM, STEP = 60, 50, 10
 #: Seconds that a process waits for its compiler at its end.
 _LAST = 5
+#: Threads that compile: half of the machine's, so that who waits for none of it is not disturbed.
+_WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
 #: Layouts that a kernel remembers.
 _PLANS = 64
 #: Dtypes, by kind and bytes, as formats of the module `struct`.
@@ -144,6 +147,7 @@ class Kernel(Unique):
         self._strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
         self._dtypes = [dtype_of(program, number) for number in program.outputs]
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
+        self._asked: dict[Any, tuple[Plan, bytes]] = {}     # whose form is being compiled
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
         self._takes_alignment = form.takes_alignment
         self.launch = self._in_c(function, form, strided=tuple(self._strided))
@@ -213,13 +217,18 @@ class Kernel(Unique):
         key = (shape, fortran, *aligned, *[array.shape for array in strided], *[array.strides for array in strided])
         found = self._plans.get(key)
         if found is None:
-            lengths = lengths_in(shape, fortran)
-            strides = [strides_in(array, shape, fortran) for array in strided]
-            form, walk, blocks = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
+            if key not in self._asked:
+                lengths = lengths_in(shape, fortran)
+                strides = [strides_in(array, shape, fortran) for array in strided]
+                wanted = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
+                if len(self._asked) >= _PLANS:
+                    self._asked.clear()
+                self._asked[key] = wanted, walk_bytes(lengths, strides, wanted.form.wide)
+            (form, walk, blocks), general_walk = self._asked[key]
             function = self._function if form == self._form else self._kernels.find((self._program, form), _function)
             if function is None:    # being compiled
-                walk = walk_bytes(lengths, strides, form.wide)
-                return self._first, walk, -(-size // self._elements), self._threads
+                return self._first, general_walk, -(-size // self._elements), self._threads
+            self._asked.pop(key, None)
             launcher = self._first if form == self._form else self._launcher(form, function)
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
@@ -249,7 +258,7 @@ class _Job:
 
 
 class Kernels(Unique):
-    """The kernels of a process, for `count` devices: compiled by a thread of their own, never by who asks.
+    """The kernels of a process, for `count` devices: compiled by threads of their own, never by who asks.
 
     What was asked for most often meanwhile comes first: a loop's kernels, before those of what is done once.
     """
@@ -262,7 +271,9 @@ class Kernels(Unique):
         self._known: dict[Any, Any] = {}
         self._jobs: dict[Any, _Job] = {}        # not yet begun
         self._more: queue.SimpleQueue[None] = queue.SimpleQueue()      # one for each
-        self._worker: threading.Thread | None = None
+        #: Threads that compile at the same time, at most.
+        self.threads = _WORKERS
+        self._workers: list[threading.Thread] = []
         self._lock = threading.RLock()      # a finaliser that runs within may ask for a kernel, too
         self._done = threading.Condition(self._lock)
         self._waiting = 0
@@ -313,6 +324,13 @@ class Kernels(Unique):
         with self._done:
             self._done.wait_for(lambda: not self._waiting, seconds)
 
+    def forget(self) -> None:
+        """In a forked child: the thread that compiles is not here, and may have held the lock."""
+        self._lock = threading.RLock()
+        self._done = threading.Condition(self._lock)
+        self._workers, self._waiting = [], 0
+        self._jobs.clear()
+
     def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
         form = first_form(program, wide)
         function = _function(cupy, program, form)
@@ -354,18 +372,26 @@ class Kernels(Unique):
             self._known[known] = None
             if known in self._jobs:     # of the many that were forgotten
                 return
-            if self._worker is None or not self._worker.is_alive():
-                worker = threading.Thread(target=self._work, name="lazyarray-compiler", daemon=True)
-                try:
-                    worker.start()
-                except RuntimeError:        # the interpreter is ending, or there are too many: it runs unfused
-                    return
-                if self._worker is None:
-                    atexit.register(self._end)
-                self._worker = worker
+            if not self._has_workers():     # the interpreter is ending, or there are too many threads: it runs unfused
+                return
             self._waiting += 1
             self._jobs[known] = _Job(number, key, make)
             self._more.put(None)
+
+    def _has_workers(self) -> bool:
+        """Have a thread for each kernel that waits, up to `threads`; False where there is none."""
+        first = not self._workers
+        self._workers = [worker for worker in self._workers if worker.is_alive()]
+        if len(self._workers) < min(self._waiting + 1, self.threads):
+            worker = threading.Thread(target=self._work, name="lazyarray-compiler", daemon=True)
+            try:
+                worker.start()
+            except RuntimeError:
+                return bool(self._workers)
+            if first:
+                atexit.register(self._end)
+            self._workers.append(worker)
+        return True
 
     def _work(self) -> None:
         while True:

@@ -1,0 +1,265 @@
+"""Functions that the device library has itself, where the general way is NumPy's own code of many calls.
+
+``np.stack`` is a list of views and one call of ``concatenate``; ``np.nanmean`` a dozen calls. Each is dispatched, which
+costs more than the device library's own function as long as arrays are small. So a plain call goes to that function:
+its array arguments have one dtype and axes in C order, its other arguments are the usual ones. Whatever else there may
+be in a call is NumPy's own code's (`numpy_code`), which gives the same values, and computes the element-wise steps of
+large arrays by one kernel.
+
+Each function here is the device library's but for what is written beside it. It has the parameters for which both
+agree: any other is a TypeError, and the call goes the general way. `NotPlain` does the same by value.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import NotOnDevice
+from .adapters.common import axis_index, intp_result, resolve, truth
+
+__all__ = ["DIRECT", "LARGE", "Direct"]
+
+#: Bytes of the arguments from which on one kernel for all element-wise steps is quicker than a kernel for each.
+LARGE = 32 << 20
+
+_REALS = "fd"
+_INEXACT = "fdFD"
+_NUMBERS = "fdFDbBhHiIlLqQ"
+_ALL = _NUMBERS + "?"
+
+
+class Direct(NamedTuple):
+    """The device library's own function, and for which arrays it stands for NumPy's."""
+
+    run: Callable[..., Any]
+    dtypes: str
+    limit: float
+
+    def applies(self, arrays: Sequence[Any]) -> bool:
+        """Whether it may be called with these device arrays."""
+        if not arrays:
+            return False
+        dtype = arrays[0].dtype
+        if dtype.char not in self.dtypes or not dtype.isnative:
+            return False
+        nbytes = 0
+        for array in arrays:
+            if array.dtype != dtype or not array.ndim or not (array._c_contiguous or _in_order(array.strides)):
+                return False
+            nbytes += array.nbytes
+        return nbytes < self.limit
+
+
+def _in_order(strides: tuple[int, ...]) -> bool:
+    """Whether the axes of a view lie in memory as those of an array in C order do."""
+    return strides[-1] > 0 and all(map(operator.ge, strides, strides[1:]))
+
+
+class NotPlain(NotOnDevice):
+    """NumPy's own code has to do a call."""
+
+
+def _plain(condition: Any) -> None:
+    if not condition:
+        raise NotPlain("not a plain call")
+
+
+_INT = frozenset((int,))
+
+
+def _is_int(*numbers: Any) -> bool:
+    return _INT.issuperset(map(type, numbers))
+
+
+def _are_arrays(xp: Any, given: Any) -> bool:
+    return set(map(type, given)) == {xp.ndarray}
+
+
+def _axis(axis: Any) -> bool:
+    return axis is None or type(axis) is int
+
+
+# -- joined, moved, repeated: no element is computed ---------------------------------------------------
+
+def _arrays(xp: Any, arrays: Any) -> Any:
+    """A list or tuple of arrays alone."""
+    _plain(type(arrays) in (list, tuple) and _are_arrays(xp, arrays))
+    return arrays
+
+
+def _stack(xp: Any, arrays: Any, axis: int = 0) -> Any:
+    _plain(type(axis) is int)
+    return xp.stack(_arrays(xp, arrays), axis)
+
+
+def _joining(name: str) -> Callable[..., Any]:
+    return lambda xp, tup: getattr(xp, name)(_arrays(xp, tup))
+
+
+def _append(xp: Any, arr: Any, values: Any, axis: int | None = None) -> Any:
+    _plain(isinstance(arr, xp.ndarray) and isinstance(values, xp.ndarray) and _axis(axis))
+    if axis is None:
+        return xp.concatenate((arr.ravel(), values.ravel()))
+    _plain(arr.ndim == values.ndim)
+    return xp.concatenate((arr, values), axis_index(axis, arr.ndim))
+
+
+def _tile(xp: Any, A: Any, reps: Any) -> Any:
+    reps = (reps,) if type(reps) is int else reps
+    _plain(type(reps) is tuple and _is_int(*reps) and len(reps) <= A.ndim and min(reps, default=0) > 0)
+    return xp.tile(A, reps)
+
+
+def _roll(xp: Any, a: Any, shift: Any, axis: Any = None) -> Any:
+    if type(axis) is tuple:
+        _plain(type(shift) in (int, tuple) and _is_int(*axis))
+    else:
+        _plain(_is_int(shift) and _axis(axis))
+    return xp.roll(a, shift, axis)
+
+
+def _shifted(name: str) -> Callable[..., Any]:
+    def shift(xp: Any, x: Any, axes: Any = None) -> Any:
+        _plain(_axis(axes) or type(axes) is tuple and _is_int(*axes))
+        return resolve(xp, name)(x, axes)
+
+    return shift
+
+
+def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
+    pairs = pad_width if type(pad_width) is tuple else (pad_width,)
+    _plain(_is_int(*[n for pair in pairs for n in (pair if type(pair) is tuple else (pair,))]))
+    _plain(mode == "constant" and type(constant_values) is int and not constant_values or mode == "edge")
+    return xp.pad(array, pad_width, mode)
+
+
+def _meshgrid(xp: Any, *xi: Any, indexing: Any = "xy") -> Any:
+    _plain(len(xi) > 1 and _are_arrays(xp, xi) and {x.ndim for x in xi} == {1})
+    return tuple(xp.meshgrid(*xi, indexing=indexing))
+
+
+def _real_if_close(xp: Any, a: Any) -> Any:
+    return a
+
+
+# -- computed -------------------------------------------------------------------------------------------
+
+def _of_arrays(name: str, count: int) -> Callable[..., Any]:
+    """A function of arrays alone."""
+    def call(xp: Any, *arrays: Any) -> Any:
+        _plain(len(arrays) == count and _are_arrays(xp, arrays))
+        return getattr(xp, name)(*arrays)
+
+    return call
+
+
+def _diff(xp: Any, a: Any, n: int = 1, axis: int = -1) -> Any:
+    _plain(_is_int(n, axis) and n > 0)
+    return xp.diff(a, n, axis)
+
+
+def _tensordot(xp: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+    _plain(isinstance(a, xp.ndarray) and isinstance(b, xp.ndarray))
+    result = xp.tensordot(a, b, axes)
+    _plain(result.ndim)     # NumPy's is an array
+    return result
+
+
+def _matrix_power(xp: Any, a: Any, n: int) -> Any:
+    _plain(_is_int(n) and n > 0)
+    return xp.linalg.matrix_power(a, n)
+
+
+def _isclose(xp: Any, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    _plain(type(rtol) is float and type(atol) is float and type(equal_nan) is bool)
+    _plain(isinstance(a, xp.ndarray) and (isinstance(b, xp.ndarray) or type(b) is float and a.dtype.char == "d"))
+    return xp.isclose(a, b, rtol, atol, equal_nan)
+
+
+def _unwrap(xp: Any, p: Any, *, axis: int = -1) -> Any:
+    _plain(_is_int(axis) and p.shape[axis] > 1)
+    return xp.unwrap(p, axis=axis)
+
+
+def _ptp(xp: Any, a: Any, axis: Any = None) -> Any:
+    _plain(_axis(axis))
+    return xp.ptp(a, axis)
+
+
+def _average(xp: Any, a: Any, axis: Any = None, weights: Any = None) -> Any:
+    _plain(_axis(axis) and (weights is None or isinstance(weights, xp.ndarray)))
+    _plain(weights is None or weights.shape == a.shape or axis is not None and weights.shape == (a.shape[axis],))
+    return xp.mean(a, axis) if weights is None else xp.average(a, axis, weights)
+
+
+def _total(name: str) -> Callable[..., Any]:
+    def total(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        _plain(_axis(axis) and type(keepdims) is bool)
+        return getattr(xp, name)(a, axis, keepdims=keepdims)
+
+    return total
+
+
+def _without_nan(name: str) -> Callable[..., Any]:
+    """Means and variances: where one is NaN, NumPy's code finds out whether it has to warn."""
+    def call(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False, ddof: int = 0) -> Any:
+        _plain(_axis(axis) and type(keepdims) is bool and type(ddof) is int and ddof in (0, 1))
+        options = {"ddof": ddof} if name != "nanmean" else {}
+        _plain(ddof == 0 or name != "nanmean")
+        result = getattr(xp, name)(a, axis, keepdims=keepdims, **options)
+        _plain(truth(xp.isfinite(result).all(), "all-NaN check"))
+        return result
+
+    return call
+
+
+def _position(name: str) -> Callable[..., Any]:
+    def call(xp: Any, a: Any, axis: Any = None) -> Any:
+        _plain(_axis(axis))
+        missing = xp.isnan(a)
+        _plain(not truth(missing.all(axis).any(), "all-NaN check"))
+        worst = a.dtype.type("-inf" if name == "argmax" else "inf")
+        return intp_result(getattr(xp, name)(xp.where(missing, worst, a), axis))
+
+    return call
+
+
+def _covariance(name: str) -> Callable[..., Any]:
+    def call(xp: Any, m: Any, *, rowvar: bool = True) -> Any:
+        _plain(type(rowvar) is bool and m.ndim == 2 and min(m.shape) > 1)
+        return getattr(xp, name)(m, rowvar=rowvar)
+
+    return call
+
+
+def _of(run: Callable[..., Any], dtypes: str, limit: float = LARGE) -> Direct:
+    return Direct(run, dtypes, limit)
+
+
+_NONE = float("inf")
+
+#: NumPy function -> the device library's own.
+DIRECT: dict[Any, Direct] = {
+    np.stack: _of(_stack, _ALL, _NONE),
+    **{function: _of(run, _ALL, _NONE) for function, run in (
+        (np.vstack, _joining("vstack")), (np.hstack, _joining("hstack")), (np.dstack, _joining("dstack")),
+        (np.column_stack, _joining("column_stack")), (np.append, _append), (np.tile, _tile), (np.roll, _roll),
+        (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
+        (np.meshgrid, _meshgrid))},
+    np.real_if_close: _of(_real_if_close, "fdbBhHiIlLqQ", _NONE),
+    np.outer: _of(_of_arrays("outer", 2), _NUMBERS), np.kron: _of(_of_arrays("kron", 2), _INEXACT),
+    np.diff: _of(_diff, _NUMBERS), np.ediff1d: _of(_of_arrays("ediff1d", 1), _NUMBERS),
+    np.tensordot: _of(_tensordot, _INEXACT), np.linalg.matrix_power: _of(_matrix_power, _REALS),
+    np.isclose: _of(_isclose, _REALS), np.sinc: _of(_of_arrays("sinc", 1), _REALS),
+    np.unwrap: _of(_unwrap, _REALS), np.isreal: _of(_of_arrays("isreal", 1), _ALL),
+    np.iscomplex: _of(_of_arrays("iscomplex", 1), _ALL), np.ptp: _of(_ptp, "fdbBhHiIlLqQ"),
+    np.average: _of(_average, _REALS), np.nansum: _of(_total("nansum"), _INEXACT),
+    np.nanprod: _of(_total("nanprod"), _REALS),
+    **{getattr(np, name): _of(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
+    np.nanargmax: _of(_position("argmax"), _REALS), np.nanargmin: _of(_position("argmin"), _REALS),
+    np.cov: _of(_covariance("cov"), _REALS), np.corrcoef: _of(_covariance("corrcoef"), _REALS),
+    **({np.fix: _of(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),
+}

@@ -1,0 +1,88 @@
+"""Functions that the device library has itself, and NumPy's own code of them, both give what NumPy does."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray.functions.direct import DIRECT, Direct
+
+rng = np.random.default_rng(5)
+M, N = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+X, Y = rng.normal(size=12), rng.normal(size=12)
+HOLES = np.where(M > 0.9, np.nan, M)
+COUNTS = np.arange(12).reshape(3, 4)
+
+CALLS = {
+    "stack": [lambda a: np.stack([a(M), a(N)]), lambda a: np.stack((a(M), a(N)), axis=-1)],
+    "vstack": [lambda a: np.vstack((a(X), a(Y))), lambda a: np.vstack([a(M), a(N)])],
+    "hstack": [lambda a: np.hstack((a(X), a(Y))), lambda a: np.hstack([a(M[:, :1]), a(N[:, :1])])],
+    "dstack": [lambda a: np.dstack((a(X), a(Y))), lambda a: np.dstack([a(M), a(N)])],
+    "column_stack": [lambda a: np.column_stack((a(X), a(Y))), lambda a: np.column_stack((a(M), a(N)))],
+    "append": [lambda a: np.append(a(M), a(N)), lambda a: np.append(a(M), a(N), axis=1)],
+    "tile": [lambda a: np.tile(a(X), 3), lambda a: np.tile(a(M), (2, 1)), lambda a: np.tile(a(X), (2, 2))],
+    "roll": [lambda a: np.roll(a(M), 2), lambda a: np.roll(a(M), 1, axis=0), lambda a: np.roll(a(M), (1, 2), (0, 1)),
+             lambda a: np.roll(a(M)[:, 1:3], -1, 1)],
+    "fftshift": [lambda a: np.fft.fftshift(a(X)), lambda a: np.fft.fftshift(a(M), axes=1)],
+    "ifftshift": [lambda a: np.fft.ifftshift(a(X)), lambda a: np.fft.ifftshift(a(M), axes=(0,))],
+    "pad": [lambda a: np.pad(a(M), 1), lambda a: np.pad(a(M), ((1, 0), (2, 3)), "edge"),
+            lambda a: np.pad(a(COUNTS), 2, constant_values=0)],
+    "meshgrid": [lambda a: np.meshgrid(a(X), a(Y)), lambda a: np.meshgrid(a(X), a(Y), a(X), indexing="ij")],
+    "real_if_close": [lambda a: np.real_if_close(a(M)), lambda a: np.real_if_close(a(M + 0j))],
+    "outer": [lambda a: np.outer(a(X), a(Y)), lambda a: np.outer(a(M), a(Y))],
+    "kron": [lambda a: np.kron(a(M), a(N)), lambda a: np.kron(a(X), a(M))],
+    "diff": [lambda a: np.diff(a(X)), lambda a: np.diff(a(M), 2, axis=0), lambda a: np.diff(a(COUNTS))],
+    "ediff1d": [lambda a: np.ediff1d(a(M)), lambda a: np.ediff1d(a(X), to_end=1.0)],
+    "tensordot": [lambda a: np.tensordot(a(M), a(N), ([0, 1], [0, 1])), lambda a: np.tensordot(a(M), a(N.T), 1)],
+    "matrix_power": [lambda a: np.linalg.matrix_power(a(M[:, :3]), 3),
+                     lambda a: np.linalg.matrix_power(a(M[:, :3]), 0)],
+    "isclose": [lambda a: np.isclose(a(M), a(N), 0.5), lambda a: np.isclose(a(HOLES), a(HOLES), equal_nan=True),
+                lambda a: np.isclose(a(np.array([np.inf, -np.inf, np.inf])), a(np.array([np.inf, np.inf, 1.0])))],
+    "sinc": [lambda a: np.sinc(a(np.append(X, 0.0)))],
+    "unwrap": [lambda a: np.unwrap(a(4 * X)), lambda a: np.unwrap(a(4 * M), axis=0)],
+    "isreal": [lambda a: np.isreal(a(M)), lambda a: np.isreal(a(X + 1j * (Y > 0)))],
+    "iscomplex": [lambda a: np.iscomplex(a(M)), lambda a: np.iscomplex(a(X + 1j * (Y > 0)))],
+    "ptp": [lambda a: np.ptp(a(M)), lambda a: np.ptp(a(COUNTS), axis=1)],
+    "average": [lambda a: np.average(a(M)), lambda a: np.average(a(M), 0, a(np.abs(M[:, 0]))),
+                lambda a: np.average(a(M), weights=a(np.abs(N)))],
+    "nansum": [lambda a: np.nansum(a(HOLES)), lambda a: np.nansum(a(HOLES), 0, keepdims=True)],
+    "nanprod": [lambda a: np.nanprod(a(HOLES)), lambda a: np.nanprod(a(HOLES), axis=1)],
+    "nanmean": [lambda a: np.nanmean(a(HOLES)), lambda a: np.nanmean(a(HOLES), axis=1, keepdims=True)],
+    "nanvar": [lambda a: np.nanvar(a(HOLES)), lambda a: np.nanvar(a(HOLES), 1, ddof=1)],
+    "nanstd": [lambda a: np.nanstd(a(HOLES)), lambda a: np.nanstd(a(HOLES), axis=0)],
+    "nanargmax": [lambda a: np.nanargmax(a(HOLES)), lambda a: np.nanargmax(a(HOLES), axis=1)],
+    "nanargmin": [lambda a: np.nanargmin(a(HOLES)), lambda a: np.nanargmin(a(HOLES), axis=0)],
+    "cov": [lambda a: np.cov(a(M)), lambda a: np.cov(a(M), rowvar=False), lambda a: np.cov(a(M[:1]))],
+    "corrcoef": [lambda a: np.corrcoef(a(M)), lambda a: np.corrcoef(a(M), rowvar=False)],
+    "fix": [lambda a: np.fix(a(3 * M))],
+}
+
+
+def test_each_function_has_calls():
+    assert {function.__name__ for function in DIRECT} == CALLS.keys() - ({"fix"} - {f.__name__ for f in DIRECT})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("directly", [True, False], ids=["device library's own", "NumPy's own code"])
+@pytest.mark.parametrize("name", CALLS)
+def test_values(monkeypatch, name, directly):
+    calls = []
+    usual = Direct.applies
+
+    def applies(self, arrays):
+        calls.append(self)
+        return directly and usual(self, arrays)
+
+    monkeypatch.setattr(Direct, "applies", applies)
+    for call in CALLS[name]:
+        expected = call(np.array)
+        with lazyarray.options(small_on_host=False):
+            found = call(lazyarray.asarray)
+        several = isinstance(expected, tuple)
+        for one, other in zip(found if several else [found], expected if several else [expected], strict=True):
+            assert isinstance(one, lazyarray.LazyNdarray) == isinstance(other, np.ndarray)
+            assert one.shape == other.shape and one.dtype == other.dtype
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12, atol=1e-12)
+            if np.ndim(other) > 1:
+                assert one.strides == other.strides
+    assert calls or lazyarray.device().count > 1, "it was asked whether the call is plain"
