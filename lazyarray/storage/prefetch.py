@@ -7,7 +7,7 @@ array gets it. What is written on the device meanwhile counts as not fetched.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .mirror.byte_ranges import Ranges
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from .mirror.mirror import Mirror
     from .state import StorageState
 
 _u8 = np.dtype(np.uint8)
@@ -25,53 +26,61 @@ _streams: dict[tuple[str, int], Any] = {}
 
 
 class Incoming:
-    """A copy that is under way.
+    """A copy that is under way: into the mirror itself, or into memory of its own, from which it is taken when it lands.
+
+    An interrupt may end any of this. So it is the storage's until all of it has arrived, and to wait twice does no
+    harm: what comes late would else be written over what aliases show by then.
 
     Attributes
     ----------
     ranges : Ranges
         What of the mirror it will make valid; less, once the device writes there.
-    direct : bool
-        It was begun by `Mirror.begin_directly`.
     """
 
-    __slots__ = ("ranges", "keeper", "direct", "_device", "_waits", "_scatter")
+    __slots__ = ("ranges", "keeper", "_device", "_waits", "_scatter")
 
     keeper: weakref.finalize    # waits when the storage dies: until then the memory is written, whoever has it
 
-    def __init__(self, device: Device, ranges: Ranges, waits: list[Callable[[], None]],
-                 scatter: tuple[np.ndarray, np.ndarray] | None) -> None:
+    def __init__(self, device: Device, ranges: Ranges, waits: Sequence[Callable[[], None]],
+                 scatter: Sequence[tuple[np.ndarray, np.ndarray]] = ()) -> None:
         self.ranges = ranges
-        self.direct = False
         self._device = device
         self._waits = waits         # they keep the host memory alive
-        self._scatter = scatter
+        self._scatter = scatter     # (part of the mirror, what comes there); none if it is written directly
 
     def wait(self) -> bool:
         """Let the host wait until nothing is under way; False if the bytes can't come, in a forked child."""
-        waits, self._waits = self._waits, []
         if self._device.usable() is not None:
             return False
         with self._device.noting:
-            for wait in waits:
+            for wait in self._waits:
                 wait()
         return True
 
     def land(self, storage: StorageState) -> None:
         """Wait; then what came is valid. The caller holds the storage's lock."""
-        storage.incoming = None
-        self.keeper.detach()
         token = begin("synchronise", reason="wait for a prefetch")
-        arrived = self.wait() and bool(self.ranges)
-        if arrived and self.direct:
-            storage.mirror.valid |= self.ranges
-        elif arrived:
-            with storage.mirror.filling(self.ranges):
-                if self._scatter is not None:
-                    target, packed = self._scatter
-                    target[...] = packed
+        try:
+            arrived = self.wait()
+        except self._device.faults:     # it won't come, however often it is waited for
+            storage.incoming = None
+            self.keeper.detach()
+            raise
+        if storage.incoming is self:    # else a signal handler has had it land
+            storage.incoming = None
+            self.keeper.detach()
+            if arrived and self.ranges:
+                self._enter(storage.mirror)
         if token is not None:
             end(token)
+
+    def _enter(self, mirror: Mirror) -> None:
+        if not self._scatter:
+            mirror.validate(self.ranges)
+            return
+        with mirror.filling(self.ranges):
+            for target, source in self._scatter:
+                target[...] = source
 
 
 def start(storage: StorageState, view: np.ndarray, why: str) -> None:
@@ -103,12 +112,16 @@ def start(storage: StorageState, view: np.ndarray, why: str) -> None:
     device = storage.device
     nbytes = missing.nbytes if in_pieces else view.nbytes
     token = begin("materialise", nbytes, view.shape, view.dtype, why)
-    with storage.place(), _stream(device):
-        storage.join()
-        incoming = _begin(storage, view, missing, in_pieces)
-    incoming.keeper = weakref.finalize(storage, device.in_finaliser, incoming.wait)
-    incoming.keeper.atexit = False
-    storage.incoming = incoming
+    try:
+        with storage.place(), _stream(device):
+            storage.join()
+            incoming = _begin(storage, view, missing, in_pieces)
+        incoming.keeper = weakref.finalize(storage, device.in_finaliser, incoming.wait)
+        incoming.keeper.atexit = False
+        storage.incoming = incoming
+    except BaseException:       # an interrupt too: nothing may be under way into memory that others get
+        _stream(device).synchronize()
+        raise
     if token is not None:
         end(token)
 
@@ -127,20 +140,16 @@ def _begin(storage: StorageState, view: np.ndarray, missing: Ranges, in_pieces: 
         low, high = missing.bounds
         source = device.view(block, (high - low,), _u8, (1,), low)
         wait = storage.mirror.begin_directly(missing, lambda target: device.download_begin(source, target))
-        incoming = Incoming(device, missing, [wait], None)
-        incoming.direct = True
-        return incoming
+        return Incoming(device, missing, [wait])
     if in_pieces:
-        waits: list[Callable[[], None]] = []
-        try:
-            for low, high in missing:
-                waits.append(device.download_begin(device.view(block, (high - low,), _u8, (1,), low), memory[low:high]))
-        except BaseException:       # what has begun must end before anybody else gets the memory
-            for wait in waits:
-                wait()
-            raise
-        return Incoming(device, missing, waits, None)
+        packed, waits, scatter, first = transfer.host_empty((missing.nbytes,), _u8), [], [], 0
+        for low, high in missing:
+            part = packed[first:first + high - low]
+            waits.append(device.download_begin(device.view(block, (high - low,), _u8, (1,), low), part))
+            scatter.append((memory[low:high], part))
+            first += high - low
+        return Incoming(device, missing, waits, scatter)
     packed = transfer.host_empty(view.shape, view.dtype)
     wait = device.download_begin(device.contiguous(storage.device_view(view)), packed)
     target = np.ndarray(view.shape, view.dtype, memory, storage._offset(view), view.strides)
-    return Incoming(device, missing, [wait], (target, packed))
+    return Incoming(device, missing, [wait], [(target, packed)])

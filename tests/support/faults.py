@@ -57,7 +57,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {text: (text,) for text in [
     "v = np.where(x > 2, x, y)", "v = x[x > 2]", "v = x.view()", "v = x.reshape(-1)", "v = len(pickle.dumps(x, 4)) > 9",
     "v = pickle.loads(pickle.dumps(x, 4))", "v = np.interp(x, [0, 5], [0, 1])", "x.setflags(write=False)",
     "h = device(x)", "prefetch(x)", "prefetch(x); a = alias(x)", "del x_alias; collect()", "del x; collect()",
-    "alias(x)[...] = 2", "memoryview(x).nbytes",
+    "alias(x)[...] = 2", "memoryview(x).nbytes", "a = x.__array__()", "prefetch(x[::3]); prefetch(x); a = x.__array__()",
 ]}
 OPERATIONS |= {
     "twice(x, y)": ("x += 1", "y[...] = x"),
@@ -428,6 +428,10 @@ def _looks(case: Case, real: dict[str, Any], models: list[dict[str, Any]], writt
                     raise Wrong(f"later operation: {text} raises {outcomes[1]}, not {outcomes[0]}")
             for door in VARIANTS[case.variant]:
                 looks.look(door)
+        when = "after the arrays"       # what was under way into their memory must not come later
+        for key in [key for key, value in own(real).items() if lazyarray.is_lazy(value)]:
+            del real[key]
+        looks.look("host")
     except Wrong as error:
         return [f"{error.args[0]} ({when})"]
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever it is, the arrays can't be used
@@ -450,8 +454,10 @@ def _traced(trace: Any) -> list[str]:
 @contextlib.contextmanager
 def prepared() -> Iterator[Surroundings]:
     """A context in which points are counted, and nothing but the program itself does or learns anything."""
+    from lazyarray import _native
     from lazyarray.dispatch import small_reductions
     from lazyarray.graph.record import reductions
+    from lazyarray.storage.state import small_limit
 
     device = type(lazyarray.device())
     changes = [(small_reductions, "MOST", 0), (reductions, "LOOKED_AT", 0), (device, "fused_from", 1),
@@ -459,6 +465,9 @@ def prepared() -> Iterator[Surroundings]:
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)
+    small = small_limit()
+    if _native.recording is not None:
+        _native.recording.small(0)      # arrays of a few elements do not stay on the host
     collects = gc.isenabled()
     gc.collect()
     gc.freeze()
@@ -472,6 +481,8 @@ def prepared() -> Iterator[Surroundings]:
         if collects:
             gc.enable()
         gc.unfreeze()
+        if _native.recording is not None:
+            _native.recording.small(small)
         for owner, name, value in kept:
             setattr(owner, name, value)
 
