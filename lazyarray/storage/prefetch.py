@@ -6,6 +6,7 @@ array gets it. What is written on the device meanwhile counts as not fetched.
 """
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,8 @@ def start(storage: StorageState, view: np.ndarray, why: str) -> None:
         incoming.keeper.atexit = False
         storage.incoming = incoming
     except BaseException:       # an interrupt too: nothing may be under way into memory that others get
-        _stream(device).synchronize()
+        with contextlib.suppress(*device.faults):       # of a device that is lost nothing comes
+            _stream(device).synchronize()
         raise
     if token is not None:
         end(token)
