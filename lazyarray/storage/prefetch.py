@@ -27,7 +27,7 @@ _streams: dict[tuple[str, int], Any] = {}
 
 
 class Incoming:
-    """A copy that is under way: into the mirror itself, or into memory of its own, from which it is taken when it lands.
+    """A copy that is under way: into the mirror itself, or into memory of its own, and from there when it lands.
 
     An interrupt may end any of this. So it is the storage's until all of it has arrived, and to wait twice does no
     harm: what comes late would else be written over what aliases show by then.

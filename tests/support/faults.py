@@ -57,7 +57,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {text: (text,) for text in [
     "v = np.where(x > 2, x, y)", "v = x[x > 2]", "v = x.view()", "v = x.reshape(-1)", "v = len(pickle.dumps(x, 4)) > 9",
     "v = pickle.loads(pickle.dumps(x, 4))", "v = np.interp(x, [0, 5], [0, 1])", "x.setflags(write=False)",
     "h = device(x)", "prefetch(x)", "prefetch(x); a = alias(x)", "del x_alias; collect()", "del x; collect()",
-    "alias(x)[...] = 2", "memoryview(x).nbytes", "a = x.__array__()", "prefetch(x[::3]); prefetch(x); a = x.__array__()",
+    "alias(x)[...] = 2", "memoryview(x).nbytes", "a = x.__array__()",
+    "prefetch(x[::3]); prefetch(x); a = x.__array__()",
 ]}
 OPERATIONS |= {
     "twice(x, y)": ("x += 1", "y[...] = x"),
