@@ -102,8 +102,10 @@ def relieve(device: Device, nbytes: int) -> str | None:
 def spill(device: Device, nbytes: int) -> bool:
     """Move arrays of the current device to the host, the longest unused first, until `nbytes` bytes are free, or more.
 
-    False if nothing could be freed.
+    False if nothing could be freed, and within itself: to move arrays takes memory, too.
     """
+    if _local.moving:
+        return False
     _local.moving = True
     try:
         if upload_cache.forget_all():
