@@ -5,7 +5,6 @@ sees what was written to a lazy array before it. A NumPy argument is uploaded on
 """
 from __future__ import annotations
 
-import contextlib
 import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
@@ -38,8 +37,7 @@ class _Steps:
     def take(self, method: Callable[..., Any], *args: Any) -> tuple[Any, bool]:
         """One step: what it gives, and whether it was the last."""
         arguments = self.arguments
-        place = arguments.place() if arguments.device.count > 1 else contextlib.nullcontext()
-        with place:
+        with arguments.place():
             results = Results(arguments.device, arguments.sources, arguments.back, arguments.copied)
 
             def step() -> tuple[list[Any], bool]:
@@ -61,8 +59,9 @@ class _Steps:
             return given, last
 
     def to_device(self, value: Any) -> Any:
-        """What is sent into a generator."""
-        return replace(value, self._to_device)
+        """What is sent into a generator, on the device on which its steps run."""
+        with self.arguments.place():
+            return replace(value, self._to_device)
 
     def _to_device(self, obj: Any) -> Any:
         kind, why = kind_of(type(obj)), f"sent to {self.arguments.name}"

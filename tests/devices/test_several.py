@@ -235,6 +235,22 @@ def test_a_gpu_function_runs_where_its_largest_argument_lies(two):
     assert np.array_equal(found, A) and place(found) == 1
 
 
+@pytest.mark.parametrize("sender", [0, 1])
+def test_what_is_sent_to_a_generator_comes_to_its_device(two, sender):
+    @lazyarray.lazy(writes=("x",))
+    def running(x):
+        while True:
+            x += yield x * 2
+
+    x, more = on(0, A), on(1, A)
+    steps = running(x)
+    next(steps)
+    with lazyarray.device(sender):
+        doubled = steps.send(more)
+    assert np.array_equal(doubled, 4 * A) and np.array_equal(x, 2 * A) and place(x) == place(doubled) == 0
+
+
+
 def test_streams_of_both(two):
     """Work on one device is waited for on the other, and memory that is being copied is not used again before."""
     if two.name != "simulated":

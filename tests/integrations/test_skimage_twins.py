@@ -242,6 +242,7 @@ def test_a_function_of_the_caller_s_gets_host_arrays(image):
     assert set(seen) == {np.ndarray}
 
 
+@pytest.mark.together
 def test_outputs_are_written(image):
     import skimage.filters
     import skimage.segmentation

@@ -1,4 +1,4 @@
-"""A plugin of pytest: ``import cupy`` gives lazyarray's functions and arrays, so that tests for CuPy run on lazy ones."""
+"""A plugin of pytest: ``import cupy`` gives lazyarray's functions, so that tests for CuPy run on lazy arrays."""
 from __future__ import annotations
 
 import sys
