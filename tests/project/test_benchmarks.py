@@ -99,6 +99,7 @@ def test_chains():
     assert len(names(found)) > 60
 
 
+@pytest.mark.together
 def test_calls():
     wanted = asked(calls.figures(number=40, rounds=1))
     assert wanted["recording an operator"] == "<= 2.5"

@@ -30,7 +30,8 @@ def install():
 
     callers.SERVED |= {__name__}        # events are those of the test's line
     lazyarray.asarray = placed
-    transfer.begin = lambda kind, *args, **kwargs: None if kind == "peer copy" else begin(kind, *args, **kwargs)
+    transfer.begin = lambda kind, *args, **kwargs: (
+        None if kind == "peer copy" and not _together else begin(kind, *args, **kwargs))
 
 
 @contextlib.contextmanager
