@@ -157,7 +157,10 @@ class Arguments:
             elif kind in (HOST, SUBCLASS) and has_twin:
                 raise NotOnDevice("an argument is an ndarray subclass" if kind == SUBCLASS else
                                   f"dtype {obj.dtype} is not supported on the device")
+        apart = self.device.count > 1 and [obj._self_storage for obj, _, _ in lazies]
         for obj, _, role in lazies:
+            if apart and role != READ and apart.count(obj._self_storage) == 1 and self._take_elsewhere(obj, role):
+                continue
             self._take_lazy(obj, obj, role)
         if hosts:
             self._take_hosts(hosts, [entry[0] for entry in lazies])
@@ -202,6 +205,17 @@ class Arguments:
         else:
             array = self._copy(x, array)
         self._give(obj, array)
+
+    def _take_elsewhere(self, x: Any, role: int) -> bool:
+        """Give a copy of a lazy array that lies on another device, and that the function may modify; else False."""
+        device, why = self.device, f"operand of {self.name}"
+        if not x.size or not may_write(handles.meta_of(x)) or places.of(device, x) in (None, device.number()):
+            return False
+        array = transfer.to_current(device, handles.device_of(x, why), why)
+        block, _ = device.block(array)
+        self.copied.append(Copied(x, array, block, None if role == WRITTEN else block.copy(), [(x, array)]))
+        self._give(x, array)
+        return True
 
     def _copy(self, passed: Any, array: Any) -> Any:
         """A copy of the device array of a read-only argument, which must be unchanged after the call."""
@@ -310,7 +324,7 @@ class Arguments:
             self.device.assign(array, copy)
 
     def copy_back(self) -> None:
-        """Copy what the function modified to the host arrays that it was given as.
+        """Copy what the function modified to the arrays on the host, or another device, that it was given as.
 
         Raises ValueError if it modified what is read-only.
         """
@@ -325,7 +339,8 @@ class Arguments:
                 raise ValueError(f"assignment destination is read-only: {self.name} modifies an argument of shape"
                                  f" {copied.passed.shape}")
             for target, array in copied.targets:
-                target[...] = transfer.to_host(device, array, f"modified by {self.name}")
+                target[...] = array if handles.is_lazy(target) else transfer.to_host(
+                    device, array, f"modified by {self.name}")
             if type(copied.before) is np.ndarray:       # a generator goes on
                 copied.before = np.array(copied.targets[0][0])
             elif copied.before is not None:

@@ -53,7 +53,7 @@ class Copied:
     block, before : device array or None
         The bytes that `array` lies in, and those that they were, where it has to be found out whether the function
         modifies them. `before` of a small one is a NumPy array, with the elements that `array` had.
-    targets : list of (numpy.ndarray, device array)
+    targets : list of (numpy.ndarray or LazyNdarray, device array)
         What to copy back if it does. Without any, it must not.
     shared : Shared or None
         The memory that it has in common with other arguments.

@@ -235,6 +235,36 @@ def test_a_gpu_function_runs_where_its_largest_argument_lies(two):
     assert np.array_equal(found, A) and place(found) == 1
 
 
+@pytest.mark.parametrize("writes", [None, ("x", "y")])
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_a_gpu_function_writes_is_copied_back_to_the_other_device(two, first, writes):
+    @lazyarray.lazy(**({} if writes is None else {"writes": writes}))
+    def swap(x, y):
+        assert two.device_of(x) == two.device_of(y) == two.number()
+        x[...], y[...] = y.copy(), x.copy()
+        return y
+
+    x, y = on(first, A), on(1 - first, 2 * A)
+    alias = np.asarray(y)
+    with lazyarray.trace() as t:
+        found = swap(x, y)
+    assert np.array_equal(x, 2 * A) and np.array_equal(y, A) and np.array_equal(alias, A)
+    assert np.array_equal(found, A) and (place(x), place(y)) == (first, 1 - first)
+    assert [event.kind for event in t.events if event.kind == "peer copy"] == ["peer copy"] * 2
+
+
+def test_what_a_gpu_function_reads_alone_is_not_copied_back(two):
+    @lazyarray.lazy
+    def added(x, y):
+        x += y
+
+    x, y = on(0, A), on(1, A)
+    with lazyarray.trace() as t:
+        added(x, y)
+    assert np.array_equal(x, 2 * A) and np.array_equal(y, A)
+    assert sum(event.kind == "peer copy" for event in t.events) == 1
+
+
 @pytest.mark.parametrize("sender", [0, 1])
 def test_what_is_sent_to_a_generator_comes_to_its_device(two, sender):
     @lazyarray.lazy(writes=("x",))

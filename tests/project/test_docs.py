@@ -113,8 +113,9 @@ def test_the_tables_of_the_page_on_contributing_exist():
     assert named and [name for name in named if not hasattr(tables, name)] == []
 
 
-@pytest.mark.parametrize("page", [      # the page on several GPUs says where arrays lie
-    pytest.param(page, marks=[pytest.mark.together] * (page.stem == "several_gpus")) for page in PAGES], ids=str)
+@pytest.mark.parametrize("page", [      # one says where arrays lie, one writes to a device array on the current device
+    pytest.param(page, marks=[pytest.mark.together] * (page.stem in ("several_gpus", "what_materialises")))
+    for page in PAGES], ids=str)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     text = text_of(page)
     for name in re.findall(r"[\w.]+", " ".join(NEEDS.findall(text))):
