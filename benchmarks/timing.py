@@ -75,9 +75,7 @@ def warm(call: Callable[[], Any], times: int = 8) -> None:
     device = lazyarray.device()
     for _ in range(times):
         compute(call())
-        kernels = getattr(device, "kernels", None)
-        if kernels is not None:
-            kernels.wait()
+        device.wait_for_kernels()
     device.synchronize()
 
 

@@ -319,12 +319,9 @@ member_attribute(PyObject *self, PyObject *name)
     PyObject *otherwise = ((Member *)self)->otherwise;
     if (PyUnicode_Compare(name, text.__wrapped__) == 0)
         return Py_NewRef(otherwise);
-    PyObject *special = PyObject_GetAttr((PyObject *)&PyBaseObject_Type, name);
-    Py_XDECREF(special);
-    if (special != NULL && PyUnicode_Compare(name, text.__doc__) != 0)
-        return PyObject_GenericGetAttr(self, name);
-    PyErr_Clear();
-    if (PyUnicode_Compare(name, text.__get__) == 0 || PyUnicode_Compare(name, text.__call__) == 0)
+    /* not PyObject_GetAttr, which finds what types have as well: `__name__` */
+    int special = _PyType_Lookup(&PyBaseObject_Type, name) != NULL && PyUnicode_Compare(name, text.__doc__) != 0;
+    if (special || PyUnicode_Compare(name, text.__get__) == 0 || PyUnicode_Compare(name, text.__call__) == 0)
         return PyObject_GenericGetAttr(self, name);
     return PyObject_GetAttr(otherwise, name);
 }

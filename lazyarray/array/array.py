@@ -5,7 +5,7 @@ import abc
 import operator
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -204,17 +204,15 @@ class LazyNdarray(_Typed):
     __dlpack__ = protocols.dlpack
     __dlpack_device__ = protocols.dlpack_device
 
-    __array_ufunc__ = small_members.of_protocol("ufunc", ufunc.array_ufunc)
+    __array_ufunc__ = ufunc.array_ufunc
 
-    def _array_function(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
+    def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
                            kwargs: dict[str, Any]) -> Any:
         if func in small_reductions.METHODS and args:
             result = small_reductions.plain(func, args[0], args[1:], kwargs)
             if result is not None:
                 return result
         return function.call(func, types, args, kwargs)
-
-    __array_function__ = small_members.of_protocol("function", _array_function)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if return_scalar and np.ndim(array) == 0:
@@ -371,7 +369,7 @@ class LazyNdarray(_Typed):
     partition = methods.partition
     fill = methods.fill
     compress = methods.compress
-    conj = methods.conjugate
+    conj = methods.conj
     conjugate = methods.conjugate
     item = methods.item
     dump = methods.dump
@@ -397,7 +395,26 @@ def _complete() -> None:
     for name in ("_set_shape", "_set_dtype"):
         if hasattr(np.ndarray, name):       # NumPy 2.5's ways to set what can no longer be assigned
             setattr(LazyNdarray, name, attributes.set_meta(name.removeprefix("_set_")))
+    _named()
     small_members.complete(LazyNdarray)
+
+
+def _named() -> None:
+    """Give members their names, by which `pickle` finds them, and let signatures name the classes.
+
+    The modules below this one, where the functions are, can't import the classes.
+    """
+    parts = []
+    for face in (LazyNdarray, LazyScalar):
+        for name, member in vars(face).items():
+            if isinstance(member, FunctionType):
+                member.__name__, member.__qualname__ = name, f"{face.__name__}.{name}"
+            parts += [member.fget, member.fset] if isinstance(member, property) else [member]
+    for func in (convert.asarray, *parts):
+        if callable(func) and not isinstance(func, type):
+            annotations = getattr(func, "__annotations__", {})
+            for name, text in annotations.items():
+                annotations[name] = text.replace("ArrayHandle", "LazyNdarray").replace("ScalarHandle", "LazyScalar")
 
 
 def _setters() -> dict[str, Callable[[LazyNdarray, Any], None]]:

@@ -337,6 +337,11 @@ def conjugate(x: ArrayHandle, /, *args: Any) -> Any:
 
 # -- values ------------------------------------------------------------------------------------
 
+def conj(x: ArrayHandle, /, *args: Any) -> Any:
+    """`numpy.ndarray.conj`: the same as `conjugate`."""
+    return conjugate(x, *args)
+
+
 def item(x: ArrayHandle, *args: Any) -> Any:
     """`numpy.ndarray.item`: one element as a Python object."""
     meta = handles.meta_of(x)

@@ -38,6 +38,9 @@ class _Only:
     def __init__(self, dtypes: str, method: Callable[..., Any], says: Callable[[Any], str]) -> None:
         self.dtypes, self.method, self.says = dtypes, method, says
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.method.__name__ = name
+
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self

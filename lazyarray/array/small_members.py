@@ -13,21 +13,19 @@ import numpy as np
 from .. import _native
 from ..dispatch.small_arrays import on_host
 
-__all__ = ["complete", "member", "of_protocol", "on_host"]
+__all__ = ["complete", "member", "on_host"]
 
 _native_member = None if _native.recording is None else _native.recording.member
 
 
-def member(callee: Callable[..., Any], otherwise: Callable[..., Any], *kinds: str) -> Callable[..., Any]:
-    """`callee` with ndarrays, or `otherwise`; `kinds`: what C has to know of it, by name."""
+def member(callee: Callable[..., Any] | str, otherwise: Callable[..., Any], *kinds: str) -> Callable[..., Any]:
+    """`callee` with ndarrays, or `otherwise`; `kinds`: what C has to know of it, by name.
+
+    `callee`: "ufunc" and "function" are NumPy's protocols.
+    """
     if _native_member is None:
         return otherwise
     return _native_member(callee, otherwise, sum(getattr(_native.recording, kind) for kind in kinds))
-
-
-def of_protocol(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """`__array_ufunc__` ("ufunc") or `__array_function__` ("function")."""
-    return otherwise if _native_member is None else _native_member(name, otherwise)
 
 
 #: Methods that give new arrays, numbers or views, of no more bytes than they are given.
@@ -45,9 +43,11 @@ _UNARY = ("neg", "pos", "abs", "invert")
 
 def complete(array_type: type) -> None:
     """Put NumPy's members in front of those that a class has."""
-    def put(name: str, callee: Callable[..., Any], *kinds: str) -> None:
+    def put(name: str, callee: Callable[..., Any] | str, *kinds: str) -> None:
         setattr(array_type, name, member(callee, vars(array_type)[name], *kinds))
 
+    put("__array_ufunc__", "ufunc")
+    put("__array_function__", "function")
     for name in _BINARY:
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         put(f"__{name}__", function, "BROADCASTS", "COMPUTES")

@@ -408,6 +408,10 @@ class Device(ABC):
         """`wait_for_stream`, whose errors are as they come."""
 
     @abstractmethod
+    def wait_for_kernels(self) -> None:
+        """Wait until the kernels that are being compiled are there, for who measures: nothing else waits for them."""
+
+    @abstractmethod
     def generator(self, host: np.random.Generator) -> Any:
         """A generator of random numbers on the current device, with CuPy's methods and parameters.
 

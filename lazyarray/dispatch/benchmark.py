@@ -124,7 +124,7 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     n_repeat : int
         Number of calls that are timed.
     n_warmup : int
-        Number of calls before that: the first calls compile kernels and allocate memory.
+        Number of calls before that: the first calls compile kernels, for which `benchmark` waits, and allocate memory.
     max_duration : float
         Seconds after which no further call is begun. There is at least one.
     name : str, optional
@@ -168,6 +168,7 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     what: str = name or getattr(f, "__name__", "") or type(f).__name__
     for _ in progress(range(n_warmup), n_warmup, f"{what}: warming up"):
         call()
+        device.wait_for_kernels()   # until then the calls do without them
     with trace() as found:
         call()
     began, times = perf_counter(), []

@@ -91,7 +91,8 @@ def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
             return on_host(func, args, kwargs, str(reason))
     adapter = tables.ADAPTED.get(func)
     if adapter is None and func not in tables.COMPOSED:
-        return on_host(func, args, kwargs, tables.HOST_ONLY.get(func, "this function is not supported on the device"))
+        reason = tables.HOST_ONLY.get(func, "this function is not supported on the device")
+        return on_host(func, args, kwargs, reason, expected=func in tables.FILES)
     if (result := tried(func, args, kwargs)) is not NotImplemented:
         return result
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)

@@ -34,21 +34,23 @@ def _home_of(ufunc: np.ufunc) -> str:
 
 def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, aliases: bool = False,
             name: str | None = None, positions: Container[int | None] = (),
-            names: tuple[str, ...] | None = None) -> Any:
+            names: tuple[str, ...] | None = None, expected: bool = False) -> Any:
     """Run NumPy itself, on private read-only host arrays, and wrap what it returns.
 
     Arguments that the function modifies are aliases for the time of the call. With `aliases` all are,
-    and the result is returned as it is: it may hold on to them.
+    and the result is returned as it is: it may hold on to them. `expected`: this is no fallback, but
+    what the function is called for.
     """
     if names is None:
         positions, names = written_parameters.written_on_host(func, args, kwargs)
     name = name or name_of(func)
-    why = f"{name} runs on the host"
+    why = f"{name}: {reason}" if expected else f"{name} runs on the host"
 
     token = None
     # An array without elements lies nowhere.
-    fell_back = any(handles.is_lazy(x) and type(x._self_storage) is Storage and handles.meta_of(x).size
-                    for x in leaves((*args, *kwargs.values())))
+    fell_back = not expected and any(
+        handles.is_lazy(x) and type(x._self_storage) is Storage and handles.meta_of(x).size
+        for x in leaves((*args, *kwargs.values())))
     if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
     opened = _Arguments(why)

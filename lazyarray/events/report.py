@@ -174,26 +174,28 @@ def write_chrome(events: Sequence[Event], target: str | PathLike[str]) -> None:
     """Write complete ("X") events, one row for each thread, times in microseconds."""
     import json  # only here, so that the import of lazyarray stays quick
 
+    from .progress import progress
+
     process = getpid()
-    records = [
-        {
-            "name": f"{event.kind} {event.name}".strip(),
-            "cat": event.kind,
-            "ph": "X",
-            "ts": event.start * 1e6,
-            "dur": event.seconds * 1e6,
-            "pid": process,
-            "tid": event.thread,
-            "args": {
-                "bytes": event.nbytes,
-                "shape": None if event.shape is None else list(event.shape),
-                "dtype": None if event.dtype is None else str(event.dtype),
-                "reason": event.reason,
-                "where": f"{event.filename}:{event.lineno}",
-                "line": event.code,
-            },
-        }
-        for event in events
-    ]
     with open(target, "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": records, "displayTimeUnit": "ms"}, file)
+        file.write('{"displayTimeUnit": "ms", "traceEvents": [')
+        for number, event in enumerate(progress(events, len(events), f"writing {target}")):
+            record = {
+                "name": f"{event.kind} {event.name}".strip(),
+                "cat": event.kind,
+                "ph": "X",
+                "ts": event.start * 1e6,
+                "dur": event.seconds * 1e6,
+                "pid": process,
+                "tid": event.thread,
+                "args": {
+                    "bytes": event.nbytes,
+                    "shape": None if event.shape is None else list(event.shape),
+                    "dtype": None if event.dtype is None else str(event.dtype),
+                    "reason": event.reason,
+                    "where": f"{event.filename}:{event.lineno}",
+                    "line": event.code,
+                },
+            }
+            file.write((",\n" if number else "\n") + json.dumps(record))
+        file.write("\n]}\n")

@@ -22,9 +22,9 @@ from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "HOST_ONLY", "IGNORES_OUT", "LAZY", "OUT_CASTS",
-           "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "UFUNC_METHODS",
-           "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "FILES", "HOST_ONLY", "IGNORES_OUT", "LAZY",
+           "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY",
+           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
 
 _Function = Callable[..., Any]
 
@@ -82,9 +82,12 @@ class _HostOnly(Mapping[_Function, str]):
 
 
 _FEW = "it computes a few coefficients only"
-_FILE = "it writes a file"
 _DATES = "dates are not supported on the device"
 _STRINGS = "strings are not supported on the device"
+
+#: Functions that are called for the values on the host. So it is no fallback that they read them there, as `np.asarray`
+#: and `x.tofile` do.
+FILES = frozenset(_named("save savez savez_compressed savetxt"))
 
 HOST_ONLY: Mapping[_Function, str] = _HostOnly(
     {
@@ -93,7 +96,7 @@ HOST_ONLY: Mapping[_Function, str] = _HostOnly(
         np.linalg.eig: "the eigenvalues have another order on the device",
         np.linalg.eigvals: "the eigenvalues have another order on the device",
         **dict.fromkeys(_named("poly roots polymul polydiv polyder polyint"), _FEW),
-        **dict.fromkeys(_named("save savez savez_compressed savetxt"), _FILE),
+        **dict.fromkeys(FILES, "it writes a file"),
         **dict.fromkeys(_named("busday_count busday_offset is_busday datetime_as_string"), _DATES),
     },
     {

@@ -181,7 +181,11 @@ def current() -> Options:
 def _changed(base: Options, changes: Changes) -> Options:
     unknown = sorted(changes.keys() - _NAMES)
     if unknown:
-        raise TypeError(f"no such option: {', '.join(unknown)}; there are {', '.join(sorted(_NAMES))}")
+        from difflib import get_close_matches  # few programs make a mistake
+
+        near = get_close_matches(unknown[0], sorted(_NAMES), 1)
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))}. Supported: {', '.join(sorted(_NAMES))}."
+                        + (f" Did you mean {near[0]!r}?" if near else ""))
     return Options(**{**base._asdict(), **changes})
 
 

@@ -1,6 +1,9 @@
 """Attributes that NumPy's arrays do not have, and those that can't be set; CuPy's `get`."""
 from __future__ import annotations
 
+import pickle
+import pydoc
+
 import numpy as np
 import pytest
 
@@ -106,3 +109,15 @@ def test_asnumpy_of_cupy_copies_nothing_on_the_device():
     with lazyarray.no_transfers():
         cupy.asnumpy(x)
     assert cupy.asnumpy([1, 2]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("reduce", [lambda a: a, lambda a: a.sum()], ids=["array", "scalar"])
+def test_members_have_names_and_texts(reduce):
+    """By its name a bound method is pickled, wrapped and shown by `help`."""
+    host = reduce(np.ones((3, 3)))
+    x = reduce(lazyarray.asarray(np.ones((3, 3))))
+    names = {name: getattr(member, "__name__", None) for name in dir(host) if callable(member := getattr(host, name))}
+    assert {name: getattr(getattr(x, name), "__name__", None) for name in names} == names
+    assert np.array_equal(pickle.loads(pickle.dumps(x.round))(), host.round())
+    for owner in (x, lazyarray.LazyNdarray):
+        assert pydoc.render_doc(owner.reshape, renderer=pydoc.plaintext).splitlines()[2].startswith("reshape(")

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import machine
 import numpy as np
@@ -328,6 +329,20 @@ def test_files_round_trip(dtype, tmp_path):
         assert archive["a"].tolist() == plain.tolist()
         assert archive["b"].dtype == dtype
     assert (tmp_path / "raw").read_bytes() == plain.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("write", [
+    lambda file, x: np.save(file, x), lambda file, x: np.savez(file, x), lambda file, x: np.savez_compressed(file, a=x),
+    lambda file, x: np.savetxt(file, x), lambda file, x: x.tofile(file)], ids="save savez zip txt tofile".split())
+def test_what_is_written_to_a_file_is_copied_once_and_is_no_fallback(write, tmp_path):
+    x = lazyarray.asarray(np.ones((3000, 4))) * 2
+    with warnings.catch_warnings(), lazyarray.trace() as t:
+        warnings.simplefilter("error")
+        write(tmp_path / "file", x)
+        np.asarray(x)
+    assert (len(t.uploads), len(t.materialisations), t.fallbacks) == (0, 1, [])
+    with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError):
+        write(tmp_path / "file", x + 1)
 
 
 # Scalars.

@@ -128,6 +128,15 @@ class TestBenchmark:
         found = benchmark(time.sleep, 0.05, max_duration=0.1, n_warmup=0, n_repeat=1000)
         assert 1 <= len(found.cpu_times) <= 4 and time.perf_counter() - start < 2
 
+    def test_no_call_is_timed_while_kernels_are_being_compiled(self, monkeypatch):
+        compiled = threading.Event()
+
+        def f():        # without its kernel it takes longer
+            time.sleep(0 if compiled.is_set() else 0.03)
+
+        monkeypatch.setattr(type(lazyarray.device()), "wait_for_kernels", lambda device: compiled.set())
+        assert benchmark(f, n_repeat=5, n_warmup=2).total_times.max() < 0.03
+
     def test_copies_are_reported(self):
         x = lazyarray.asarray(np.ones(1000))
         report = repr(benchmark(lambda: np.asarray(x + 1), n_repeat=2))

@@ -1,6 +1,7 @@
 """The profile of a program: for each line its copies and times, and advice that is true."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -214,6 +215,24 @@ class TestProgress:
 
         assert list(progress.progress(slow(), 5, "counting")) == [0, 1, 2, 3, 4]
         assert "counting" in screen.getvalue() and "%" in screen.getvalue()
+
+    def test_a_long_trace_is_written_with_a_bar(self, monkeypatch, tmp_path):
+        import io
+
+        from lazyarray.events import progress
+
+        x = lazyarray.asarray(np.ones(3000))
+        with lazyarray.trace() as t:
+            for _ in range(5):
+                np.asarray(x + 1)
+        screen = io.StringIO()
+        screen.isatty = lambda: True
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        monkeypatch.setattr(sys, "stderr", screen)
+        t.to_chrome(tmp_path / "trace.json")
+        assert "trace.json: ####" in screen.getvalue() and screen.getvalue().endswith(" \r")
+        assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == len(t.events) >= 5
 
     def test_none_for_what_is_quick_or_not_seen(self, monkeypatch, capsys):
         from lazyarray.events import progress

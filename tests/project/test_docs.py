@@ -1,7 +1,9 @@
 """The documentation builds without a warning, names what is public, and its code runs."""
 from __future__ import annotations
 
+import configparser
 import doctest
+import json
 import os
 import re
 import subprocess
@@ -30,6 +32,9 @@ BLOCK = re.compile(r"^\.\. code-block:: python\n(?:[ ]+:.*\n)*\n((?:[ ]+.*\n|\n)
 NEEDS = re.compile(r"^\.\. needs: (.+)$", re.MULTILINE)
 #: Another: the entry points of lazyarray's that others look for, so that it has to be installed.
 NEEDS_INSTALLED = re.compile(r"^\.\. needs entry points: (\S+)$", re.MULTILINE)
+
+#: Distribution -> the modules that it brings, where these have other names.
+BROUGHT = {"scikit-image": ("skimage", "PIL")}
 
 
 def text_of(page):
@@ -87,6 +92,29 @@ def test_every_example_is_in_the_gallery_with_the_picture_that_it_draws():
     assert listed == set(examples)
     drawn = {Path(name).stem for name, text in examples.items() if '"--output"' in text or name.endswith(".ipynb")}
     assert {path.stem for path in (DOCS / "_static" / "gallery").iterdir()} == drawn
+
+
+@pytest.mark.parametrize("page", ["tutorial.rst", "gallery.rst"])
+def test_who_follows_a_page_has_what_it_imports(page):
+    """The page's `pip install` lines bring it, by lazyarray's extras or by name."""
+    extras = configparser.ConfigParser(interpolation=None)
+    extras.read(ROOT / "setup.cfg")
+    text = text_of(page)
+    named = re.findall(r"^    pip install ([\w-]+)", text, re.MULTILINE)
+    for group in re.findall(r"pip install 'lazy-ndarray\[([\w,]+)\]'", text):
+        for extra in group.split(","):
+            named += re.findall(r"^[\w-]+", extras["options.extras_require"][extra], re.MULTILINE)
+    brought = {module for name in named for module in BROUGHT.get(name, (name,))} | {
+        "numpy", "lazyarray", *sys.stdlib_module_names}
+    if page == "gallery.rst":
+        brought |= {path.stem for path in (ROOT / "examples").iterdir()}
+        texts = [path.read_text() for path in (ROOT / "examples").glob("*.py")] + [
+            line for path in (ROOT / "examples").glob("*.ipynb") for cell in json.loads(path.read_text())["cells"]
+            if cell["cell_type"] == "code" for line in cell["source"]]
+    else:
+        texts = [text.replace(">>> ", "")]
+    imported = {name for code in texts for name in re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)}
+    assert "skimage" in imported and sorted(imported - brought) == []
 
 
 def test_names_of_other_libraries_on_pages_are_links_without_a_network_too():

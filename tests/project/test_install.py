@@ -48,3 +48,20 @@ def test_without_a_compiler(tmp_path):
     found = subprocess.run([sys.executable, "-c", PROGRAM], cwd=elsewhere, env=environment | {"PYTHONPATH": str(site)},
                            capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 0 and not found.stderr, found.stderr
+
+
+@pytest.mark.skipif(shutil.which("make") is None or sys.platform != "linux", reason="needs make, and Linux")
+@pytest.mark.parametrize("seen", [True, False])
+def test_make_shows_what_takes_long_on_a_terminal(seen):
+    """What pip does: on a terminal it shows its progress, in a log it says nothing."""
+    inside, outside = os.openpty()
+    command = ["make", "--dry-run", "--always-make", "demo", f"PYTHON={sys.executable}"]
+    try:
+        with open(outside, "wb", closefd=False) as terminal:
+            target = terminal if seen else subprocess.PIPE
+            done = subprocess.run(command, cwd=ROOT, stdout=target, timeout=60, check=True)
+        said = os.read(inside, 100_000) if seen else done.stdout
+    finally:
+        os.close(inside)
+        os.close(outside)
+    assert b"pip install" in said and (b"--quiet" in said) != seen

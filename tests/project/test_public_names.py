@@ -1,6 +1,7 @@
 """What ``dir(lazyarray)`` shows, what is there without an import of its own, and what errors of names say."""
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import get_args
 import pytest
 
 import lazyarray
+from lazyarray.devices import Device
 from lazyarray.integrations.routing.names import Library
 from lazyarray.integrations.routing.twin import COMPILED, TABLES, WHOLE, table
 
@@ -38,6 +40,27 @@ def test_other_names_are_plain_errors_with_a_suggestion():
     with pytest.raises(AttributeError, match="no attribute 'enabel'$") as caught:
         lazyarray.enabel
     assert caught.value.name == "enabel" and caught.value.obj is lazyarray
+
+
+def test_signatures_name_public_classes():
+    """What `help` shows: of functions, and of the members of the classes."""
+    members = [(f"{owner.__name__}.{name}", member) for owner in (lazyarray, lazyarray.testing, lazyarray.LazyNdarray,
+                                                                 lazyarray.LazyScalar, Device)
+               for name, member in vars(owner).items()]
+    parts = [(name, part) for name, member in members
+             for part in ((member.fget, member.fset) if isinstance(member, property) else (member,))]
+    shown = {name: str(inspect.signature(part)) for name, part in parts
+             if callable(part) and not isinstance(part, type) and hasattr(part, "__annotations__")}
+    assert "-> 'LazyNdarray'" in shown["lazyarray.asarray"] and "LazyNdarray.reshape" in shown
+    assert {name: text for name, text in shown.items() if "Handle" in text} == {}
+
+
+@pytest.mark.parametrize("change", [lazyarray.options, lazyarray.options.set])
+def test_a_misspelt_option_gets_the_nearest_name(change):
+    with pytest.raises(TypeError, match=r"^Unknown option 'bulk_read'\. Supported: .*\. Did you mean 'bulk_reads'\?$"):
+        change(bulk_read=3)
+    with pytest.raises(TypeError, match=r"^Unknown option 'xyzzy'\. Supported: .*write_tracking\.$"):
+        change(xyzzy=3)
 
 
 class TestLibraries:

@@ -419,6 +419,9 @@ class CudaDevice(Device):
     def computes_with(self, kind: type) -> bool:
         return kind.__module__.startswith("cupyx.scipy.sparse")
 
+    def wait_for_kernels(self) -> None:
+        self.kernels.wait()
+
     def after_fork(self) -> None:
         super().after_fork()
         self.count = 1

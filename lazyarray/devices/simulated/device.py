@@ -203,6 +203,9 @@ class SimulatedDevice(Device):
     def generator(self, host: np.random.Generator) -> Any:
         return generator_of(host)
 
+    def wait_for_kernels(self) -> None:
+        pass        # nothing is compiled
+
     def moment(self) -> float:
         return perf_counter()       # work is computed when it is issued
 
