@@ -50,9 +50,9 @@ _process: tuple[tuple[Any, Any], ...] = ()
 _process_lock = RLock()       # a finaliser that runs within may listen, too
 
 
-#: Called before a copy to the host while there may be something to say about it, and what names a library's function
-#: that the call which copies belongs to: `integrations/hints.py`.
-before_download: Callable[[], None] | None = None
+#: Called before other code gets values on the host while there may be something to say about it, and what names a
+#: library's function that the call which copies belongs to: `integrations/hints.py`.
+before_host_use: Callable[[], None] | None = None
 function_of_stack: Callable[[], str] | None = None
 #: What begins and ends a range in a profiler that is attached: `devices` sets it.
 ranges: tuple[Callable[[str], object], Callable[[], object]] | None = None
@@ -83,8 +83,8 @@ def begin(
     TransferError
         If `no_transfers` forbids it here. Nothing has been copied yet.
     """
-    if before_download is not None and kind == "materialise":
-        before_download()
+    if before_host_use is not None and kind == "materialise":
+        before_host_use()
     listening = listeners.get()
     if not listening and not _process and ranges is None:
         return None

@@ -1,9 +1,9 @@
-"""Say once what to enable, where a function that the device has runs on the host and lazy arrays are copied for it.
+"""Say once what to enable, where a function that the device has runs on the host with the values of lazy arrays.
 
 ``skimage.filters.gaussian(x)`` gives an ndarray as long as nobody has enabled scikit-image: its own code makes one of
-the lazy array. The copy is where that is noticed: the functions between it and the program's line are those on the
-stack, and their code objects are those of the functions in the tables of twins. So a program that copies nothing pays
-nothing, and one that has not imported these libraries only looks whether somebody wants to know.
+the lazy array. That is noticed where it gets the values: the functions between there and the program's line are those
+on the stack, and their code objects are those of the functions in the tables of twins. So a program that hands out no
+values pays nothing, and one that has not imported these libraries only looks whether somebody wants to know.
 """
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _codes: dict[str, tuple[int, dict[CodeType, Twin]]] = {}    # library -> modules
 
 
 def register(library: ModuleType) -> None:
-    """Look at copies from now on: `library` is imported."""
+    """Look at who gets values from now on: `library` is imported."""
     _silent.add(library.__name__)
-    trace.before_download = _look
+    trace.before_host_use = _look
     trace.function_of_stack = of_stack
     if of_fallback not in fallback_warning.remedies:
         fallback_warning.remedies.append(of_fallback)
@@ -81,7 +81,7 @@ def _look() -> None:
         # Not before: under an "error" filter for this category the line above raises, and must do so again.
         _silent.discard(library)
         if not _silent:
-            trace.before_download = None
+            trace.before_host_use = None
 
 
 def _not_enabled() -> Twin | None:

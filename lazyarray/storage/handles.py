@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import _native, devices
 from ..errors import NotOnDevice
+from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
 from .state import making_lock, small_limit, tick
@@ -489,6 +490,8 @@ def host_of(x: ArrayHandle | ScalarHandle, why: str) -> np.ndarray:
 
 def alias_of(x: ArrayHandle, why: str) -> np.ndarray:
     """A host array of `x` for foreign code: live, and writable if `x` is."""
+    if trace.before_host_use is not None and x._self_storage.mirror is not None:    # else it is copied, with an event
+        trace.before_host_use()
     return x._self_storage.expose_host(meta_of(x), why)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..events import trace
 from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
@@ -201,6 +202,8 @@ class Storage(StorageState):
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
         if view.size == 0:
             return memoryview(views.without_elements(view))
+        if trace.before_host_use is not None and self.mirror is not None:   # else it is copied, with an event
+            trace.before_host_use()
         key = None if view is self.root_view else view
         with self._lock or self.lock:
             resident = self._resident

@@ -43,7 +43,7 @@ def test_the_first_trip_of_each_library_is_told_with_what_to_enable():
     assert not said(lambda: (skimage.filters.gaussian(x + 1), skimage.filters.sobel(x + 2)))
     ((_, text, _),) = said(lambda: scipy.ndimage.gaussian_filter(x + 1, 1))
     assert "scipy.ndimage.gaussian_filter" in text and "lazyarray.enable('scipy')" in text
-    assert trace.before_download is None, "nothing is looked at any more"
+    assert trace.before_host_use is None, "nothing is looked at any more"
 
 
 def test_what_it_says_is_true():
@@ -54,10 +54,23 @@ def test_what_it_says_is_true():
         assert lazyarray.is_lazy(skimage.filters.gaussian(x, 2))
 
 
+@pytest.mark.parametrize("look", [np.asarray, memoryview, lambda x: np.array_equal(np.asarray(x[3:]), x), str])
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[2:, ::2].T], ids=["whole", "view"])
+def test_it_is_said_of_arrays_that_the_host_has_already(look, view):
+    """As in a notebook, where an image is drawn before it is filtered."""
+    x = view(image())
+    kept = look(x)
+    ((category, text, _),) = said(lambda: skimage.filters.gaussian(x, 2))
+    assert category is NotEnabledWarning and text.startswith("skimage.filters.gaussian ran on the host")
+    assert not said(lambda: skimage.filters.gaussian(x, 2))
+    del kept
+
+
 def test_nothing_is_said_where_nothing_is_to_be_said():
     x = image()
-    current = np.asarray(x)     # no copy is left to be made
-    assert not said(lambda: skimage.filters.gaussian(x, 2))
+    current = np.asarray(x)
+    assert not said(lambda: (np.asarray(x), memoryview(x), x.tolist(), str(x)))
+    assert not said(lambda: skimage.filters.gaussian(np.asarray(x), 2)), "the program's own choice"
     assert not said(lambda: skimage.filters.gaussian(np.ones((9, 9)), 2))
     assert not said(lambda: (x + 1).tolist())
     assert not said(lambda: np.asarray(x + 1))
@@ -105,6 +118,6 @@ def test_a_trace_names_the_function():
 def test_programs_without_these_libraries_look_at_nothing():
     code = ("import numpy as np, lazyarray; from lazyarray.events import trace; "
             "np.asarray(lazyarray.asarray([1.0])); import sys; "
-            "print(trace.before_download, 'lazyarray.integrations.hints' in sys.modules)")
+            "print(trace.before_host_use, 'lazyarray.integrations.hints' in sys.modules)")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["None", "False"]
