@@ -140,21 +140,32 @@ class Storage(StorageState):
         later = Ranges.EMPTY
         try:
             target = self.device_view(view) if array is None else array
-            later = coherence.begin_write(self, view, overwrite)
-            begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
-            result = work(target)
+            while True:
+                later = coherence.begin_write(self, view, overwrite, later)
+                begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
+                writes = self.writes
+                result = work(target)
+                if coherence.has_written(self, view, later, writes if overwrite else None):
+                    break
             done = True
             self.writing = within
             coherence.end_write(self, view, False, later)
         except BaseException as error:      # an interrupt too: where the device may have written, others see it
             self.writing = within
-            if begun:
-                coherence.end_write(self, view, not done, later)
-            else:
-                self.update_clean()
+            try:
+                self._end_failed(view, begun, done, later)
+            except BaseException:           # and a second one: aliases see it all the same
+                self._end_failed(view, begun, done, later)
+                raise
             self.device.failed(error)
             raise
         return result
+
+    def _end_failed(self, view: np.ndarray, begun: bool, done: bool, later: Ranges) -> None:
+        if begun:
+            coherence.end_write(self, view, not done, later)
+        else:
+            self.update_clean()
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""

@@ -172,11 +172,11 @@ class LentMemory(Unique):
         before, tracker = self._found, self._tracker
         try:
             if isinstance(tracker, Snapshot):
-                now, differs = tracker.compared(candidates, exact)
+                old, now, differs = tracker.compared(candidates, exact)
                 if known is not None:
                     differs = known(differs)
                 self._found = before | differs
-                tracker.accept(now)
+                tracker.accept(old, now)
             else:       # the kernel forgets what it tells
                 self._found = before | candidates
                 self._found = before | tracker.written(candidates, exact)   # type: ignore[union-attr]
@@ -188,6 +188,11 @@ class LentMemory(Unique):
     def compares(self) -> bool:
         """Whether writes are found by comparison, to the byte."""
         return type(self._tracker) is Snapshot
+
+    @property
+    def guesses(self) -> bool:
+        """Whether nobody knows what is written: all that aliases cover counts."""
+        return self.lent and self._tracker is NOTHING
 
     @property
     def is_exact(self) -> bool:

@@ -294,16 +294,16 @@ class Snapshot:
             self._start = ranges.start
             self._copy = self._memory[ranges.start:ranges.stop].tobytes()
 
-    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, Ranges]:
-        """(what the memory holds now, `written`). It is found again until `accept` gets what it holds now."""
+    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, bytes | bytearray, Ranges]:
+        """(what the memory held, what it holds now, `written`). It is found again until `accept` gets the first two."""
         start, old = self._start, self._copy
         if self._is_unwritten():
-            return old, EMPTY
+            return old, old, EMPTY
         # One look at the memory: what is written later differs from `new`, and is found next time.
         new = self._memory[start:start + len(old)].tobytes()
         differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
         # A written float may differ in every other byte; so many small ranges cost more than bytes.
-        return new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
+        return old, new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
 
     def _is_unwritten(self) -> bool:
         """Whether the memory holds what the copy does, part by part: no second copy of all of it is made."""
@@ -316,12 +316,14 @@ class Snapshot:
                 return False
         return True
 
-    def accept(self, copy: bytes | bytearray) -> None:
-        self._copy = copy
+    def accept(self, old: bytes | bytearray, new: bytes | bytearray) -> None:
+        """What was compared, and found, counts as known; not if a finaliser has changed what is watched meanwhile."""
+        if self._copy is old:
+            self._copy = new
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
-        copy, found = self.compared(ranges, exact)
-        self.accept(copy)
+        old, new, found = self.compared(ranges, exact)
+        self.accept(old, new)
         return found
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
