@@ -205,8 +205,11 @@ class Storage(StorageState):
             coherence.settle_host(self, view, why, lend=True)
             if self.mirror.nbytes <= small_limit():
                 coherence.note_on_host(self)
-            self.clean = False
-            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
+            alias = self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
+            self.clean = False      # from here on no signal handler or finaliser finds it clean, nor begins a prefetch
+            if self.incoming is not None:
+                self.incoming.land(self)
+            return alias
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
@@ -235,8 +238,10 @@ class Storage(StorageState):
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
         with self.lock:
             coherence.settle_host(self, view, why)
-            self.clean = False
             self.mirror.pin()
+            self.clean = False
+            if self.incoming is not None:
+                self.incoming.land(self)
             return self.mirror.bytes.ctypes.data + self._offset(view)
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
