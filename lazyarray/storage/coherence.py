@@ -115,6 +115,7 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage.before_change()
     with storage.place():
         storage.join_all()
+        ranges = ranges & storage.host_dirty    # a signal handler or a finaliser may have written on the device meanwhile
         transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
                         "spill" if storage.spilled else "upload")
         storage.sent(storage.device.stream())

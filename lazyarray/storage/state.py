@@ -133,8 +133,9 @@ class StorageState(_Slots):
                 self.fill()
             if self.root is None:
                 with self.place():
-                    self._block = self.device.empty((self.nbytes,), _u8)
-                    self.stream = self.device.stream()
+                    made, stream = self.device.empty((self.nbytes,), _u8), self.device.stream()
+                if self._block is None:     # else a finaliser has made one meanwhile
+                    self._block, self.stream = made, stream
             else:
                 block, self._root_offset = self.device.block(self.root)
                 self._block = block

@@ -77,6 +77,9 @@ OPERATIONS |= {
     "r = x * 3; x += 1; v = float(r.sum())": ("r = x * 3", "x += 1", "v = float(r.sum())"),
 }
 
+#: What writes each element of x, even if with the value that it has.
+ALL_WRITTEN = {"np.nan_to_num(x, copy=False)"}
+
 #: How an array comes about: `x` its name, `X` its values. Names that end in "_alias" are foreign code's host arrays,
 #: in "_handle" device arrays. `put` writes one element.
 STATES = {
@@ -262,7 +265,13 @@ class Case:
         try:
             with np.errstate(all="ignore"):
                 made = scene(self, PLAIN)
+                if "writes" in self.variant:
+                    HANDLERS["writes"](made["x"])
                 exec(_code(self.operation), made)
+                # What a statement overwrites is made of what it read, perhaps before a handler wrote there.
+                if "writes" in self.variant and (self.operation in ALL_WRITTEN or "x" in made
+                                                 and made["x"].flat[3 % made["x"].size] != 60):
+                    return False
         except ValueError as error:
             return "read-only" in str(error)
         except (IndexError, TypeError, NameError, BufferError):
