@@ -447,5 +447,9 @@ def distrust(storage: StorageState, view: np.ndarray) -> None:
             storage.compacts.refresh(storage, whole)
     if ended:
         with loans_lock:
-            storage.loans = tuple([ref for ref in storage.loans if ref not in ended])     # it may have been lent again
+            storage.loans = _others(storage.loans, ended)       # it may have been lent again
         storage.writes += 1
+
+
+def _others(loans: tuple, ended: list) -> tuple:
+    return tuple([ref for ref in loans if ref not in ended])

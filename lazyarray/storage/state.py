@@ -303,10 +303,10 @@ def keep_alive(storage: StorageState) -> None:
 
     Whoever computes calls this, and waits for no storage's lock.
     """
+    loans = storage.loans
+    alive = tuple([ref for ref in loans if ref() is not None])
     with loans_lock:
-        loans = storage.loans
-        alive = tuple([ref for ref in loans if ref() is not None])
-        if len(alive) < len(loans) and storage.loans is loans:      # else a finaliser has lent it meanwhile
+        if len(alive) < len(loans) and storage.loans is loans:      # else it was lent meanwhile
             storage.loans = alive
             storage.writes += 1
 
