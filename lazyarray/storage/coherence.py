@@ -113,13 +113,22 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage._check_usable()
     block = storage.block
     storage.before_change()
-    with storage.place():
-        storage.join_all()
-        ranges = ranges & storage.host_dirty    # a signal handler or a finaliser may have written on the device meanwhile
-        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
-                        "spill" if storage.spilled else "upload")
-        storage.sent(storage.device.stream())
-    storage.host_dirty = storage.host_dirty - ranges
+    within, storage.sending = storage.sending, ranges
+    try:
+        with storage.place():
+            storage.join_all()
+            ranges = ranges & storage.host_dirty    # a handler or a finaliser may have written there meanwhile
+            transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
+                            "spill" if storage.spilled else "upload")
+            storage.sent(storage.device.stream())
+    finally:
+        storage.sending = within
+    while True:
+        dirty = storage.host_dirty
+        left = dirty - ranges
+        if storage.host_dirty is dirty:     # nothing comes between, as in `Mirror.invalidate`
+            storage.host_dirty = left
+            break
     storage.spilled = storage.spilled and bool(storage.host_dirty)
     if storage.placed:
         storage.placed = storage.placed - ranges
@@ -160,7 +169,7 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
 
 
 def has_written(storage: StorageState, view: np.ndarray, later: Ranges, writes: int | None = None) -> bool:
-    """The device has written `view`: no longer is anything there current on the host alone, but what aliases wrote `later`.
+    """The device has written `view`: nothing there is current on the host alone, but what aliases wrote `later`.
 
     False, and nothing is done, if by `storage.writes` the storage was written on the device, or sent to it, since there
     were so many: a signal handler or a finaliser may have sent what the host alone had, and that over what was written.
@@ -191,13 +200,16 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
     storage.reads = 0
     storage.writes += 1
     mirror = storage.mirror
-    if mirror is not None and (mirror.valid or mirror.lent or storage.incoming is not None):
+    if mirror is not None and (
+            mirror.valid or mirror.lent or storage.incoming is not None or storage.sending):
         exact = _exact(storage, view)
         if not failed:      # what aliases wrote there before is still there, if nothing else is
             has_written(storage, view, later)
         if storage.incoming is not None:
             storage.incoming.ranges -= Ranges.span(*views.extent(view))
         refresh(storage, view, exact)
+        if storage.sending and storage.sending & exact:     # else what is being sent would undo it
+            transfer.download(storage.device, storage.block, mirror, exact, view, storage._offset(view), "being sent")
     if storage.compacts:
         storage.compacts.refresh(storage, view)
     storage.update_clean()
@@ -334,9 +346,9 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
     try:
         while True:
             writes = storage.writes
+            mirror.invalidate(exact - storage.host_dirty)
             if not mirror.compares:         # there `fill_unwritten` finds what was written
                 mirror.collect(note=lambda written: storage.note_written(written - exact))
-            mirror.invalidate(exact - storage.host_dirty)
             _refresh_stale(storage, view, exact)
             if storage.writes == writes:
                 return

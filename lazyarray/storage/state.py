@@ -74,6 +74,7 @@ class StorageState(_Slots):
     mirror: Mirror | None = None
     host_dirty = Ranges.EMPTY
     placed = Ranges.EMPTY       # what of it is there only because small arrays are computed on the host
+    sending = Ranges.EMPTY      # what is on its way to the device; who writes there meanwhile writes on both sides
     joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
@@ -228,7 +229,14 @@ class StorageState(_Slots):
 
     def note_written(self, ranges: Ranges) -> None:
         """Foreign code has written `ranges`, which are valid in the mirror: they are current there alone."""
-        self.host_dirty = self.host_dirty | ranges
+        mirror = self.mirror
+        while True:
+            valid, dirty = mirror.valid, self.host_dirty    # type: ignore[union-attr]
+            noted = dirty | (ranges & valid)
+            # Else a handler or a finaliser has written meanwhile; nothing comes between, as in `Mirror.invalidate`.
+            if mirror.valid is valid and self.host_dirty is dirty:      # type: ignore[union-attr]
+                self.host_dirty = noted
+                break
         if self.placed:
             self.placed = self.placed - ranges
 

@@ -267,7 +267,7 @@ class Storage(StorageState):
 def _share_names() -> None:
     # Instances share the names of attributes that the first few of them set; any other costs its instance 150 bytes.
     first = Storage.__new__(Storage)
-    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming", "facts"):
+    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming", "facts", "sending"):
         setattr(first, name, None)
 
 

@@ -44,6 +44,7 @@ os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
 
 from fault_points import ERRORS, ROOT, Fault, Surroundings, monitored
 from finalisers import in_a_cycle
+from poison import poisoned
 
 import lazyarray
 
@@ -614,7 +615,7 @@ def prepared() -> Iterator[Surroundings]:
     gc.freeze()
     gc.disable()
     try:
-        with monitored(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with monitored(), poisoned(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             lazyarray.prefetch(lazyarray.asarray(np.zeros(3)))      # a thread has a current stream from then on
             yield Surroundings()

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from poison import poisoned
 
 import lazyarray
 from lazyarray.storage import places
@@ -358,6 +359,8 @@ class Machine(RuleBasedStateMachine):
         self.doors: list[Door] = []
         self.scalars: list[tuple[Any, Any]] = []
         self.failed = False
+        self._poisoned = contextlib.ExitStack()
+        self._poisoned.enter_context(poisoned())
         # The moment at which an alias dies matters, and must be the same whenever the same steps are run.
         gc.disable()
 
@@ -720,7 +723,8 @@ class Machine(RuleBasedStateMachine):
         self.library.prefetch(self.pick(n, "lazy").real)
 
     @step(n=index, first=st.sampled_from(sorted(VIEWS)), second=st.sampled_from(sorted(VIEWS)),
-          between=st.sampled_from([None, None, "fill", "real", "device"]), door=st.sampled_from([None, *sorted(ALIASES)]))
+          between=st.sampled_from([None, None, "fill", "real", "device"]),
+          door=st.sampled_from([None, *sorted(ALIASES)]))
     def prefetch_parts(self, n, first, second, between, door):
         """Parts that may overlap, with a write between; what foreign code gets then is asked for while both come."""
         a = self.pick(n, "lazy")
@@ -783,6 +787,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self):
         gc.enable()
+        self._poisoned.close()
         if self.failed:
             return
         for door in self.doors:
