@@ -152,7 +152,7 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
     clean, storage.clean, storage.host = storage.clean, False, None
     if storage.readers:     # what is recorded from here on waits for this one to have written
         changing(storage)
-    if later:
+    if later is not Ranges.EMPTY:
         later = later & storage.mirror.valid
         storage.note_written(later)
     if not clean:
@@ -201,14 +201,14 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
     storage.writes += 1
     mirror = storage.mirror
     if mirror is not None and (
-            mirror.valid or mirror.lent or storage.incoming is not None or storage.sending):
+            mirror.valid or mirror.lent or storage.incoming is not None or storage.sending is not Ranges.EMPTY):
         exact = _exact(storage, view)
-        if not failed:      # what aliases wrote there before is still there, if nothing else is
+        if storage.host_dirty and not failed:  # what aliases wrote there before is still there, if nothing else is
             has_written(storage, view, later)
         if storage.incoming is not None:
             storage.incoming.ranges -= Ranges.span(*views.extent(view))
         refresh(storage, view, exact)
-        if storage.sending and storage.sending & exact:     # else what is being sent would undo it
+        if storage.sending is not Ranges.EMPTY and storage.sending & exact:     # else what is being sent would undo it
             transfer.download(storage.device, storage.block, mirror, exact, view, storage._offset(view), "being sent")
     if storage.compacts:
         storage.compacts.refresh(storage, view)

@@ -145,7 +145,8 @@ class Storage(StorageState):
                 begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
                 writes = self.writes
                 result = work(target)
-                if coherence.has_written(self, view, later, writes if overwrite else None):
+                if (self.host_dirty is Ranges.EMPTY and self.writes == writes
+                        or coherence.has_written(self, view, later, writes if overwrite else None)):
                     break
             done = True
             self.writing = within

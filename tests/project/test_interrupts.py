@@ -43,7 +43,7 @@ def unprotected(source, name="<source>"):
 
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="jumps of earlier versions raise where they lead to")
 def test_a_loop_that_skips_is_in_a_function_of_its_own():
-    """Signals come at jumps back. CPython 3.13 makes one for what a loop skips, and leaves it out of ``with`` and ``try``.
+    """Signals come at jumps back. CPython 3.13 makes one where a loop skips, and leaves it out of ``with`` and ``try``.
 
     So an interrupt there would leave a lock held, or a setting changed, for good. A call is in them always.
     """

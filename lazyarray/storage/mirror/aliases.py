@@ -108,8 +108,6 @@ class LentMemory(Unique):
         alias.ranges = ranges
         alias.writeable = writeable
         self._elements.add((dtype.itemsize, offset % (dtype.itemsize or 1)))
-        if self._tracker is None:
-            self.tracker()
         # What live aliases may write is watched already.
         live = self._live
         covered = live is not None and live.covers(ranges)
@@ -182,6 +180,8 @@ class LentMemory(Unique):
         At any point in it, what could be lost by an interrupt counts as found.
         """
         before, tracker = self._found, self._tracker
+        if tracker is None:     # an interrupt came before what was to be lent was watched: nobody has got it
+            return
         try:
             if isinstance(tracker, Snapshot):
                 old, now, differs = tracker.compared(candidates, exact)
@@ -265,7 +265,7 @@ class LentMemory(Unique):
     def _watch(self, ranges: Ranges) -> None:
         if ranges:
             try:
-                self.tracker().watch(ranges)
+                (self._tracker or self.tracker()).watch(ranges)
             except OSError:
                 self.give_up()
 
