@@ -407,7 +407,8 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
             _warn_complex()
         array = handles.operand_of(value, "assigned")
         if value._self_storage is x._self_storage and views.overlap(meta, target):
-            array = array.copy()
+            with device.noting:
+                array = array.copy()
     elif isinstance(value, device.array_type):
         array = transfer.to_current(device, value, "assigned")
     else:

@@ -147,7 +147,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
                      for x, kind, dtype in zip(operands, kinds, dtypes)]
         order = None
         if ufunc.signature is None and any(out is None for out in outs):
-            order = memory_order.order_of([a for a in arguments if isinstance(a, device.array_type)])
+            order = memory_order.order_of(_arrays(device, arguments))
         if order is not None:
             # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
             arguments = [memory_order.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
@@ -157,6 +157,10 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         if order is not None:
             results = tuple([memory_order.laid_out(device, memory_order.back(r, order), order) for r in results])
         return _given(device, results, sources, outs, where, shape, kwargs, core)
+
+
+def _arrays(device: Device, arguments: Sequence[Any]) -> list[Any]:
+    return [a for a in arguments if isinstance(a, device.array_type)]
 
 
 @functools.cache

@@ -84,29 +84,37 @@ def note(node: Node, ref: Any = None) -> None:
     """
     with lock:
         kept.nodes.append(ref or weakref.ref(node))
-        for name, nbytes in node.large:
-            more = nbytes - kept.sizes.get(name, 0)
-            if more > 0:
-                kept.sizes[name] = nbytes
-                kept.total += more
+        _count(node)
         # While they are looked through, this is a finaliser's: it is seen at the end.
         if kept.look_at and (kept.total > min(MOST_BYTES, kept.most) or len(kept.nodes) >= kept.look_at):
             _look(node.device)
 
 
+def _count(node: Node) -> None:
+    for name, nbytes in node.large:
+        more = nbytes - kept.sizes.get(name, 0)
+        if more > 0:
+            kept.sizes[name] = nbytes
+            kept.total += more
+
+
+def _compute_excess(device: Device) -> None:
+    kept.most = device.total_memory() // PART
+    waiting = [(ref, node) for ref in kept.nodes if (node := _waits(ref)) is not None]
+    names = {name: nbytes for _, node in waiting for name, nbytes in node.large}
+    excess = sum(names.values()) - min(MOST_BYTES, kept.most)
+    while excess > 0 and waiting:
+        _, node = waiting.pop(0)
+        if node.array is None:
+            node.compute()
+        left = {name for _, n in waiting if n.array is None for name, _ in n.large}
+        excess -= sum(names.pop(name) for name in list(names) if name not in left)
+
+
 def _look(device: Device) -> None:
     kept.look_at = 0
     try:
-        kept.most = device.total_memory() // PART
-        waiting = [(ref, node) for ref in kept.nodes if (node := _waits(ref)) is not None]
-        names = {name: nbytes for _, node in waiting for name, nbytes in node.large}
-        excess = sum(names.values()) - min(MOST_BYTES, kept.most)
-        while excess > 0 and waiting:
-            _, node = waiting.pop(0)
-            if node.array is None:
-                node.compute()
-            left = {name for _, n in waiting if n.array is None for name, _ in n.large}
-            excess -= sum(names.pop(name) for name in list(names) if name not in left)
+        _compute_excess(device)
     finally:
         kept.nodes[:] = [ref for ref in kept.nodes if _waits(ref) is not None]
         kept.sizes.clear()

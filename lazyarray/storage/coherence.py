@@ -113,12 +113,22 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage._check_usable()
     block = storage.block
     storage.before_change()
-    with storage.place():
-        storage.join_all()
-        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
-                        "spill" if storage.spilled else "upload")
-        storage.sent(storage.device.stream())
-    storage.host_dirty = storage.host_dirty - ranges
+    within, storage.sending = storage.sending, ranges
+    try:
+        with storage.place():
+            storage.join_all()
+            ranges = ranges & storage.host_dirty    # a handler or a finaliser may have written there meanwhile
+            transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
+                            "spill" if storage.spilled else "upload")
+            storage.sent(storage.device.stream())
+    finally:
+        storage.sending = within
+    while True:
+        dirty = storage.host_dirty
+        left = dirty - ranges
+        if storage.host_dirty is dirty:     # nothing comes between, as in `Mirror.invalidate`
+            storage.host_dirty = left
+            break
     storage.spilled = storage.spilled and bool(storage.host_dirty)
     if storage.placed:
         storage.placed = storage.placed - ranges
@@ -131,28 +141,51 @@ def whole_of(storage: StorageState) -> np.ndarray:
 
 # -- the device writes -----------------------------------------------------------------------------------
 
-def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool) -> Ranges:
+def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later: Ranges = Ranges.EMPTY) -> Ranges:
     """Have `view` current on the device, and nobody else reading or trusting it. What aliases wrote after it begins.
 
-    With `overwrite` all of it will be written, so that bytes which only the host has are not uploaded first.
+    With `overwrite` all of it will be written, so that bytes which only the host has are not uploaded first. `later`:
+    what it gave before, if the write begins once more.
     """
     if storage.pending is not None:
         storage.fill()
     clean, storage.clean, storage.host = storage.clean, False, None
     if storage.readers:     # what is recorded from here on waits for this one to have written
         changing(storage)
-    later = Ranges.EMPTY
+    if later is not Ranges.EMPTY:
+        later = later & storage.mirror.valid
+        storage.note_written(later)
     if not clean:
-        later = written_meanwhile(storage, view)
+        later = later | written_meanwhile(storage, view)
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
     storage.join_all()
     if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
         if storage.nbytes <= WHOLE and not storage.mirror.lent and not storage.host_dirty:
             storage.mirror.invalidate(storage.mirror.valid)
-        elif len(exact := _exact(storage, view)) <= FEW_RANGES:
+        elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def has_written(storage: StorageState, view: np.ndarray, later: Ranges, writes: int | None = None) -> bool:
+    """The device has written `view`: nothing there is current on the host alone, but what aliases wrote `later`.
+
+    False, and nothing is done, if by `storage.writes` the storage was written on the device, or sent to it, since there
+    were so many: a signal handler or a finaliser may have sent what the host alone had, and that over what was written.
+    """
+    mirror = storage.mirror
+    if mirror is None or not storage.host_dirty:
+        return writes is None or storage.writes == writes
+    exact = _exact(storage, view)
+    while True:
+        valid, dirty = mirror.valid, storage.host_dirty
+        current, alone = valid - (exact - later), (dirty - exact) | later
+        if writes is not None and storage.writes != writes:
+            return False
+        if mirror.valid is valid and storage.host_dirty is dirty:   # nothing comes between, as in `Mirror.invalidate`
+            mirror.valid, storage.host_dirty = current, alone
+            return True
 
 
 def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, later: Ranges = Ranges.EMPTY) -> None:
@@ -167,13 +200,16 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
     storage.reads = 0
     storage.writes += 1
     mirror = storage.mirror
-    if mirror is not None and (mirror.valid or mirror.lent or storage.incoming is not None):
+    if mirror is not None and (
+            mirror.valid or mirror.lent or storage.incoming is not None or storage.sending is not Ranges.EMPTY):
         exact = _exact(storage, view)
         if storage.host_dirty and not failed:  # what aliases wrote there before is still there, if nothing else is
-            storage.host_dirty = (storage.host_dirty - exact) | later
+            has_written(storage, view, later)
         if storage.incoming is not None:
             storage.incoming.ranges -= Ranges.span(*views.extent(view))
         refresh(storage, view, exact)
+        if storage.sending is not Ranges.EMPTY and storage.sending & exact:     # else what is being sent would undo it
+            transfer.download(storage.device, storage.block, mirror, exact, view, storage._offset(view), "being sent")
     if storage.compacts:
         storage.compacts.refresh(storage, view)
     storage.update_clean()
@@ -303,40 +339,44 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
     """
     mirror = storage.mirror
     few = len(exact) <= FEW_RANGES
-    # To keep account of very many ranges takes longer than the copy: then of all that lies between them too.
-    changed = exact if few else Ranges.span(*views.extent(view))
     if not mirror.lent:
-        mirror.invalidate(changed - storage.host_dirty)
+        # To keep account of very many ranges takes longer than the copy: then of all that lies between them too.
+        mirror.invalidate((exact if few else Ranges.span(*views.extent(view))) - storage.host_dirty)
         return
-    if not mirror.compares:         # there `fill_unwritten` finds what was written
-        mirror.collect(note=lambda written: storage.note_written(written - exact))
-    if few:
-        mirror.invalidate(exact - storage.host_dirty)
-    stale = mirror.to_refresh() & exact
-    if storage.host_dirty:
-        stale = stale - storage.host_dirty
-    if not stale:
-        if not few:
-            mirror.invalidate(changed - storage.host_dirty)
-        return
-    if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
-        stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
     try:
-        if mirror.compares:
-            _refresh_compared(storage, view, exact, stale)
-        elif len(stale) <= _MOST_STALE or stale is exact:
-            transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
-                              "refresh of an alias")
-        else:
-            _refresh_some(storage, view, stale)
+        while True:
+            writes = storage.writes
+            mirror.invalidate(exact - storage.host_dirty)
+            if not mirror.compares:         # there `fill_unwritten` finds what was written
+                mirror.collect(note=lambda written: storage.note_written(written - exact))
+            _refresh_stale(storage, view, exact)
+            if storage.writes == writes:
+                return
+            # A signal handler or a finaliser has written on the device meanwhile: what has come may be older.
     except BaseException as error:      # a fault of the device, or an interrupt: the mirror has what was there before
-        if not few:
-            mirror.invalidate(changed - storage.host_dirty)
         if not mirror.compares:     # around what aliases write from now on they are stale: it is found to the byte
             mirror.track_exactly()
             mirror.collect(note=lambda written: storage.note_written(written - exact))
         storage.device.failed(error)
         raise
+
+
+def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
+    mirror = storage.mirror
+    stale = mirror.to_refresh() & exact
+    if storage.host_dirty:
+        stale = stale - storage.host_dirty
+    if not stale:
+        return
+    if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
+        stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
+    if mirror.compares:
+        _refresh_compared(storage, view, exact, stale)
+    elif len(stale) <= _MOST_STALE or stale is exact:
+        transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
+                          "refresh of an alias")
+    else:
+        _refresh_some(storage, view, stale)
 
 
 def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[int, np.ndarray]:
@@ -419,5 +459,9 @@ def distrust(storage: StorageState, view: np.ndarray) -> None:
             storage.compacts.refresh(storage, whole)
     if ended:
         with loans_lock:
-            storage.loans = tuple([ref for ref in storage.loans if ref not in ended])     # it may have been lent again
+            storage.loans = _others(storage.loans, ended)       # it may have been lent again
         storage.writes += 1
+
+
+def _others(loans: tuple, ended: list) -> tuple:
+    return tuple([ref for ref in loans if ref not in ended])

@@ -99,8 +99,12 @@ def forget(storage: StorageState) -> None:
     if storage.registered:
         with _known_lock:
             for key, before in list(_known.items()):
-                _known[key] = _table_of([entry for entry in before.entries if entry[2]() is not storage])
+                _known[key] = _table_without(before, storage)
         storage.registered = False
+
+
+def _table_without(before: Any, storage: StorageState) -> Any:
+    return _table_of([entry for entry in before.entries if entry[2]() is not storage])
 
 
 def _spare(device: Device, array: Any) -> dict[type, int]:

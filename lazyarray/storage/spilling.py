@@ -108,17 +108,19 @@ def spill(device: Device, nbytes: int) -> bool:
         return False
     _local.moving = True
     try:
-        if upload_cache.forget_all():
-            return True
-        number, freed, nbytes = device.number(), 0, max(nbytes, device.total_memory() // PART)
-        for storage, lazies in _longest_unused():
-            if storage.device is device and _may_move(storage) and device.device_of(_home(storage)) == number:
-                freed += _tried(storage, lambda s=storage, xs=lazies: _move(s, xs))
-            if freed >= nbytes:
-                break
-        return freed > 0
+        return upload_cache.forget_all() or _spill(device, max(nbytes, device.total_memory() // PART)) > 0
     finally:
         _local.moving = False
+
+
+def _spill(device: Device, nbytes: int) -> int:
+    number, freed = device.number(), 0
+    for storage, lazies in _longest_unused():
+        if storage.device is device and _may_move(storage) and device.device_of(_home(storage)) == number:
+            freed += _tried(storage, lambda s=storage, xs=lazies: _move(s, xs))
+        if freed >= nbytes:
+            break
+    return freed
 
 
 #: What was found the last time and not needed then, the longest unused first: when a storage was used, a weak reference

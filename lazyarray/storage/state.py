@@ -74,6 +74,7 @@ class StorageState(_Slots):
     mirror: Mirror | None = None
     host_dirty = Ranges.EMPTY
     placed = Ranges.EMPTY       # what of it is there only because small arrays are computed on the host
+    sending = Ranges.EMPTY      # what is on its way to the device; who writes there meanwhile writes on both sides
     joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
@@ -133,8 +134,9 @@ class StorageState(_Slots):
                 self.fill()
             if self.root is None:
                 with self.place():
-                    self._block = self.device.empty((self.nbytes,), _u8)
-                    self.stream = self.device.stream()
+                    made, stream = self.device.empty((self.nbytes,), _u8), self.device.stream()
+                if self._block is None:     # else a finaliser has made one meanwhile
+                    self._block, self.stream = made, stream
             else:
                 block, self._root_offset = self.device.block(self.root)
                 self._block = block
@@ -227,7 +229,14 @@ class StorageState(_Slots):
 
     def note_written(self, ranges: Ranges) -> None:
         """Foreign code has written `ranges`, which are valid in the mirror: they are current there alone."""
-        self.host_dirty = self.host_dirty | ranges
+        mirror = self.mirror
+        while True:
+            valid, dirty = mirror.valid, self.host_dirty    # type: ignore[union-attr]
+            noted = dirty | (ranges & valid)
+            # Else a handler or a finaliser has written meanwhile; nothing comes between, as in `Mirror.invalidate`.
+            if mirror.valid is valid and self.host_dirty is dirty:      # type: ignore[union-attr]
+                self.host_dirty = noted
+                break
         if self.placed:
             self.placed = self.placed - ranges
 
@@ -302,10 +311,10 @@ def keep_alive(storage: StorageState) -> None:
 
     Whoever computes calls this, and waits for no storage's lock.
     """
+    loans = storage.loans
+    alive = tuple([ref for ref in loans if ref() is not None])
     with loans_lock:
-        loans = storage.loans
-        alive = tuple([ref for ref in loans if ref() is not None])
-        if len(alive) < len(loans) and storage.loans is loans:      # else a finaliser has lent it meanwhile
+        if len(alive) < len(loans) and storage.loans is loans:      # else it was lent meanwhile
             storage.loans = alive
             storage.writes += 1
 

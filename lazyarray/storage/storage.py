@@ -141,21 +141,33 @@ class Storage(StorageState):
         later = Ranges.EMPTY
         try:
             target = self.device_view(view) if array is None else array
-            later = coherence.begin_write(self, view, overwrite)
-            begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
-            result = work(target)
+            while True:
+                later = coherence.begin_write(self, view, overwrite, later)
+                begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
+                writes = self.writes
+                result = work(target)
+                if (self.host_dirty is Ranges.EMPTY and self.writes == writes
+                        or coherence.has_written(self, view, later, writes if overwrite else None)):
+                    break
             done = True
             self.writing = within
             coherence.end_write(self, view, False, later)
         except BaseException as error:      # an interrupt too: where the device may have written, others see it
             self.writing = within
-            if begun:
-                coherence.end_write(self, view, not done, later)
-            else:
-                self.update_clean()
+            try:
+                self._end_failed(view, begun, done, later)
+            except BaseException:           # and a second one: aliases see it all the same
+                self._end_failed(view, begun, done, later)
+                raise
             self.device.failed(error)
             raise
         return result
+
+    def _end_failed(self, view: np.ndarray, begun: bool, done: bool, later: Ranges) -> None:
+        if begun:
+            coherence.end_write(self, view, not done, later)
+        else:
+            self.update_clean()
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """A private read-only host array of `view`, current now."""
@@ -195,8 +207,11 @@ class Storage(StorageState):
             coherence.settle_host(self, view, why, lend=True)
             if self.mirror.nbytes <= small_limit():
                 coherence.note_on_host(self)
-            self.clean = False
-            return self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
+            alias = self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
+            self.clean = False      # from here on no signal handler or finaliser finds it clean, nor begins a prefetch
+            if self.incoming is not None:
+                self.incoming.land(self)
+            return alias
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view."""
@@ -227,8 +242,10 @@ class Storage(StorageState):
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
         with self.lock:
             coherence.settle_host(self, view, why)
-            self.clean = False
             self.mirror.pin()
+            self.clean = False
+            if self.incoming is not None:
+                self.incoming.land(self)
             return self.mirror.bytes.ctypes.data + self._offset(view)
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
@@ -254,7 +271,7 @@ class Storage(StorageState):
 def _share_names() -> None:
     # Instances share the names of attributes that the first few of them set; any other costs its instance 150 bytes.
     first = Storage.__new__(Storage)
-    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming", "facts"):
+    for name in ("_lock", "_nbytes", "mirror", "_resident", "joined", "ordered", "incoming", "facts", "sending"):
         setattr(first, name, None)
 
 

@@ -143,10 +143,14 @@ def _enter(key: Any, copy: _Copy, content: Any, storage: Storage) -> None:
         copy.bytes, copy.storage = content, storage
         _copies.pop(key, None)
         _copies[key] = copy
-        while _copies and (_held > MOST_BYTES or len(_copies) > MOST_COPIES):
-            _drop(_copies.pop(next(iter(_copies))))
+        _drop_oldest()
         if not _copies:
             _held = 0       # an interrupt may have come between a copy and its count
+
+
+def _drop_oldest() -> None:
+    while _copies and (_held > MOST_BYTES or len(_copies) > MOST_COPIES):
+        _drop(_copies.pop(next(iter(_copies))))
 
 
 def _drop(copy: _Copy) -> None:

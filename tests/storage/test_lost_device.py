@@ -141,6 +141,14 @@ def test_no_statement_shows_the_device_s_own_error(operation):
 
 
 @simulated
+def test_a_copy_of_what_overlaps_fails_with_the_library_s_error():
+    x = lazyarray.asarray(np.arange(8.0))
+    x += 0
+    with lazyarray.device().broken(), pytest.raises(lazyarray.DeviceUnavailableError):
+        x[1:] = x[:-1]
+
+
+@simulated
 @pytest.mark.parametrize("known", [False, True])
 def test_finalisers_are_silent(known, size, monkeypatch):
     said = []

@@ -25,9 +25,10 @@ class Fault:
     names: frozenset[str] | None = None     # of the operations that it may be; None: of any
 
     def __init__(self, number: int, error: type[BaseException], meanwhile: Callable[[], None] | None = None,
-                 passed: list[Any] | None = None) -> None:
+                 passed: list[Any] | None = None, then: int | None = None) -> None:
         self.left, self.error, self.passed = number, error, passed
         self.place: tuple[str, str, int, str] | None = None
+        self.second = None
         self.swallowed = True       # NumPy's C code may throw it away where it asks for a buffer
         self.within = False
         self.thread = threading.get_ident()

@@ -36,12 +36,25 @@ _UNPACKS = dis.opmap["CALL_FUNCTION_EX"]
 class Fault:
     """A context in which an exception is raised at the point of this number of the library's code in this thread.
 
+    Parameters
+    ----------
+    number : int
+    error : type of exception, or None
+        None: nothing is raised there, as by a signal handler that returns.
+    meanwhile : callable, optional
+        What such a handler does first.
+    passed : list, optional
+    then : int, optional
+        After so many points more an interrupt comes, too: while the first exception is being handled, as a rule.
+
     Attributes
     ----------
     left : int
         Points that are still to come, less than 0 once it was raised.
     place : tuple or None
         (file, function, line, kind) of the point.
+    second : tuple or None
+        The same of the second one, if it came.
     swallowed : bool
         Whether no Python code caught the exception, of one that did not arrive: Python throws it away in finalisers.
     passed : list or None
@@ -52,11 +65,12 @@ class Fault:
     under_way: BaseException | None = None      # what was raised, and
     caught = False                              # whether the last that is known of it is that Python code caught it
 
-    def __init__(self, number: int, error: type[BaseException], meanwhile: Callable[[], None] | None = None,
-                 passed: list[Any] | None = None) -> None:
-        self.left, self.error, self.meanwhile, self.passed = number, error, meanwhile, passed
+    def __init__(self, number: int, error: type[BaseException] | None, meanwhile: Callable[[], None] | None = None,
+                 passed: list[Any] | None = None, then: int | None = None) -> None:
+        self.left, self.error, self.meanwhile, self.passed, self.then = number, error, meanwhile, passed, then
         self.thread = threading.get_ident()
         self.place: tuple[str, str, int, str] | None = None
+        self.second: tuple[str, str, int, str] | None = None
         self.swallowed = False
         self.raised: BaseException | None = None
 
@@ -87,11 +101,18 @@ class Fault:
             Fault.armed = None
             line = where if where >= 0 else _line(code, -1 - where)
             name = getattr(function, "__name__", "")
-            self.place = os.path.relpath(code.co_filename, ROOT), code.co_qualname, line, f"{kind} {name}".strip()
-            if self.meanwhile is not None:
-                self.meanwhile()
-            self.raised = Fault.under_way = self.error("a fault")
-            raise self.raised
+            place = os.path.relpath(code.co_filename, ROOT), code.co_qualname, line, f"{kind} {name}".strip()
+            self.place, self.second = (place, None) if self.place is None else (self.place, place)
+            meanwhile, self.meanwhile, error = self.meanwhile, None, self.error
+            if meanwhile is not None:
+                meanwhile()
+            if self.then is not None:
+                self.left, self.then, self.error = self.then, None, KeyboardInterrupt
+                Fault.armed = self
+            if error is not None:
+                self.raised = Fault.under_way = error("a fault")
+                Fault.caught = False
+                raise self.raised
 
 
 def _line(code: Any, offset: int) -> int:

@@ -10,13 +10,17 @@ text, which runs on NumPy's arrays and on lazy ones: NumPy says what is right.
 After the fault each array is looked at from the device (through a recorded operation) and from the host, in either
 order, and foreign code writes through each alias: before the statement, at the fault or after it, and later. All looks
 have to agree with one of the states that NumPy's statement can leave: before it, after it, or after some of the writes
-that it is made of.
+that it is made of. In the end, or at once, all lazy arrays are dropped, and foreign code's are looked at alone.
+
+In other variants a signal handler uses the array at the point, before it raises or in place of that; a second
+interrupt comes while the first is handled; or the statement is made once more before anybody looks.
 """
 from __future__ import annotations
 
 import argparse
 import collections
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import gc
@@ -39,6 +43,8 @@ import numpy as np
 os.environ.setdefault("LAZYARRAY_DEVICE", "simulated")
 
 from fault_points import ERRORS, ROOT, Fault, Surroundings, monitored
+from finalisers import in_a_cycle
+from poison import poisoned
 
 import lazyarray
 
@@ -57,17 +63,23 @@ OPERATIONS: dict[str, tuple[str, ...]] = {text: (text,) for text in [
     "v = np.where(x > 2, x, y)", "v = x[x > 2]", "v = x.view()", "v = x.reshape(-1)", "v = len(pickle.dumps(x, 4)) > 9",
     "v = pickle.loads(pickle.dumps(x, 4))", "v = np.interp(x, [0, 5], [0, 1])", "x.setflags(write=False)",
     "h = device(x)", "prefetch(x)", "prefetch(x); a = alias(x)", "del x_alias; collect()", "del x; collect()",
-    "alias(x)[...] = 2", "memoryview(x).nbytes", "a = x.__array__()",
-    "prefetch(x[::3]); prefetch(x); a = x.__array__()",
+    "alias(x)[...] = 2", "memoryview(x).nbytes", "a = by_array(x)", "a = by_interface(x)", "a = by_dlpack(x[1:])",
+    "a = by_data(x)", "prefetch(x[::3]); prefetch(x); a = by_array(x)", "prefetch(x[1:]); prefetch(x[:-1]); v = x + 1",
+    "prefetch(x[:4]); a = by_array(x[2:]); prefetch(x)",
 ]}
 OPERATIONS |= {
     "twice(x, y)": ("x += 1", "y[...] = x"),
     "v = twice(y, out=x)": ("y += 1", "x[...] = y; v = x"),
     "np.nan_to_num(x, copy=False)": ("pass",),
     "x[0] = 1; x[1] = 2": ("x[0] = 1", "x[1] = 2"),
+    "prefetch(x); x += 1; prefetch(x[1:]); a = by_array(x)": ("x += 1", "a = by_array(x)"),
+    "a = by_array(x); x += 1": ("a = by_array(x)", "x += 1"),
     "x += 1; x *= 2; float(x.sum())": ("x += 1", "x *= 2"),
     "r = x * 3; x += 1; v = float(r.sum())": ("r = x * 3", "x += 1", "v = float(r.sum())"),
 }
+
+#: What writes each element of x, even if with the value that it has.
+ALL_WRITTEN = {"np.nan_to_num(x, copy=False)"}
 
 #: How an array comes about: `x` its name, `X` its values. Names that end in "_alias" are foreign code's host arrays,
 #: in "_handle" device arrays. `put` writes one element.
@@ -93,18 +105,55 @@ STATES = {
     "untracked": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50)",
     "untracked, dropped": "x = A(X); x_alias = alias(x); put(x_alias, 1, 50); del x_alias",
     "0-d": "x = A(X[2:3].reshape(())); x_alias = alias(x); put(x_alias, 0, 50)",
+    "prefetched part": "x_base = A(np.repeat(X, 2)); x = x_base[::2]; prefetch(x_base[1:]); prefetch(x)",
+    "prefetched, changed": "x = A(X); prefetch(x); x += 1; prefetch(x[1:])",
+    "prefetched, alias": "x = A(X); prefetch(x); x_alias = by_array(x); x += 1; prefetch(x)",
+    "by __array__": "x = A(X); x_alias = by_array(x); put(x_alias, 1, 50)",
+    "by an interface": "x = A(X); x_alias = by_interface(x); put(x_alias, 1, 50)",
+    "by DLPack": "x = A(X); x_alias = by_dlpack(x); put(x_alias, 1, 50)",
+    "by a buffer": "x = A(X); x_alias = by_data(x); put(x_alias, 1, 50)",
+    # Nothing but another array keeps the memory that a pointer names.
+    "by a pointer": "x = A(X); x_a_alias = by_array(x); x_alias = by_pointer(x); put(x_alias, 1, 50)",
+    "a part": "x = A(X); x_alias = by_array(x[1:-1]); put(x_alias, 1, 50)",
     "transposed": "x_base = A(X.reshape(4, -1)); x = x_base.T; x_alias = alias(x); put(x_alias, 1, 50)",
 }
-LARGE = ["device", "written", "dropped", "readers, written", "pointer, alias", "view", "prefetched", "untracked"]
+LARGE = ["device", "written", "dropped", "readers, written", "pointer, alias", "view", "prefetched", "untracked",
+         "prefetched part", "prefetched, changed", "prefetched, alias", "by __array__", "a part"]
 STATES |= {f"large, {name}": STATES[name] for name in LARGE}
 SMALL_SIZE, LARGE_SIZE = 8, 17000       # of 8 bytes each; mirrors of more than 128 KiB are tracked by pages
+
+
+def _collected(work: Callable[[Any], Any], x: Any) -> None:
+    in_a_cycle(functools.partial(work, x))
+    gc.collect(0)
+
 
 VARIANTS = {
     "": ("device", "host"),
     "host first": ("host", "device"),       # and with a trace around it all
     "write at the fault": ("device", "host"),
     "write after the fault": ("host", "device"),
+    "alone": (),        # at once the lazy arrays are gone
+    "two faults": ("device", "host"),
+    "once more": ("host", "device"),
 }
+
+#: What a signal handler, or a finaliser, does with the array at the point.
+HANDLERS = {
+    "looks": lambda x: (np.asarray(x), None)[1],
+    "computes": lambda x: float((x + 1).sum()),
+    "prefetches": lambda x: lazyarray.prefetch(x),
+    "writes": lambda x: put(x, 3, 60.0),
+}
+HANDLERS |= {f"{name} while garbage is collected": functools.partial(_collected, work)
+             for name, work in HANDLERS.items() if name != "computes"}
+#: And then it raises, or not. A variant -> what is done, and whether it raises.
+AT_THE_POINT = {f"a handler {name}{then}": (work, bool(then))
+                for name, work in HANDLERS.items() for then in ("", ", and raises")}
+VARIANTS |= {name: ("device", "host") if raises else ("host", "device") for name, (_, raises) in AT_THE_POINT.items()}
+#: Those in which the fault is nothing but an exception.
+PLAIN_FAULTS = [name for name in VARIANTS if name not in AT_THE_POINT and name not in (
+    "write at the fault", "two faults")]
 
 
 @functools.cache
@@ -114,8 +163,9 @@ def _values(size: int) -> dict[str, np.ndarray]:
 
 
 def put(array: Any, position: int, value: float) -> None:
-    """Write one element, counted in C order."""
-    array[np.unravel_index(position % array.size, array.shape) if array.ndim else ...] = value
+    """Write one element, counted in C order, if there is any."""
+    if array.size:
+        array[np.unravel_index(position % array.size, array.shape) if array.ndim else ...] = value
 
 
 def _plain_twice(a: Any, out: Any) -> Any:
@@ -130,10 +180,37 @@ def _interp_into(x: np.ndarray) -> Any:
     return made
 
 
+def _pointed_at(x: Any) -> np.ndarray:
+    if not x.flags.c_contiguous:
+        raise BufferError("not contiguous")
+    return np.frombuffer((ctypes.c_char * x.nbytes).from_address(x.ctypes.data), x.dtype).reshape(x.shape)
+
+
+class _Interface:
+    """All that is known of an array is where it lies."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.x.__array_interface__
+
+
+#: How foreign code gets an array: most of these do not keep the lazy array alive.
+DOORS = {
+    "by_array": lambda x: x.__array__(),
+    "by_interface": lambda x: np.asarray(_Interface(x)),
+    "by_dlpack": lambda x: np.from_dlpack(x, device="cpu"),
+    "by_data": lambda x: np.asarray(x.data),
+    "by_pointer": _pointed_at,
+}
 PLAIN = {"A": lambda values: values.copy(), "alias": lambda x: x[...], "device": lambda x: x[...],
          "prefetch": lambda x: None, "hosted": lambda values: values.copy(), "twice": _plain_twice}
 LAZY = {"A": lazyarray.asarray, "alias": np.asarray, "device": lazyarray.asdevice, "prefetch": lazyarray.prefetch,
         "hosted": _interp_into, "twice": lazyarray.lazy(_plain_twice, writes=("a", "out"))}
+PLAIN |= dict.fromkeys(DOORS, lambda x: x[...])
+LAZY |= DOORS
 COMMON = {"np": np, "pickle": pickle, "put": put, "collect": gc.collect, "__builtins__": __builtins__}
 
 
@@ -189,7 +266,13 @@ class Case:
         try:
             with np.errstate(all="ignore"):
                 made = scene(self, PLAIN)
+                if "writes" in self.variant:
+                    HANDLERS["writes"](made["x"])
                 exec(_code(self.operation), made)
+                # What a statement overwrites is made of what it read, perhaps before a handler wrote there.
+                if "writes" in self.variant and (self.operation in ALL_WRITTEN or "x" in made
+                                                 and made["x"].flat[3 % made["x"].size] != 60):
+                    return False
         except ValueError as error:
             return "read-only" in str(error)
         except (IndexError, TypeError, NameError, BufferError):
@@ -298,20 +381,31 @@ def _stages(case: Case) -> list[list[str]]:
     return [list(statements[:count]) for count in range(len(statements) + 1)]
 
 
-def _models(case: Case, stages: list[list[str]], first: Callable[[dict[str, Any]], None] | None = None) -> list[
-        dict[str, Any]]:
+def _models(case: Case, stages: list[list[str]], first: Callable[[dict[str, Any]], None] | None = None,
+            done: int = 0) -> list[dict[str, Any]]:
+    """What is there after each of these stages; `first` comes before it all, and has done so many statements of it."""
     found = []
     for stage in stages:
         made = scene(case, PLAIN)
         if first is not None:
             first(made)
-        try:
-            for text in stage:
-                exec(_code(text), made)
-        except ValueError:      # it may be read-only
-            pass
+        _done(stage[done:], made)
         found.append(made)
     return found
+
+
+def _done(statements: list[str], names: dict[str, Any]) -> None:
+    try:
+        for text in statements:
+            exec(_code(text), names)
+    except (ValueError, NameError) as error:        # it may be read-only, or what it deletes may be gone
+        if not isinstance(error, NameError) and "read-only" not in str(error):
+            raise
+
+
+def _staged(statements: list[str], write: Callable[[dict[str, Any]], None], names: dict[str, Any]) -> None:
+    _done(statements, names)
+    write(names)
 
 
 class Hung(BaseException):
@@ -340,6 +434,13 @@ def _foreign(names: dict[str, Any], position: int, value: float) -> None:
             put(array, position, value)
 
 
+def _used(names: dict[str, Any], work: Callable[[Any], Any]) -> None:
+    """Do what a handler does with the array, if it is still there."""
+    if "x" in names:
+        with contextlib.suppress(ValueError):       # it may be read-only
+            work(names["x"])
+
+
 def run(case: Case, number: int, surroundings: Surroundings, passed: list[Any] | None = None,
         seconds: float = 20.0) -> Run:
     """Do the operation, with an error at the point of this number. `passed`: gets the places of all before it."""
@@ -360,8 +461,22 @@ def _run(case: Case, number: int, surroundings: Surroundings, passed: list[Any] 
     real = scene(case, LAZY)
     arrays = [value for value in own(real).values() if lazyarray.is_lazy(value)]
     code, failures, raised = _code(case.operation), [], None
-    at_fault = (lambda: _foreign(real, 3, 60.0)) if case.variant == "write at the fault" else None
-    fault = Fault(number, ERRORS[case.error], at_fault, passed)
+    expected: type[BaseException] | None = ERRORS[case.error]
+    at_fault = write = None
+    if case.variant == "write at the fault":
+        def write(names: dict[str, Any]) -> None:
+            _foreign(names, 3, 60.0)
+        at_fault = functools.partial(write, real)
+    elif case.variant in AT_THE_POINT:
+        work, raises = AT_THE_POINT[case.variant]
+        expected = expected if raises else None
+        if "writes" in case.variant:
+            def write(names: dict[str, Any]) -> None:
+                _used(names, HANDLERS["writes"])
+        at_fault = functools.partial(_used, real, work)
+    # The second one comes soon, and all distances come about.
+    then = number * 7 % 31 if case.variant == "two faults" else None
+    fault = Fault(number, expected, at_fault, passed, then)
     traced = case.variant == "host first"
     with lazyarray.trace() if traced else contextlib.nullcontext() as trace:
         surroundings.before = surroundings.now()
@@ -375,25 +490,35 @@ def _run(case: Case, number: int, surroundings: Surroundings, passed: list[Any] 
             return Run(None, [])
         failures += surroundings.wrong(arrays)
         arrays.clear()
-        failed = raised is not None and type(raised) is ERRORS[case.error]
+        failed = raised is not None and (type(raised) is expected or fault.second and type(raised) is KeyboardInterrupt)
         stages = _stages(case)
         if failed:
             models = _models(case, stages)
-            if at_fault:
+            if write:
                 for model in models:
-                    _foreign(model, 3, 60.0)
+                    write(model)
         else:       # it was thrown away: the statement has to be done
             models = _models(case, stages[-1:])
-            if at_fault and fault.place is not None:
+            if write and fault.place is not None:
                 for model in models:
-                    _foreign(model, 3, 60.0)
-                models += _models(case, stages[-1:], lambda names: _foreign(names, 3, 60.0))
+                    write(model)
+                models += [model for count in range(len(stages[-1]))
+                           for model in _models(case, stages[-1:], functools.partial(_staged, stages[count], write),
+                                                count)]
             if raised is not None and not isinstance(raised, ValueError):
                 failures.append(f"another error: {type(raised).__name__}: {str(raised)[:80]}")
-            elif raised is None and fault.place is not None and case.error == "interrupt" and not fault.swallowed:
+            elif raised is None and fault.place is not None and expected is KeyboardInterrupt and not fault.swallowed:
                 failures.append("swallowed")
+        if case.variant == "once more" and failed:
+            try:
+                exec(code, real)
+            except (ValueError, NameError) as error:
+                if "read-only" not in str(error) and "not defined" not in str(error):
+                    raise
+            for model in models:
+                _done(stages[-1], model)
         if not failures or not any("another error" in text for text in failures):
-            failures += _looks(case, real, models, at_fault is not None)
+            failures += _looks(case, real, models, write is not None)
         if trace is not None:
             failures += _traced(trace)
         failures += surroundings.wrong([])
@@ -406,6 +531,10 @@ def _looks(case: Case, real: dict[str, Any], models: list[dict[str, Any]], writt
         looks.written.add(60.0)
     when = "at once"
     try:
+        if case.variant == "alone":
+            when = "alone"
+            _let_go(real)
+            looks.look("host")
         if case.variant == "write after the fault":
             looks.write(4, 61.0)
         for door in VARIANTS[case.variant]:
@@ -429,15 +558,27 @@ def _looks(case: Case, real: dict[str, Any], models: list[dict[str, Any]], writt
                     raise Wrong(f"later operation: {text} raises {outcomes[1]}, not {outcomes[0]}")
             for door in VARIANTS[case.variant]:
                 looks.look(door)
-        when = "after the arrays"       # what was under way into their memory must not come later
-        for key in [key for key, value in own(real).items() if lazyarray.is_lazy(value)]:
-            del real[key]
+        when = "after the arrays"
+        _let_go(real)
+        looks.look("host")
+        looks.write(6, 63.0)
         looks.look("host")
     except Wrong as error:
         return [f"{error.args[0]} ({when})"]
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever it is, the arrays can't be used
         return [f"unusable: {type(error).__name__}: {str(error)[:80]} ({when})"]
     return []
+
+
+def _let_go(real: dict[str, Any]) -> None:
+    """Drop the lazy arrays; what was under way into their memory must not come later.
+
+    And device arrays, which nothing reaches that is written now.
+    """
+    for key in [key for key, value in own(real).items()
+                if lazyarray.is_lazy(value) or key == "h" or key.endswith("_handle")]:
+        del real[key]
+    lazyarray.device().synchronize()
 
 
 def _traced(trace: Any) -> list[str]:
@@ -474,7 +615,7 @@ def prepared() -> Iterator[Surroundings]:
     gc.freeze()
     gc.disable()
     try:
-        with monitored(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with monitored(), poisoned(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             lazyarray.prefetch(lazyarray.asarray(np.zeros(3)))      # a thread has a current stream from then on
             yield Surroundings()

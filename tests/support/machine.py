@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from poison import poisoned
 
 import lazyarray
 from lazyarray.storage import places
@@ -70,6 +71,9 @@ class Control:
     def prefetch(self, x):
         """Where all is on the host there is nothing to fetch."""
 
+    def wait(self):
+        """Nor is there anything under way."""
+
     def is_lazy(self, x):
         return isinstance(x, np.ndarray)
 
@@ -106,6 +110,9 @@ class Library(Control):
 
     def prefetch(self, x):
         lazyarray.prefetch(x)
+
+    def wait(self):
+        lazyarray.device().synchronize()
 
     def is_lazy(self, x):
         return lazyarray.is_lazy(x)
@@ -352,6 +359,8 @@ class Machine(RuleBasedStateMachine):
         self.doors: list[Door] = []
         self.scalars: list[tuple[Any, Any]] = []
         self.failed = False
+        self._poisoned = contextlib.ExitStack()
+        self._poisoned.enter_context(poisoned())
         # The moment at which an alias dies matters, and must be the same whenever the same steps are run.
         gc.disable()
 
@@ -679,6 +688,26 @@ class Machine(RuleBasedStateMachine):
         if collect:
             gc.collect(0)
 
+    @step(n=index, door=st.sampled_from(sorted(ALIASES)), view=st.sampled_from(sorted(VIEWS)), waits=st.booleans())
+    def outlive(self, n, door, view, waits):
+        """Foreign code's array is all that is left of an array: nothing is written into its memory any more."""
+        a = self.pick(n, "lazy")
+        part = self.both(VIEWS[view], a)
+        if part is not None and isinstance(part[0], np.ndarray) and part[0].nbytes <= 1 << 19:
+            shares = np.may_share_memory(part[0], a.model)
+            origin = Door("lazy", *part, a.storage if shares else Storage(a.storage.on_device), name=view)
+            self.keep(origin)
+            self.give_alias(origin, door)
+        del part
+        self.let_go(a.storage)
+        if waits:
+            self.library.wait()
+
+    def let_go(self, storage):
+        """Drop all lazy arrays of a storage."""
+        for door in [d for d in self.doors if d.kind == "lazy" and d.storage is storage]:
+            self.drop(door)
+
     # Rules: looking.
 
     @step(n=index, how=st.sampled_from(["asarray", "asnumpy", "copy", "equal", "elements", "text", "thread", "device",
@@ -692,6 +721,24 @@ class Machine(RuleBasedStateMachine):
     @step(n=index)
     def prefetch(self, n):
         self.library.prefetch(self.pick(n, "lazy").real)
+
+    @step(n=index, first=st.sampled_from(sorted(VIEWS)), second=st.sampled_from(sorted(VIEWS)),
+          between=st.sampled_from([None, None, "fill", "real", "device"]),
+          door=st.sampled_from([None, *sorted(ALIASES)]))
+    def prefetch_parts(self, n, first, second, between, door):
+        """Parts that may overlap, with a write between; what foreign code gets then is asked for while both come."""
+        a = self.pick(n, "lazy")
+        for view, then in ((first, between), (second, None)):
+            part = attempt(VIEWS[view], [a.real])[0]
+            if isinstance(part, np.ndarray):
+                self.library.prefetch(part)
+            part = None
+            if then == "device":
+                self.both(lambda x: x.copy(), a)
+            elif then is not None and tame(a.model) and a.model.flags.writeable:
+                self.both(lambda x, how=then: WRITES[how](x, 1), a)
+        if door is not None:
+            self.give_alias(a, door)
 
     @step(n=index, how=st.sampled_from(sorted(SHOWS)), few=st.booleans())
     def show(self, n, how, few):
@@ -740,6 +787,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self):
         gc.enable()
+        self._poisoned.close()
         if self.failed:
             return
         for door in self.doors:
@@ -748,6 +796,10 @@ class Machine(RuleBasedStateMachine):
                 door.storage.device_wrote = False
         self.aliases_are_live()
         self.compare_scalars()
+        for storage in {id(door.storage): door.storage for door in self.doors}.values():
+            self.let_go(storage)
+        self.library.wait()     # what was under way must not come later
+        self.aliases_are_live()
 
 
 def fits(shape, target):

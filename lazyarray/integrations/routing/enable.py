@@ -248,13 +248,11 @@ def _hold(keys: list[str]) -> None:
         if _installed.issuperset(keys):
             _users.update(keys)
             return
-        missing = [key for key in keys if key not in _installed]
+        missing = _missing(keys)
     ready = _found_now(missing)
     with _lock:
         _users.update(keys)
-        new = {key: routers for key, routers in ready.items() if key not in _installed}
-        if new:
-            _install(new)
+        _install_missing(ready)
     for key in missing:
         if key not in ready and (module := _there(key.removesuffix(UFUNCS))):
             _imported(module)   # by another thread, after we had looked
@@ -288,13 +286,27 @@ def _there(name: str) -> types.ModuleType | None:
     return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
+def _missing(keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if key not in _installed]
+
+
+def _used(ready: dict[str, dict[int, Router]]) -> dict[str, dict[int, Router]]:
+    return {key: routers for key, routers in ready.items() if _users[key]}
+
+
+def _install_missing(ready: dict[str, dict[int, Router]]) -> None:
+    new = {key: routers for key, routers in ready.items() if key not in _installed}
+    if new:
+        _install(new)
+
+
 def _imported(module: types.ModuleType) -> None:
     """A module that was awaited is there."""
     name = module.__name__
     ready = {key: _routers(module, key) for key in (name, name + UFUNCS)}
     with _lock:
         _awaited.discard(name)
-        _install({key: routers for key, routers in ready.items() if _users[key] and key not in _installed})
+        _install_missing(_used(ready))
 
 
 def _install(ready: dict[str, dict[int, Router]]) -> None:
@@ -385,25 +397,29 @@ def _layers(function: Any) -> list[Any]:
 def _remove(modules: frozenset[str] | None) -> None:
     """Put back the functions of these modules, or of all, whose routers nobody uses now."""
     with _lock:
-        unused = {key for key in _installed
-                  if not _users[key] and (modules is None or key.removesuffix(UFUNCS) in modules)}
-        if not unused:
-            return
-        _installed.difference_update(unused)
-        for ufunc, gives in list(tables.FOREIGN_UFUNCS.items()):
-            if isinstance(gives, DeviceUfunc) and gives.twin.module in unused:
-                del tables.FOREIGN_UFUNCS[ufunc]
-        for name in unused & _WHOLE.keys():
-            _whole(name).remove()
-        # What computes on the device was not given routers, but has them if it was imported meanwhile.
-        for namespace in _namespaces(frozenset({"lazyarray"})):
-            for name, value in list(namespace.items()):
-                if is_router(value) and value._self_key in unused:
-                    namespace[name] = value.__wrapped__
-        for owner in _owners:
-            value = vars(owner)["__call__"]
+        _put_back(modules)
+
+
+def _put_back(modules: frozenset[str] | None) -> None:
+    unused = {key for key in _installed
+              if not _users[key] and (modules is None or key.removesuffix(UFUNCS) in modules)}
+    if not unused:
+        return
+    _installed.difference_update(unused)
+    for ufunc, gives in list(tables.FOREIGN_UFUNCS.items()):
+        if isinstance(gives, DeviceUfunc) and gives.twin.module in unused:
+            del tables.FOREIGN_UFUNCS[ufunc]
+    for name in unused & _WHOLE.keys():
+        _whole(name).remove()
+    # What computes on the device was not given routers, but has them if it was imported meanwhile.
+    for namespace in _namespaces(frozenset({"lazyarray"})):
+        for name, value in list(namespace.items()):
             if is_router(value) and value._self_key in unused:
-                owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
+                namespace[name] = value.__wrapped__
+    for owner in _owners:
+        value = vars(owner)["__call__"]
+        if is_router(value) and value._self_key in unused:
+            owner.__call__ = value.__wrapped__  # type: ignore[method-assign]
 
 
 def _namespaces(less: frozenset[str] = _OWN_CODE) -> Iterable[dict[str, Any]]:

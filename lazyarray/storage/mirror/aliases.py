@@ -60,7 +60,7 @@ class LentMemory(Unique):
     """
 
     __slots__ = ("bytes", "mapping", "lent", "_tracker", "_aliases", "_dead", "_exact", "_live", "_late", "_found",
-                 "_pinned", "_elements")
+                 "_pinned", "_elements", "_lends")
 
     def __init__(self, memory: np.ndarray, mapping: Mapping | None, tracker: Nothing | None) -> None:
         self.bytes, self.mapping, self.lent = memory, mapping, False
@@ -73,6 +73,7 @@ class LentMemory(Unique):
         self._late = EMPTY                  # the same of those that died since the last collect
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
+        self._lends = 0
         self._elements: set[tuple[int, int]] = set()    # (bytes, where the first begins) of what was lent
 
     @property
@@ -102,19 +103,28 @@ class LentMemory(Unique):
             self._count_dead()
         if self._live is None and len(self._aliases) < _FEW:
             self._writable()
-        # What live aliases may write is watched already.
-        live = self._live
-        if live is None or not live.covers(ranges):
-            self._watch(ranges)
-            if self._live is not None and (writeable or self._tracker.sees_all):    # type: ignore[union-attr]
-                self._live = self._live | ranges
         # Called by the garbage collector, in any thread, with or without the lock: it may do no more than this.
         alias = _Alias(owner, self._dead.append)
         alias.ranges = ranges
         alias.writeable = writeable
         self._elements.add((dtype.itemsize, offset % (dtype.itemsize or 1)))
+        # What live aliases may write is watched already.
+        live = self._live
+        covered = live is not None and live.covers(ranges)
+        # First it is entered: if there is none, a signal handler or a finaliser that looks gives up what is watched.
         self._aliases[id(alias)] = alias
         self.lent = True
+        self._lends += 1
+        if covered and self._live is live:
+            return array
+        self._watch(ranges)
+        if live is not None and (writeable or self._tracker.sees_all):      # type: ignore[union-attr]
+            more = live | ranges
+            if self._live is live:
+                self._live = more
+                return array
+        if self._live is not live:
+            self._live = None
         return array
 
     def pin(self, ranges: Ranges | None = None) -> None:
@@ -170,13 +180,15 @@ class LentMemory(Unique):
         At any point in it, what could be lost by an interrupt counts as found.
         """
         before, tracker = self._found, self._tracker
+        if tracker is None:     # an interrupt came before what was to be lent was watched: nobody has got it
+            return
         try:
             if isinstance(tracker, Snapshot):
-                now, differs = tracker.compared(candidates, exact)
+                old, now, differs = tracker.compared(candidates, exact)
                 if known is not None:
                     differs = known(differs)
                 self._found = before | differs
-                tracker.accept(now)
+                tracker.accept(old, now)
             else:       # the kernel forgets what it tells
                 self._found = before | candidates
                 self._found = before | tracker.written(candidates, exact)   # type: ignore[union-attr]
@@ -188,6 +200,11 @@ class LentMemory(Unique):
     def compares(self) -> bool:
         """Whether writes are found by comparison, to the byte."""
         return type(self._tracker) is Snapshot
+
+    @property
+    def guesses(self) -> bool:
+        """Whether nobody knows what is written: all that aliases cover counts."""
+        return self.lent and self._tracker is NOTHING
 
     @property
     def is_exact(self) -> bool:
@@ -276,9 +293,11 @@ class LentMemory(Unique):
 
     def _writable(self) -> Ranges:
         """What may be written by those that hold an alias or a pointer now."""
-        if self._live is None:
-            sees_all = self._tracker is not NOTHING
-            self._live = Ranges.union([alias.ranges for alias in self._held() if alias.writeable or sees_all])
+        while self._live is None:
+            lends, sees_all = self._lends, self._tracker is not NOTHING
+            live = Ranges.union([alias.ranges for alias in self._held() if alias.writeable or sees_all])
+            if self._lends == lends:        # else a finaliser has lent more meanwhile
+                self._live = live
         return self._live if self._pinned is EMPTY else self._live | self._pinned
 
     def candidates(self) -> Ranges:

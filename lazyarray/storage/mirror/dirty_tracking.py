@@ -282,32 +282,35 @@ class Snapshot:
         self._copy: bytes | bytearray = copy        # of one range: bytes compare at the speed of memcmp
 
     def watch(self, ranges: Ranges) -> None:
-        start, stop = self._start, self._start + len(self._copy)
-        if self._copy:
-            if start <= ranges.start and ranges.stop <= stop:
+        while True:
+            start, old = self._start, self._copy
+            stop = start + len(old)
+            if old:
+                if start <= ranges.start and ranges.stop <= stop:
+                    return
+                low, high = min(start, ranges.start), max(stop, ranges.stop)
+                now = self._memory[low:high].tobytes()
+                new = now[:start - low] + old + now[stop - low:]
+            else:
+                low, new = ranges.start, self._memory[ranges.start:ranges.stop].tobytes()
+            if self._copy is old:       # else a finaliser has changed it meanwhile; nothing comes between this and that
+                self._start, self._copy = low, new
                 return
-            low, high = min(start, ranges.start), max(stop, ranges.stop)
-            old, new = self._copy, self._memory[low:high].tobytes()
-            self._copy = new[:start - low] + old + new[stop - low:]
-            self._start = low
-        else:
-            self._start = ranges.start
-            self._copy = self._memory[ranges.start:ranges.stop].tobytes()
 
-    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, Ranges]:
-        """(what the memory holds now, `written`). It is found again until `accept` gets what it holds now."""
+    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, bytes | bytearray, Ranges]:
+        """(what the memory held, what it holds now, `written`). It is found again until `accept` gets the first two."""
         start, old = self._start, self._copy
-        if self._is_unwritten():
-            return old, EMPTY
+        if self._is_unwritten(start, old):
+            return old, old, EMPTY
         # One look at the memory: what is written later differs from `new`, and is found next time.
         new = self._memory[start:start + len(old)].tobytes()
         differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
         # A written float may differ in every other byte; so many small ranges cost more than bytes.
-        return new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
+        return old, new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
 
-    def _is_unwritten(self) -> bool:
+    def _is_unwritten(self, start: int, copy: bytes | bytearray) -> bool:
         """Whether the memory holds what the copy does, part by part: no second copy of all of it is made."""
-        memory, old = self._memory[self._start:self._start + len(self._copy)], np.frombuffer(self._copy, np.uint8)
+        memory, old = self._memory[start:start + len(copy)], np.frombuffer(copy, np.uint8)
         for low in range(0, len(old), _PART):
             part, other = memory[low:low + _PART], old[low:low + _PART]
             words = len(part) & -8
@@ -316,55 +319,63 @@ class Snapshot:
                 return False
         return True
 
-    def accept(self, copy: bytes | bytearray) -> None:
-        self._copy = copy
+    def accept(self, old: bytes | bytearray, new: bytes | bytearray) -> None:
+        """What was compared, and found, counts as known; not if a finaliser has changed what is watched meanwhile."""
+        if self._copy is old:
+            self._copy = new
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
-        copy, found = self.compared(ranges, exact)
-        self.accept(copy)
+        old, new, found = self.compared(ranges, exact)
+        self.accept(old, new)
         return found
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
         return EMPTY
 
     def after_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
-        start = self._start
-        filled = ranges & Ranges.span(start, start + len(self._copy))
-        if filled.start == start and filled.nbytes == len(self._copy):
-            if filled.nbytes < _PART:
-                self._copy = self._memory[start:filled.stop].tobytes()
-            else:       # into memory that is there: to get so much anew takes longer than to fill it
-                if type(self._copy) is not bytearray:
-                    self._copy = bytearray(len(self._copy))
-                np.frombuffer(self._copy, np.uint8)[...] = self._memory[start:filled.stop]
-        elif filled:
-            copy = bytearray(self._copy)
-            for low, high in filled:
-                copy[low - start:high - start] = self._memory[low:high].tobytes()
-            self._copy = bytes(copy)
-        return EMPTY
+        while True:
+            start, old = self._start, self._copy
+            filled = ranges & Ranges.span(start, start + len(old))
+            new = old
+            if filled.start == start and filled.nbytes == len(old):
+                if filled.nbytes < _PART:
+                    new = self._memory[start:filled.stop].tobytes()
+                else:       # into memory that is there: to get so much anew takes longer than to fill it
+                    new = old if type(old) is bytearray else bytearray(len(old))
+                    np.frombuffer(new, np.uint8)[...] = self._memory[start:filled.stop]
+            elif filled:
+                copy = bytearray(old)
+                for low, high in filled:
+                    copy[low - start:high - start] = self._memory[low:high].tobytes()
+                new = bytes(copy)
+            if self._copy is old:
+                self._copy = new
+                return EMPTY
 
     def fill(self, source: np.ndarray, start: int, ranges: Ranges, itemsize: int, offset: int) -> Ranges:
         """Write watched `ranges` ourselves, but for elements that were written since the last call; those.
 
         `source` has the bytes from `start` on. Elements of `itemsize` bytes begin at `offset`, and are written as one.
         """
-        first, stop = self._start, self._start + len(self._copy)
-        size = stop - first
-        wanted, written = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
-        low, high = max(start, first), min(start + len(source), stop)
-        if (low, high) == (first, stop):
-            all_of_it = source[low - start:high - start]
-        else:
-            all_of_it = np.empty(size, np.uint8)
-            all_of_it[low - first:high - first] = source[low - start:high - start]
-        mark(wanted, first, ranges & Ranges.span(low, high))
-        if type(self._copy) is not bytearray:
-            self._copy = bytearray(self._copy)
-        phase = (offset - first) % itemsize
-        copy = np.frombuffer(self._copy, np.uint8)
-        fill_unwritten(self._memory[first:stop], copy, all_of_it, wanted, written, itemsize, phase)
-        return Ranges.of_positions(np.flatnonzero(written) + first) & ranges
+        while True:
+            first, old = self._start, self._copy
+            size = len(old)
+            stop = first + size
+            wanted, written = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+            low, high = max(start, first), min(start + len(source), stop)
+            if (low, high) == (first, stop):
+                all_of_it = source[low - start:high - start]
+            else:
+                all_of_it = np.empty(size, np.uint8)
+                all_of_it[low - first:high - first] = source[low - start:high - start]
+            mark(wanted, first, ranges & Ranges.span(low, high))
+            memory, phase = self._memory[first:stop], (offset - first) % itemsize
+            new = old if type(old) is bytearray else bytearray(old)
+            copy = np.frombuffer(new, np.uint8)
+            if self._copy is old:
+                self._copy = new
+                fill_unwritten(memory, copy, all_of_it, wanted, written, itemsize, phase)
+                return Ranges.of_positions(np.flatnonzero(written) + first) & ranges
 
     def rest(self) -> None:
         self._copy = b""

@@ -140,16 +140,19 @@ class Pool:
             if not free:
                 return None
             self._drain()
-            fitting = [m for m in self._kept if size <= m.size and m.size * FITS <= size]
-            while fitting:
-                found = min(fitting, key=lambda m: m.size)
-                fitting.remove(found)
-                self._kept.remove(found)
-                # What its user armed costs time to undo, and nothing if the device fills it: `Filling` knows.
-                if found.pid == os.getpid() or found.clean():
-                    return found
-                self._drop([found])
-            return None
+            return self._fitting(size)
+
+    def _fitting(self, size: int) -> Mapping | None:
+        fitting = [m for m in self._kept if size <= m.size and m.size * FITS <= size]
+        while fitting:
+            found = min(fitting, key=lambda m: m.size)
+            fitting.remove(found)
+            self._kept.remove(found)
+            # What its user armed costs time to undo, and nothing if the device fills it: `Filling` knows.
+            if found.pid == os.getpid() or found.clean():
+                return found
+            self._drop([found])
+        return None
 
     def adopt(self, mapping: Mapping) -> None:
         """Take charge of a new mapping, now in use; the device may lock it if the limit allows."""
@@ -159,18 +162,7 @@ class Pool:
                 return
             self._drain()
             most = limit()
-            excess = self.locked_bytes + mapping.size - most
-            if excess > 0:
-                # Kept for sizes of the past, perhaps.
-                older = []
-                for kept in self._kept:
-                    if excess > 0:
-                        older.append(kept)
-                        excess -= kept.size
-                if excess <= 0:
-                    for kept in older:
-                        self._kept.remove(kept)
-                    self._drop(older)
+            self._drop_older(self.locked_bytes + mapping.size - most)
             self.count += 1
             if self.locked_bytes + mapping.size <= most:
                 mapping.region = devices.current().region(mapping.address, mapping.size)
@@ -186,6 +178,18 @@ class Pool:
                     if not thread.is_alive():
                         self._watcher = None
 
+    def _drop_older(self, excess: int) -> None:
+        """Give back mappings of so many bytes, if there are, which are kept for sizes of the past, perhaps."""
+        older = []
+        for kept in self._kept:
+            if excess > 0:
+                older.append(kept)
+                excess -= kept.size
+        if excess <= 0:
+            for kept in older:
+                self._kept.remove(kept)
+            self._drop(older)
+
     def look_after(self, idle: float = IDLE_SECONDS) -> None:
         """Give back what has lain idle, and everything kept if the machine is short of memory."""
         with self._changed() as free:
@@ -194,11 +198,13 @@ class Pool:
             self._drain()
             if not self._kept:
                 return
-            total, available = _memory()
-            before = time.monotonic() - idle
-            old = [m for m in self._kept if available < total * SHORT or m.idle_since <= before]
-            self._kept = [m for m in self._kept if m not in old]
-            self._drop(old)
+            self._drop_idle(time.monotonic() - idle)
+
+    def _drop_idle(self, before: float) -> None:
+        total, available = _memory()
+        old = [m for m in self._kept if available < total * SHORT or m.idle_since <= before]
+        self._kept = [m for m in self._kept if m not in old]
+        self._drop(old)
 
     def after_fork(self) -> None:
         """In a forked child nothing is locked, and the thread that looks after the memory is not here."""

@@ -45,12 +45,17 @@ def fill_begin(pinned: Pinned, region: Region, pointer: Any, start: int, nbytes:
         else:
             _in_c(pinned, region, pointer, start, stop, stream, states)
         if any(states):
-            for (low, high, _, _), state in zip(region.pieces(start, stop), states):
-                if state in (_REFUSED, _LEFT):
-                    pinned.stage_down(pointer + (low - start), low, high - low, stream)
+            _stage_rest(pinned, region, pointer, start, stop, stream, states)
     except BaseException:       # an interrupt too: nothing may be under way into memory that others get
         stream.synchronize()
         raise
+
+
+def _stage_rest(pinned: Pinned, region: Region, pointer: Any, start: int, stop: int, stream: Any,
+                states: bytearray) -> None:
+    for (low, high, _, _), state in zip(region.pieces(start, stop), states):
+        if state in (_REFUSED, _LEFT):
+            pinned.stage_down(pointer + (low - start), low, high - low, stream)
 
 
 def _in_c(pinned: Pinned, region: Region, pointer: Any, start: int, stop: int, stream: Any, states: bytearray) -> None:
