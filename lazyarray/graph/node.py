@@ -137,7 +137,7 @@ class Node(Unique):
             return self.array is None
 
     def read_late(self, ref: weakref.ref[Node]) -> None:
-        """Another thread had it computed while a node that reads it was made: its storage is told of that, too."""
+        """Another thread computed it while a node that reads it was made: its storage gets that reader, too."""
         with lock:
             home = None if self.storage is None else self.storage()
             if home is not None and home.pending is None and home.readers is not self.readers:
