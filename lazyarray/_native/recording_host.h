@@ -6,11 +6,26 @@ storage then. From then on the ndarray counts for as long as the storage says th
 
 #define MOST_ARGUMENTS 10
 
-/* The most bytes of a small array; 0: no array is. */
+/* The most bytes of a small array; 0: no array is. What does more for each element than an addition is done with so many
+times fewer. */
 static Py_ssize_t small_bytes = 0;
+#define COSTLY 8
+/* A product of matrices takes so many multiplications in the time of an addition of arrays. */
+#define PRODUCTS 16
 
-/* What a call found in its arguments: lazy arrays and plain ndarrays, and the replacements that it made. */
-typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; } Found;
+/* What a call found in its arguments: lazy arrays and plain ndarrays, and the replacements that it made. `most`: the bytes that
+an argument and the result may have. */
+typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; Py_ssize_t most; } Found;
+
+/* Begin to look at the arguments of a call; -1: an error. */
+static int
+begin(Found *found, PyObject *callee)
+{
+    int cheap = py.cheap == NULL ? 0 : PySet_Contains(py.cheap, callee);
+    found->count = found->kept = 0;
+    found->most = cheap ? small_bytes : small_bytes / COSTLY;
+    return cheap < 0 ? -1 : 0;
+}
 
 static void
 let_go(Found *found)
@@ -27,14 +42,18 @@ storage_by_now(PyObject *x)
     return storage == Py_None && home != Py_None ? got(home, H.storage) : storage;
 }
 
-/* The ndarray of a lazy array whose bytes are current on the host: borrowed; NULL if there is none, perhaps with an error. */
+/* The ndarray of a lazy array whose bytes are current on the host: borrowed; NULL if there is none, perhaps with an error.
+`most`: how many bytes it may have. */
 static PyObject *
-on_host(PyObject *x)
+on_host_up_to(PyObject *x, Py_ssize_t most)
 {
     PyObject *host = got(x, X.host), *storage = storage_by_now(x);
     if (storage != Py_None && (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None))
         return NULL;
     if (host == Py_None && storage != Py_None) {
+        PyObject *meta = got(x, X.meta);
+        if (PyArray_Check(meta) && PyArray_NBYTES((PyArrayObject *)meta) > most)
+            return NULL;
         PyObject *seen = PyObject_CallOneArg(py.seen_on_host, x);
         if (seen == NULL)
             return NULL;
@@ -42,7 +61,14 @@ on_host(PyObject *x)
         Py_DECREF(seen);
         host = got(x, X.host);
     }
-    return host == Py_None ? NULL : host;
+    return host == Py_None || PyArray_NBYTES((PyArrayObject *)host) > most ? NULL : host;
+}
+
+/* The same of a small array. */
+static inline PyObject *
+on_host(PyObject *x)
+{
+    return on_host_up_to(x, small_bytes);
 }
 
 /* Whether no storage knows of the bytes: they may be written without telling anybody. */
@@ -96,7 +122,7 @@ replaced(PyObject *given, Found *found, int depth)
 {
     PyTypeObject *type = Py_TYPE(given);
     if (type == types.LazyNdarray) {
-        PyObject *host = on_host(given);
+        PyObject *host = on_host_up_to(given, found->most);
         return host != NULL && note_source(found, given) ? host : NULL;
     }
     if (type == &PyFloat_Type || type == &PyLong_Type || given == Py_None || type == &PyBool_Type || type == &PyUnicode_Type
@@ -108,7 +134,7 @@ replaced(PyObject *given, Found *found, int depth)
         return value == Py_None ? NULL : value;
     }
     if (PyArray_CheckExact(given))
-        return PyArray_NBYTES((PyArrayObject *)given) <= small_bytes && note_source(found, given) ? given : NULL;
+        return PyArray_NBYTES((PyArrayObject *)given) <= found->most && note_source(found, given) ? given : NULL;
     if (PyArray_CheckScalar(given) && PyObject_TypeCheck(given, types.generic))
         return given;
     int is_tuple = type == &PyTuple_Type;
@@ -289,7 +315,7 @@ times(Py_ssize_t a, Py_ssize_t b)
 
 /* Whether the broadcast of two arrays is small. */
 static int
-is_small_together(PyObject *a, PyObject *b)
+is_small_together(PyObject *a, PyObject *b, Py_ssize_t most)
 {
     if (!PyArray_Check(a) || !PyArray_Check(b))
         return 1;
@@ -302,12 +328,12 @@ is_small_together(PyObject *a, PyObject *b)
         npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
         size = times(size, k > l ? k : l);
     }
-    return size <= small_bytes;
+    return size <= most;
 }
 
-/* Whether a product of matrices is small. */
+/* Whether a product of matrices is small, and takes few multiplications. */
 static int
-is_small_product(PyObject *a, PyObject *b)
+is_small_product(PyObject *a, PyObject *b, Py_ssize_t most)
 {
     if (!PyArray_Check(a) || !PyArray_Check(b))
         return 1;
@@ -320,21 +346,22 @@ is_small_product(PyObject *a, PyObject *b)
             npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
             size = times(size, k > l ? k : l);
         }
-        return size <= small_bytes;
+        return size <= most && times(size, inner) / PRODUCTS <= most;
     }
-    return inner == 0 || times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), PyArray_ITEMSIZE(one)) <= small_bytes;
+    Py_ssize_t size = inner == 0 ? 0 : times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), PyArray_ITEMSIZE(one));
+    return size <= most && times(size, inner) / PRODUCTS <= most;
 }
 
 /* Whether what an index reads is small: each array of whole numbers gives as many elements as it has. */
 static int
-is_small_part(PyObject *host, PyObject *index)
+is_small_part(PyObject *host, PyObject *index, Py_ssize_t most)
 {
     PyArrayObject *array = (PyArrayObject *)host;
     if (PyArray_NDIM(array) == 0)
         return 1;
     if (!PyArray_Check(index) && !PyTuple_CheckExact(index))
         return !PyList_CheckExact(index) || PyArray_NDIM(array) == 1
-            || times(PyList_GET_SIZE(index), PyArray_NBYTES(array) / (PyArray_DIM(array, 0) | 1)) <= small_bytes;
+            || times(PyList_GET_SIZE(index), PyArray_NBYTES(array) / (PyArray_DIM(array, 0) | 1)) <= most;
     Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1, size = PyArray_ITEMSIZE(array), read = 1;
     int axis = 0, taken = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -361,5 +388,5 @@ is_small_part(PyObject *host, PyObject *index)
     }
     for (; axis < PyArray_NDIM(array); axis++)
         size = times(size, PyArray_DIM(array, axis));
-    return times(size, read) <= small_bytes;
+    return times(size, read) <= most;
 }

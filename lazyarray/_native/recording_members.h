@@ -74,16 +74,21 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
-    found.count = found.kept = 0;
-    if (count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
+    if (begin(&found, member->callee) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0
+            || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
-    for (Py_ssize_t i = 0; i < all; i++)
-        if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)
+    int kind = member->kind;
+    for (Py_ssize_t i = 0; i < all; i++) {
+        if ((kind & (INDEXES | ASSIGNS)) == INDEXES && i == 0) {    /* of what is large a small part may be read */
+            if ((arguments[0] = on_host_up_to(args[0], PY_SSIZE_T_MAX)) == NULL || !note_source(&found, args[0]))
+                goto otherwise;
+        }
+        else if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)
             goto otherwise;
+    }
     for (Py_ssize_t i = count; i < all; i++)
         if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i - count), text.out) == 0)
             goto otherwise;
-    int kind = member->kind;
     if (kind & REFLECTED) {
         PyObject *first = arguments[0];
         arguments[0] = arguments[1];
@@ -91,9 +96,9 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     }
     if ((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0]))
         goto otherwise;
-    if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1]))
-            || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1]))
-            || ((kind & INDEXES) && count > 1 && !is_small_part(arguments[0], arguments[1])))
+    if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1], found.most))
+            || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1], found.most))
+            || ((kind & INDEXES) && count > 1 && !is_small_part(arguments[0], arguments[1], found.most)))
         goto otherwise;
     Py_INCREF(args[0]);     /* and with it its ndarray, which nothing else may hold */
     PyObject *held = Py_NewRef(got(args[0], X.host));
@@ -120,7 +125,8 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     PyObject *arguments[MOST_ARGUMENTS + 1], *callee = NULL, *result = NULL, *written = NULL;
     Py_ssize_t all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     Found found;
-    found.count = found.kept = 0;
+    if (begin(&found, ufunc) < 0)
+        return NULL;
     int plain = PyUnicode_Compare(method, text.__call__) == 0, outer = 0;
     if (count < 1 || all > MOST_ARGUMENTS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type))
         Py_RETURN_NOTIMPLEMENTED;
@@ -139,11 +145,11 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     for (Py_ssize_t i = 0; i < all; i++)
         if ((arguments[i + 1] = replaced(inputs[i], &found, 0)) == NULL)
             goto end;
-    if (((PyUFuncObject *)ufunc)->core_enabled && (count != 2 || !is_small_product(arguments[1], arguments[2])))
+    if (((PyUFuncObject *)ufunc)->core_enabled && (count != 2 || !is_small_product(arguments[1], arguments[2], found.most)))
         goto end;
-    if (count == 2 && ((plain && !is_small_together(arguments[1], arguments[2]))
+    if (count == 2 && ((plain && !is_small_together(arguments[1], arguments[2], found.most))
             || (outer && PyArray_Check(arguments[1]) && PyArray_Check(arguments[2])
-                && times(PyArray_SIZE((PyArrayObject *)arguments[1]), PyArray_NBYTES((PyArrayObject *)arguments[2])) > small_bytes)))
+                && times(PyArray_SIZE((PyArrayObject *)arguments[1]), PyArray_NBYTES((PyArrayObject *)arguments[2])) > found.most)))
         goto end;
     if (plain ? count != ((PyUFuncObject *)ufunc)->nin : PyUnicode_Compare(method, text.reduceat) == 0)
         goto end;
@@ -192,7 +198,7 @@ is_small_lengthened(const Found *found, PyObject *const *arguments, Py_ssize_t c
         }
     if (length >= 0 && PyArray_NDIM((PyArrayObject *)array) != 1)
         return 0;
-    return times(PyArray_SIZE((PyArrayObject *)array) > length ? PyArray_SIZE((PyArrayObject *)array) : length, 16) <= small_bytes;
+    return times(PyArray_SIZE((PyArrayObject *)array) > length ? PyArray_SIZE((PyArrayObject *)array) : length, 16) <= found->most;
 }
 
 /* A call of a function; NotImplemented: not for the host. `callee`: what does it for ndarrays. `most`: arguments by position, -1 where
@@ -203,7 +209,8 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
     PyObject *arguments[MOST_ARGUMENTS + 1], *names = NULL, *result = NULL, *name, *value, *written = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args), all = count, place = 0;
     Found found;
-    found.count = found.kept = 0;
+    if (begin(&found, func) < 0)
+        return NULL;
     if (count + (kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs)) > MOST_ARGUMENTS || (most >= 0 && count > most))
         Py_RETURN_NOTIMPLEMENTED;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -235,7 +242,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         for (int k = 0; k < 2; k++)
             if (Py_TYPE(pair[k]) == types.LazyNdarray)
                 pair[k] = got(pair[k], X.host);
-        if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1]) : is_small_together(pair[0], pair[1])))
+        if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }
     result = computed_on_host(callee, func, arguments + 1, count, names);

@@ -100,7 +100,11 @@ class Index:
 
     def is_distinct(self, array: Any, shape: tuple[int, ...]) -> bool:
         """Whether an array of the index, if it has the shape of all of them, is known to name no place twice."""
-        return array.shape == shape and (x := self.lazy.get(id(array))) is not None and facts.is_distinct(x)
+        if array.shape != shape:
+            return False
+        if isinstance(array, np.ndarray):       # in order, as ``arange`` is
+            return array.ndim == 1 and array.dtype.kind in "iu" and array[0] >= 0 and bool((array[1:] > array[:-1]).all())
+        return (x := self.lazy.get(id(array))) is not None and facts.is_distinct(x)
 
     def host(self) -> tuple[Any, ...]:
         """The index for NumPy."""
@@ -168,20 +172,25 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
     try:
         array = handles.device_of(x)
         if again:
-            return handles.fresh(device, array[masks.counted(device, known, mask[1], meta)])
+            return _noted(x, meta, handles.fresh(device, array[masks.counted(device, known, mask[1], meta)]), True)
         result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
         if token is not None:
             end(token)
         if parsed is None:
             if known is not None:
                 known["count"] = result.shape[0]
-            return handles.fresh(device, result)
+            return _noted(x, meta, handles.fresh(device, result), True)
         taken = handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
-        if meta.dtype.kind in "iu" and result.ndim and (bounds := facts.bounds_of(x)) is not None:
-            facts.note_bounds(taken, *bounds)
-        return taken
+        return _noted(x, meta, taken, False)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
+
+
+def _noted(x: ArrayHandle, meta: np.ndarray, taken: Any, once: bool) -> Any:
+    """The elements `taken` of `x`, with what is known of those; `once`: each was taken at most once."""
+    if meta.dtype.kind in "iu" and handles.is_array(taken) and (bounds := facts.bounds_of(x)) is not None:
+        (facts.note_range if once and facts.is_distinct(x) else facts.note_bounds)(taken, *bounds)
+    return taken
 
 
 def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> tuple[Any, Any] | None:

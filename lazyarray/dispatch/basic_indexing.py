@@ -7,6 +7,7 @@ assignments to one element win. NumPy raises IndexError and lets the last one wi
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from .host_fallback import lazily, on_host
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
 
+#: Whole numbers up to this size are exact in single precision.
+_EXACT = 1 << 24
 #: Arrays larger than this are not fetched whole because a loop reads elements.
 _MOST_BULK = 256 << 20
 
@@ -72,7 +75,7 @@ def _set_quickly(x: ArrayHandle, index: Any, value: Any) -> bool:
     """
     storage = x._self_storage
     if (type(index) is handles.array_type or type(storage) is not Storage or not storage.clean
-            or storage.mirror is not None or storage.device.count > 1):
+            or not storage.device_only or storage.device.count > 1):
         return False
     meta = handles.meta_of(x)
     if not may_write(meta):
@@ -94,10 +97,13 @@ def _set_quickly(x: ArrayHandle, index: Any, value: Any) -> bool:
             return False
         if host is None:
             source = value._self_storage
-            if source is storage or not (source.clean or source.pending is not None):
+            if source is storage:       # ``x[1:] += y`` writes a view, and then assigns it to its own place
+                return views.same_place(given, sub)
+            if not (source.clean or source.pending is not None):
                 return False
         value, _ = small_arrays.device_operand(value)
-    elif kind is float and sub.dtype.kind == "f" and sub.dtype.itemsize >= 8 or kind is int and sub.dtype.char == "l":
+    elif kind is float and sub.dtype.char in "dD" or kind is int and sub.dtype.char in "ldD" or (
+            kind is int and sub.dtype.char == "f" and -_EXACT <= value <= _EXACT):
         try:
             value = sub.dtype.type(value)
         except OverflowError:
@@ -185,6 +191,8 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
         value = _known_on_host(x, storage, sub)
         if value is not None:
             return handles.scalar_of_value(value)
+    if sys.is_finalizing():     # CuPy imports what it copies with, and nothing is imported any more
+        return handles.scalar_of_value(storage.read_host(sub, "one element read at exit")[()])
     reason = storage.device.usable()
     if reason is not None:
         raise DeviceUnavailableError(reason)

@@ -137,7 +137,8 @@ def _contracted(a: Any, b: Any, axes: Any = 2) -> int:
         inner = math.prod(np.shape(a)[i] for i in first)
     else:
         inner = math.prod(np.shape(a)[np.ndim(a) - axes:])
-    return (_size(a) // max(inner, 1)) * (_size(b) // max(inner, 1))
+    elements = (_size(a) // max(inner, 1)) * (_size(b) // max(inner, 1))
+    return max(elements, elements * inner // 16)    # as of ``einsum``
 
 
 def _decomposed(a: Any, *args: Any, **kwargs: Any) -> int:
@@ -248,7 +249,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             elements = growing(*args, **kwargs)
         except (TypeError, ValueError, IndexError, AttributeError):     # bad arguments: NumPy raises for them later
             return NotImplemented
-        if elements * 8 > limit():
+        if elements * 8 > limit_of(func):
             return NotImplemented
     elif func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE:
         return NotImplemented
@@ -301,6 +302,38 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
                     handles.wrote_on_host(x)
 
 
+#: What takes about as long for each element as an addition: operators, ufuncs, methods and functions. All others are done
+#: on the host with fewer bytes, `COSTLY` times fewer.
+CHEAP: frozenset[Callable[..., Any]] = frozenset((
+    *[getattr(operator, name) for name in (
+        "add sub mul truediv and_ or_ xor lshift rshift iadd isub imul itruediv iand ior ixor ilshift irshift lt le eq ne "
+        "gt ge neg pos abs invert matmul getitem setitem").split()],
+    *[getattr(np, name) for name in (
+        "add subtract multiply divide negative positive absolute fabs conjugate sign square sqrt reciprocal rint floor ceil "
+        "trunc copysign maximum minimum fmax fmin heaviside equal not_equal less less_equal greater greater_equal "
+        "logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert left_shift right_shift "
+        "isnan isinf isfinite signbit deg2rad rad2deg radians degrees matmul").split()],
+    *[getattr(np.ndarray, name) for name in (
+        "all any argmax argmin clip copy diagonal dot flatten max mean min nonzero prod ravel reshape round squeeze std sum "
+        "swapaxes trace transpose var astype conj conjugate tolist tobytes item __contains__").split()
+      if hasattr(np.ndarray, name)],
+    *[getattr(np, name) for name in (
+        "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where clip "
+        "concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff array astype "
+        "zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu outer tensordot einsum "
+        "convolve correlate"
+        ).split() if hasattr(np, name)],
+    np.linalg.matmul, np.linalg.vecdot, np.linalg.outer, np.linalg.tensordot, *VIEWS,
+))
+#: So many times fewer; C has it too (`_native/recording_host.h`).
+COSTLY = 8
+
+
+def limit_of(func: Callable[..., Any]) -> int:
+    """The most bytes of an array that a function is given or gives on the host."""
+    return limit() if func in CHEAP else limit() // COSTLY
+
+
 _ARRAY = np.array, 99, 0 if _native.recording is None else _native.recording.MAKES
 
 
@@ -312,7 +345,7 @@ def device_operand(x: Any) -> tuple[Any, bool]:
     """
     if type(x) is handles.array_type and _is_light(x):
         host, device = on_host(x), devices.current()
-        if host is not None and device.can_hold(host.dtype):
+        if host is not None and device.can_hold(host.dtype) and handles.stays_light(x, host):
             return upload_cache.operand(device, host, "operand", allowed=True), False
     return handles.operand_of(x), True
 
@@ -386,6 +419,6 @@ def for_native() -> dict[str, Any]:
     return {
         "Home": handles.Home, "seen_on_host": handles.seen_on_host, "wrote_on_host": handles.wrote_on_host,
         "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
-        "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,
+        "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST, "cheap": CHEAP,
         "no_value": np._NoValue,
     }

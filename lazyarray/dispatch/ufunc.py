@@ -253,6 +253,12 @@ def _of_new_memory(device: Device, array: Any) -> Any:
     return (new_array if array.ndim else new_scalar)(Storage(device, array), None, array)
 
 
+def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether an operand of a shape is repeated to fill one of shape `whole`, and makes it no larger."""
+    return shape == whole or len(shape) <= len(whole) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(whole)))
+
+
 def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     """``x += y`` or ``ufunc(x, y, out=z)`` where the device's ufunc may write straight into the array.
 
@@ -262,14 +268,15 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
     z = outs[0]
     if type(z) is not array_type or len(outs) != 1:
         return None
-    storage, meta, c = z._self_storage, z._self_meta, z._self_array
-    if c is None or not storage.clean or storage.mirror is not None or storage.joined or (
+    storage, meta = z._self_storage, z._self_meta
+    if type(storage) is not Storage or not storage.clean or not storage.device_only or storage.joined or (
             meta is not None and not may_write(meta)):
         return None
-    device, dtype = storage.device, c.dtype
-    stream = device.stream()
+    device, stream = storage.device, storage.device.stream()
     if storage.stream is not stream and storage.stream != stream:
         return None
+    c = handles.device_of(z)
+    dtype = c.dtype
     key: tuple[Any, ...] = ufunc,
     operands: tuple[Any, ...] = ()
     for x in inputs:
@@ -277,17 +284,25 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
             key += dtype,
             operands += c,
         elif type(x) is array_type:
-            other = x._self_storage
-            if (a := x._self_array) is None or other is storage or not other.clean or a.shape != c.shape or (
-                    other.stream is not stream and other.stream != stream):
-                return None
+            if (host := small_arrays.on_host(x)) is not None:
+                if not _fits(host.shape, c.shape):
+                    return None
+                a, _ = small_arrays.device_operand(x)
+            else:
+                other = x._self_storage
+                if other is storage or type(other) is not Storage or not other.clean or (
+                        other.stream is not stream and other.stream != stream):
+                    return None
+                a = handles.device_of(x)
+                if not _fits(a.shape, c.shape):
+                    return None
             key += a.dtype,
             operands += a,
         else:
             key += type(x),
             operands += x,
     plan = IN_PLACE.get(key)
-    if plan is None or key[1] != dtype or device.count > 1 and not device.on_current(c, *[
+    if plan is None or key[1] != dtype or all(a is not c and getattr(a, "shape", ()) != c.shape for a in operands) or device.count > 1 and not device.on_current(c, *[
             a for a in operands if type(a) is type(c)]):
         return None
     if type(operands[-1]) in WEAK:

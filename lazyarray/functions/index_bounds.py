@@ -41,8 +41,9 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """Keep what the results of a function can be. The call has succeeded: its arguments are what they should be."""
     greatest = GREATEST[func](*args, **kwargs)
     if type(greatest) is tuple:
+        noted = facts.note_range if len(result) == 1 else facts.note_bounds      # places along one axis, each once
         for x, most in zip(result, greatest):
-            facts.note_bounds(x, 0, most)
+            noted(x, 0, most)
     elif handles.is_array(result):
         whole = func in _PERMUTATIONS and result.ndim == 1
         (facts.note_range if whole else facts.note_bounds)(result, 0, greatest)

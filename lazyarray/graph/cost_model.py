@@ -7,10 +7,9 @@ asks, it is done on the device, so that nothing is copied. What has bytes on the
 whatever its size: a value is never fetched to be computed on.
 
 Small arrays that are current on the host stay there, and so does what is computed of them: `Costs.small` says how
-many bytes they have at most. It is what a costly function, such as a sort, does in the time of a launch.
+many bytes they have at most. It is what an addition does in the time of a launch and of a copy.
 
-The model has seven constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy
-2.5), but for `costly_rate`, which is that of a sort on the CPU of a machine without a GPU;
+The model has six constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy 2.5);
 ``python -m lazyarray measure`` measures them where it runs, and says how to put them in force.
 """
 from __future__ import annotations
@@ -42,8 +41,6 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
     host_rate : float
         Bytes a second that an element-wise NumPy call writes, as long as all stays in the processor's cache: what does
         not is far beyond the sizes where the host is quicker.
-    costly_rate : float
-        Bytes a second of a function that does much for each element, such as a sort.
     launch : float
         Seconds until a kernel that does next to nothing has run, from the call on.
     device_rate : float
@@ -60,7 +57,6 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
     device_rate: float = 2e12
     copy_call: float = 12e-6
     copy_rate: float = 50e9
-    costly_rate: float = 0.72e9
 
     def text(self) -> str:
         """The constants on a line, for the environment variable ``LAZYARRAY_COSTS``."""
@@ -98,8 +94,11 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
         return self.launch + nbytes / self.device_rate + self.copy_call + nbytes / self.copy_rate
 
     def small(self) -> int:
-        """The most bytes of an array that is computed on the host because it is there."""
-        return max(int((self.launch - self.host_call) * self.costly_rate), 0)
+        """The most bytes of an array that is computed on the host because it is there.
+
+        What does more for each element is done there with fewer, see `dispatch.small_arrays.COSTLY`.
+        """
+        return max(int((self.launch + self.copy_call - self.host_call) * self.host_rate), 0)
 
     @functools.lru_cache    # noqa: B019  of tuples of numbers, few of which there ever are
     def largest_on_host(self, steps: int = 1) -> int:
@@ -163,10 +162,8 @@ def measured(device: Any, large: int = 64 << 20, rounds: int = 9) -> Costs:
     few_there, many_there = xp.arange(16.0), xp.arange(large / 8)
     to_few, to_many = np.empty(16), np.empty(large // 8)
     host_call = seconds(lambda: few * 2.0, 1000)
-    unsorted = np.random.default_rng(0).random(1 << 10)
     launch = seconds(lambda: (few_there * 2.0, device.wait_for_stream()), 100)
     copy_call = seconds(lambda: device.download(few_there, to_few), 100)
     return Costs(host_call=host_call, host_rate=rate(lambda: some * 2.0, host_call, _CACHED, 100), launch=launch,
                  device_rate=rate(lambda: many_there * 2.0, launch), copy_call=copy_call,
-                 copy_rate=rate(lambda: device.download(many_there, to_many), copy_call),
-                 costly_rate=rate(lambda: np.sort(unsorted), host_call, unsorted.nbytes, 100))
+                 copy_rate=rate(lambda: device.download(many_there, to_many), copy_call))

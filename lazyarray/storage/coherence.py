@@ -41,6 +41,8 @@ _MOST_STALE = 16
 FEW_RANGES = 1024
 #: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
 WHOLE = 16 << 10
+#: The same of a storage whose view has more runs of bytes than this.
+SCATTERED, FEW_RUNS = 1 << 20, 64
 
 
 # -- what aliases wrote ----------------------------------------------------------------------------------
@@ -150,6 +152,7 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
     if storage.pending is not None:
         storage.fill()
     clean, storage.clean, storage.host = storage.clean, False, None
+    whole = storage.mirror is not None and is_sent_whole(storage, view)
     if storage.readers:     # what is recorded from here on waits for this one to have written
         changing(storage)
     if later is not Ranges.EMPTY:
@@ -158,14 +161,23 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
     if not clean:
         later = later | written_meanwhile(storage, view)
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
-                      _exact(storage, view) if overwrite and storage.mirror is not None else Ranges.EMPTY)
+                      _exact(storage, view) if overwrite and storage.mirror is not None and not whole else Ranges.EMPTY)
     storage.join_all()
     if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
-        if storage.nbytes <= WHOLE and not storage.mirror.lent and not storage.host_dirty:
+        if whole and not storage.mirror.lent and not storage.host_dirty:
             storage.mirror.invalidate(storage.mirror.valid)
         elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def is_sent_whole(storage: StorageState, view: np.ndarray) -> bool:
+    """Whether account of the bytes of a view in a storage takes longer than to send all of it."""
+    nbytes = storage.nbytes
+    if nbytes <= WHOLE or nbytes > SCATTERED or view.flags.forc:
+        return nbytes <= WHOLE
+    _, _, levels = runs_of(view.shape, view.strides, view.itemsize, 0)
+    return math.prod(n for n, _ in levels) > FEW_RUNS
 
 
 def has_written(storage: StorageState, view: np.ndarray, later: Ranges, writes: int | None = None) -> bool:
@@ -298,7 +310,7 @@ def with_neighbours(storage: StorageState, view: np.ndarray, lacking: Ranges) ->
 
 
 def note_on_host(storage: StorageState) -> None:
-    """A small array is computed with on the host from here on, if all its bytes are there by now."""
+    """Small parts of an array are computed with on the host from here on, if all its bytes are there by now."""
     mirror = storage.mirror
     if (mirror is not None and mirror.full and current_options().small_on_host
             and not (storage.loans or storage.foreign or storage.compacts or storage.pending is not None)):

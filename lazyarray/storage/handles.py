@@ -20,8 +20,8 @@ from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events import trace
 from ..settings.options import current as current_options
-from . import exports, foreign_streams, transfer, upload_cache, views
-from .state import making_lock, small_limit, tick
+from . import coherence, exports, foreign_streams, transfer, upload_cache, views
+from .state import counts_on_host, making_lock, small_limit, tick
 from .storage import Storage
 from .writeable import writeable
 
@@ -54,9 +54,12 @@ class ScalarHandle(_Number):
 
 
 class Home:
-    """What a small lazy array that is nothing but an ndarray yet shares with its views: see `completed`."""
+    """What a small lazy array that is nothing but an ndarray yet shares with its views: see `completed`.
 
-    __slots__ = ("array", "storage")
+    `sent`: set once the device has needed its bytes, see `stays_light`.
+    """
+
+    __slots__ = ("array", "storage", "sent")
 
 
 array_type = None
@@ -320,10 +323,16 @@ def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> Ar
     if array.nbytes <= small_limit() and (
             small := small_on_host(np.array(array, order="K", copy=True, subok=False))) is not None:
         return small
-    if eager and device.usable() is None:
-        on_device = transfer.to_device(device, array, why)
-        return new_array(Storage(device, on_device), None, on_device)
-    return new_array(*Storage.from_host(device, array))
+    if not eager or device.usable() is not None:
+        return new_array(*Storage.from_host(device, array))
+    if counts_on_host(array.nbytes) and current_options().small_on_host:
+        # The copy stays on the host too: small parts of it are computed with there.
+        storage, meta = Storage.from_host(device, array)
+        storage.read_device(meta, why=why)
+        coherence.note_on_host(storage)
+        return new_array(storage, meta)
+    on_device = transfer.to_device(device, array, why)
+    return new_array(Storage(device, on_device), None, on_device)
 
 
 def host_result(array: np.ndarray) -> ArrayHandle:
@@ -386,6 +395,19 @@ def completed(x: ArrayHandle, name: str) -> Any:
     if name == "_self_home":
         return None
     raise AttributeError(name)
+
+
+def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
+    """Whether `x`, which is nothing but the ndarray `host`, stays so although the device needs its bytes.
+
+    So it is the first time: many arrays are made, used and forgotten, with bytes that were uploaded before. What is
+    needed again gets a storage, and is current on both sides from then on.
+    """
+    home = _native.recording.home(x)    # type: ignore[union-attr]
+    if host.nbytes > upload_cache.AT_ONCE or getattr(home, "sent", False):
+        return False
+    home.sent = True
+    return True
 
 
 def detached(x: ArrayHandle) -> np.ndarray:

@@ -49,6 +49,16 @@ def _noting(device: Device, number: int) -> Iterator[None]:
 
 #: The most bytes of a small array, which is computed with on the host while it is current there; 0: none is.
 small_limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _native.recording.small
+#: Bytes up to which an array that is current on both sides counts as one of the host too: small parts of it are
+#: computed with there. To copy so much on the host takes a millisecond at most.
+ON_BOTH = 4 << 20
+
+
+def counts_on_host(nbytes: int) -> bool:
+    """Whether small parts of a storage of so many bytes are computed with on the host, as long as all is current there."""
+    limit = small_limit()
+    return limit > 0 and nbytes <= max(limit, ON_BOTH)
+
 
 #: A clock that tells which of two storages was used last; see `spilling`.
 tick: Callable[[], int] = itertools.count().__next__ if _native.recording is None else _native.recording.tick
@@ -243,6 +253,13 @@ class StorageState(_Slots):
     def _let_go(self) -> None:
         if self._resident is not None and sys.getrefcount(self._resident[1]) <= 2:
             self._resident = None       # nobody but us holds it
+
+    @property
+    def device_only(self) -> bool:
+        """Whether the mirror, if there is one, has nothing that is current, and nobody looks at it."""
+        mirror = self.mirror
+        return mirror is None or not (mirror.valid or mirror.lent or self.incoming is not None
+                                      or self.sending is not Ranges.EMPTY)
 
     def update_clean(self) -> None:
         busy = (self.pending is not None or self.writing or self.compacts

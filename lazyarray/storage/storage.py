@@ -24,7 +24,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import StorageState, changing, small_limit, tick
+from .state import StorageState, changing, counts_on_host, tick
 from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Storage(StorageState):
         device = self.device
         with self._lock or self.lock:
             stream = device.stream()
-            if not self.clean or self.mirror is not None or self.joined or self.stream is not stream and (
+            if not self.clean or not self.device_only or self.joined or self.stream is not stream and (
                     self.stream != stream):
                 return False
             target = self.device_view(view)
@@ -179,7 +179,7 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why)
             coherence.settle_host(self, view, why)
-            if self.mirror.nbytes <= small_limit():
+            if counts_on_host(self.mirror.nbytes):
                 coherence.note_on_host(self)
             return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
 
@@ -205,7 +205,7 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why).view()
             coherence.settle_host(self, view, why, lend=True)
-            if self.mirror.nbytes <= small_limit():
+            if counts_on_host(self.mirror.nbytes):
                 coherence.note_on_host(self)
             alias = self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
             self.clean = False      # from here on no signal handler or finaliser finds it clean, nor begins a prefetch

@@ -301,4 +301,4 @@ def test_threads_that_write_and_upload_agree():
 def test_what_is_at_most_small_is_said_by_the_cost_model():
     from lazyarray.graph.cost_model import Costs
 
-    assert 8192 <= Costs().small() < 8300 and Costs(launch=1e-7).small() == 0
+    assert Costs().small() == 585_000 and Costs(launch=1e-7, copy_call=1e-7).small() == 0

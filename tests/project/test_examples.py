@@ -58,7 +58,8 @@ def test_the_demo_has_help(tmp_path):
 @contextlib.contextmanager
 def dask(folder, *arguments, **variables):
     """A process of Dask's command."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path} | variables
     with subprocess.Popen([sys.executable, "-m", "dask", *arguments], cwd=folder, env=environment,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

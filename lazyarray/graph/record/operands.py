@@ -66,7 +66,8 @@ class Operands:
         kind = type(x)
         if kind is handles.array_type:
             host = None if _native.recording is None or not _native.recording.is_light(x) else x._self_host
-            if host is None or (device := devices.current()).count > 1 or not host.ndim:
+            if host is None or (device := devices.current()).count > 1 or not host.ndim or (
+                    not handles.stays_light(x, host)):
                 return self._add_array(x)
             self.device, self.allowed = device, True
             return self._add_host(host)     # it stays there

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .dirty_upload import FEW, SMALL, UNIT, Readers
-from .host_memory import over
+from .host_memory import left_behind, over
 from .pinned import PIECE, STAGED_FROM, Pinned, Region
 from .pinned_download import fill_begin
 from .small_download import Fetches
@@ -35,7 +35,6 @@ BOUNCED = 1 << 20
 _TO_DEVICE = 1      # cudaMemcpyHostToDevice
 
 _u1 = np.dtype(np.uint8)
-_left_behind: list[Any] = []
 
 
 class Copies(Pinned):
@@ -54,8 +53,7 @@ class Copies(Pinned):
         """In a forked child: what is locked is the parent's, and the threads are not here."""
         for region in self._regions:
             region.locked = set()
-        # CUDA's events, modules and memory can't be given back here.
-        _left_behind.append((self.crew, self._staging_up, self._workers, self._readers, self.fetches.forget()))
+        left_behind((self.crew, self._staging_up, self._workers, self._readers, self.fetches.forget()))
         self.__init__(self._cupy, self.driver, self.fetches)  # type: ignore[misc]
 
     # -- copies --------------------------------------------------------------------------------

@@ -10,6 +10,12 @@ import numpy as np
 _u1 = np.dtype(np.uint8)
 
 
+def left_behind(*kept: Any) -> None:
+    """Keep objects for ever: in a forked child CUDA's events, modules and memory can't be given back, not even at exit."""
+    for one in kept:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+
+
 def cores() -> int:
     """Processors that this process may use, less some for those that wait for the copies."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _native
 from ....errors.inspection import Unique
+from ..copies.host_memory import left_behind
 from .elementwise_source import lengths_in, source, strides_in
 from .launch_plan import VECTOR, WIDE, Form, Plan, dtype_of, general, packed, plan, walk_bytes, walk_size
 
@@ -330,6 +331,7 @@ class Kernels(Unique):
         self._done = threading.Condition(self._lock)
         self._workers, self._waiting = [], 0
         self._jobs.clear()
+        left_behind(dict(self._known))
 
     def _fused(self, cupy: Any, program: Program, wide: bool) -> Kernel | None:
         form = first_form(program, wide)
