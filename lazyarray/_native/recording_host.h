@@ -42,8 +42,23 @@ storage_by_now(PyObject *x)
     return storage == Py_None && home != Py_None ? got(home, H.storage) : storage;
 }
 
+/* Bytes of an element, or of what is computed of it: of integers float64 may come, and masks stand beside numbers. */
+static inline Py_ssize_t
+element_bytes(PyArrayObject *array)
+{
+    Py_ssize_t itemsize = PyArray_ITEMSIZE(array);
+    int number = PyArray_TYPE(array);
+    return number == NPY_BOOL ? 4 : itemsize < 8 && number < NPY_FLOAT ? 8 : itemsize;
+}
+
+static inline Py_ssize_t
+bytes_of(PyArrayObject *array)
+{
+    return PyArray_SIZE(array) * element_bytes(array);
+}
+
 /* The ndarray of a lazy array whose bytes are current on the host: borrowed; NULL if there is none, perhaps with an error.
-`most`: how many bytes it may have. */
+`most`: how many bytes it may have, see `bytes_of`. */
 static PyObject *
 on_host_up_to(PyObject *x, Py_ssize_t most)
 {
@@ -52,7 +67,7 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
         return NULL;
     if (host == Py_None && storage != Py_None) {
         PyObject *meta = got(x, X.meta);
-        if (PyArray_Check(meta) && PyArray_NBYTES((PyArrayObject *)meta) > most)
+        if (PyArray_Check(meta) && bytes_of((PyArrayObject *)meta) > most)
             return NULL;
         PyObject *seen = PyObject_CallOneArg(py.seen_on_host, x);
         if (seen == NULL)
@@ -61,7 +76,7 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
         Py_DECREF(seen);
         host = got(x, X.host);
     }
-    return host == Py_None || PyArray_NBYTES((PyArrayObject *)host) > most ? NULL : host;
+    return host == Py_None || bytes_of((PyArrayObject *)host) > most ? NULL : host;
 }
 
 /* The same of a small array. */
@@ -134,7 +149,7 @@ replaced(PyObject *given, Found *found, int depth)
         return value == Py_None ? NULL : value;
     }
     if (PyArray_CheckExact(given))
-        return PyArray_NBYTES((PyArrayObject *)given) <= found->most && note_source(found, given) ? given : NULL;
+        return bytes_of((PyArrayObject *)given) <= found->most && note_source(found, given) ? given : NULL;
     if (PyArray_CheckScalar(given) && PyObject_TypeCheck(given, types.generic))
         return given;
     int is_tuple = type == &PyTuple_Type;
@@ -323,7 +338,7 @@ is_small_together(PyObject *a, PyObject *b, Py_ssize_t most)
     int m = PyArray_NDIM(one), n = PyArray_NDIM(two);
     if (m == 0 || n == 0 || (m == n && PyArray_CompareLists(PyArray_DIMS(one), PyArray_DIMS(two), n)))
         return 1;
-    Py_ssize_t size = PyArray_ITEMSIZE(one) > PyArray_ITEMSIZE(two) ? PyArray_ITEMSIZE(one) : PyArray_ITEMSIZE(two);
+    Py_ssize_t size = element_bytes(one) > element_bytes(two) ? element_bytes(one) : element_bytes(two);
     for (int i = 1; i <= m || i <= n; i++) {
         npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
         size = times(size, k > l ? k : l);
@@ -341,14 +356,14 @@ is_small_product(PyObject *a, PyObject *b, Py_ssize_t most)
     int m = PyArray_NDIM(one), n = PyArray_NDIM(two);
     npy_intp inner = m ? PyArray_DIM(one, m - 1) : 1;
     if (m > 1 && n > 1) {       /* one product for each matrix of a stack */
-        Py_ssize_t size = times(times(PyArray_DIM(one, m - 2), PyArray_DIM(two, n - 1)), PyArray_ITEMSIZE(one));
+        Py_ssize_t size = times(times(PyArray_DIM(one, m - 2), PyArray_DIM(two, n - 1)), element_bytes(one));
         for (int i = 3; i <= m || i <= n; i++) {
             npy_intp k = i <= m ? PyArray_DIM(one, m - i) : 1, l = i <= n ? PyArray_DIM(two, n - i) : 1;
             size = times(size, k > l ? k : l);
         }
         return size <= most && times(size, inner) / PRODUCTS <= most;
     }
-    Py_ssize_t size = inner == 0 ? 0 : times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), PyArray_ITEMSIZE(one));
+    Py_ssize_t size = inner == 0 ? 0 : times(times(PyArray_SIZE(one) / inner, PyArray_SIZE(two) / inner), element_bytes(one));
     return size <= most && times(size, inner) / PRODUCTS <= most;
 }
 
@@ -362,7 +377,7 @@ is_small_part(PyObject *host, PyObject *index, Py_ssize_t most)
     if (!PyArray_Check(index) && !PyTuple_CheckExact(index))
         return !PyList_CheckExact(index) || PyArray_NDIM(array) == 1
             || times(PyList_GET_SIZE(index), PyArray_NBYTES(array) / (PyArray_DIM(array, 0) | 1)) <= most;
-    Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1, size = PyArray_ITEMSIZE(array), read = 1;
+    Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1, size = element_bytes(array), read = 1;
     int axis = 0, taken = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyTuple_CheckExact(index) ? PyTuple_GET_ITEM(index, i) : index;

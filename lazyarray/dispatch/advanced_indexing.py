@@ -103,7 +103,8 @@ class Index:
         if array.shape != shape:
             return False
         if isinstance(array, np.ndarray):       # in order, as ``arange`` is
-            return array.ndim == 1 and array.dtype.kind in "iu" and array[0] >= 0 and bool((array[1:] > array[:-1]).all())
+            return (array.ndim == 1 and array.dtype.kind in "iu" and array[0] >= 0
+                    and bool((array[1:] > array[:-1]).all()))
         return (x := self.lazy.get(id(array))) is not None and facts.is_distinct(x)
 
     def host(self) -> tuple[Any, ...]:
@@ -143,8 +144,7 @@ def _within(array: Any, length: int, index: Any) -> bool:
     """Whether all indexes are in -length ... length - 1. `index`: the lazy array that they are, if it is one."""
     if isinstance(array, (np.ndarray, np.generic)):
         return int(array.min()) >= -length and int(array.max()) < length
-    low, high = masks.bounds(index, array)
-    return low >= -length and high < length
+    return masks.are_within(index, array, -length, length)
 
 
 # -- advanced indexes on the device ------------------------------------------------------------

@@ -18,7 +18,7 @@ from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
-from ..storage import handles, views
+from ..storage import handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
 from ..storage.statements import held
 from ..storage.storage import Storage
@@ -192,7 +192,8 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
         if value is not None:
             return handles.scalar_of_value(value)
     if sys.is_finalizing():     # CuPy imports what it copies with, and nothing is imported any more
-        return handles.scalar_of_value(storage.read_host(sub, "one element read at exit")[()])
+        value = transfer.to_host(storage.device, storage.read_device(sub), "one element read at exit")
+        return handles.scalar_of_value(value[()])
     reason = storage.device.usable()
     if reason is not None:
         raise DeviceUnavailableError(reason)

@@ -17,7 +17,7 @@ from ..storage import facts, handles, transfer
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["bounds", "comes_again", "counted", "known"]
+__all__ = ["are_within", "comes_again", "counted", "known"]
 
 #: Elements of a mask up to which its places are found by a search, without a wait, if their number is known. In a
 #: larger one the wait is the shorter part.
@@ -60,14 +60,25 @@ def counted(device: Device, known: dict[str, Any] | None, array: Any, meta: np.n
     return places
 
 
-def bounds(index: Any, array: Any) -> tuple[int, int]:
-    """The least and the greatest of an integer array of the device that is not empty; `index`: it, lazy, or None."""
-    if index is not None and (found := facts.bounds_of(index)) is not None:
-        return found
+def are_within(index: Any, array: Any, low: int, high: int) -> bool:
+    """Whether the integers of an array of the device, which is not empty, are in low ... high - 1.
+
+    `index`: the array, lazy, or None.
+    """
+    found = None if index is None else facts.bounds_of(index)
+    if found is not None and found[0] >= low and found[1] < high:
+        return True
+    least, greatest = _extremes(index, array)       # what is known may be wider than what is there
+    return least >= low and greatest < high
+
+
+def _extremes(index: Any, array: Any) -> tuple[int, int]:
     known = None if index is None else facts.known_of(index)
+    if known is not None and "extremes" in known:
+        return known["extremes"]    # type: ignore[no-any-return]
     device = devices.current()
     both = device.xp.stack([array.min(), array.max()])
     low, high = transfer.to_host(device, both, "bounds check", "synchronise").tolist()
     if known is not None:
-        known["bounds"] = low, high
+        known["bounds"] = known["extremes"] = low, high
     return low, high

@@ -24,6 +24,7 @@ from ..graph import cost_model
 from ..settings.options import current as current_options
 from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
+from .cheap_on_host import CHEAP, COSTLY
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
            "run_ufunc", "unless_small", "writing"]
@@ -168,6 +169,13 @@ def _product(*arrays: Any, **kwargs: Any) -> int:
 
 _fourier = ("fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn").split()
 
+def _itemsize(args: tuple[Any, ...]) -> int:
+    """Bytes of an element of the result, at most, if the arrays are arguments themselves."""
+    dtypes = [a.dtype for a in args if isinstance(a, np.ndarray)]
+    least = 4 if dtypes and all(dtype.kind in "fb" for dtype in dtypes) else 8      # of integers float64 may come
+    return max([least, *[dtype.itemsize for dtype in dtypes]])
+
+
 #: Function -> how many elements its result has at most, given its arguments.
 GROWING: dict[Callable[..., Any], Callable[..., int]] = {
     np.repeat: _repeated, np.tile: lambda A, reps: _size(A) * max(_ints(reps), 1), np.pad: _padded,
@@ -249,7 +257,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             elements = growing(*args, **kwargs)
         except (TypeError, ValueError, IndexError, AttributeError):     # bad arguments: NumPy raises for them later
             return NotImplemented
-        if elements * 8 > limit_of(func):
+        if elements * _itemsize(args) > limit() // (1 if func in CHEAP else COSTLY):
             return NotImplemented
     elif func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE:
         return NotImplemented
@@ -300,38 +308,6 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
             for x in lazy:
                 if not native.is_light(x):
                     handles.wrote_on_host(x)
-
-
-#: What takes about as long for each element as an addition: operators, ufuncs, methods and functions. All others are done
-#: on the host with fewer bytes, `COSTLY` times fewer.
-CHEAP: frozenset[Callable[..., Any]] = frozenset((
-    *[getattr(operator, name) for name in (
-        "add sub mul truediv and_ or_ xor lshift rshift iadd isub imul itruediv iand ior ixor ilshift irshift lt le eq ne "
-        "gt ge neg pos abs invert matmul getitem setitem").split()],
-    *[getattr(np, name) for name in (
-        "add subtract multiply divide negative positive absolute fabs conjugate sign square sqrt reciprocal rint floor ceil "
-        "trunc copysign maximum minimum fmax fmin heaviside equal not_equal less less_equal greater greater_equal "
-        "logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert left_shift right_shift "
-        "isnan isinf isfinite signbit deg2rad rad2deg radians degrees matmul").split()],
-    *[getattr(np.ndarray, name) for name in (
-        "all any argmax argmin clip copy diagonal dot flatten max mean min nonzero prod ravel reshape round squeeze std sum "
-        "swapaxes trace transpose var astype conj conjugate tolist tobytes item __contains__").split()
-      if hasattr(np.ndarray, name)],
-    *[getattr(np, name) for name in (
-        "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where clip "
-        "concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff array astype "
-        "zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu outer tensordot einsum "
-        "convolve correlate"
-        ).split() if hasattr(np, name)],
-    np.linalg.matmul, np.linalg.vecdot, np.linalg.outer, np.linalg.tensordot, *VIEWS,
-))
-#: So many times fewer; C has it too (`_native/recording_host.h`).
-COSTLY = 8
-
-
-def limit_of(func: Callable[..., Any]) -> int:
-    """The most bytes of an array that a function is given or gives on the host."""
-    return limit() if func in CHEAP else limit() // COSTLY
 
 
 _ARRAY = np.array, 99, 0 if _native.recording is None else _native.recording.MAKES
@@ -419,6 +395,7 @@ def for_native() -> dict[str, Any]:
     return {
         "Home": handles.Home, "seen_on_host": handles.seen_on_host, "wrote_on_host": handles.wrote_on_host,
         "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
-        "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST, "cheap": CHEAP,
+        "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,
+        "cheap": CHEAP,
         "no_value": np._NoValue,
     }

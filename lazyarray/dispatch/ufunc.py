@@ -22,6 +22,7 @@ from ..storage.handles import device_of, new_array, new_scalar
 from ..storage.state import changing
 from ..storage.statements import held
 from ..storage.storage import Storage
+from ..storage.views import overlaps_itself
 from ..storage.writeable import may_write
 from . import small_arrays, ufunc_methods
 from .function import TAKES_PART, devices_of
@@ -255,8 +256,7 @@ def _of_new_memory(device: Device, array: Any) -> Any:
 
 def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
     """Whether an operand of a shape is repeated to fill one of shape `whole`, and makes it no larger."""
-    return shape == whole or len(shape) <= len(whole) and all(
-        n in (1, m) for n, m in zip(reversed(shape), reversed(whole)))
+    return len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(whole)))
 
 
 def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
@@ -269,40 +269,41 @@ def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) 
     if type(z) is not array_type or len(outs) != 1:
         return None
     storage, meta = z._self_storage, z._self_meta
-    if type(storage) is not Storage or not storage.clean or not storage.device_only or storage.joined or (
-            meta is not None and not may_write(meta)):
+    if not storage.clean or storage.joined or storage.mirror is not None and not storage.device_only or (
+            meta is not None and (not may_write(meta) or not meta.flags.forc and overlaps_itself(meta))):
         return None
     device, stream = storage.device, storage.device.stream()
     if storage.stream is not stream and storage.stream != stream:
         return None
-    c = handles.device_of(z)
+    c = device_of(z) if z._self_array is None else z._self_array
     dtype = c.dtype
     key: tuple[Any, ...] = ufunc,
     operands: tuple[Any, ...] = ()
+    whole = False       # whether an operand has the shape of the result
     for x in inputs:
         if x is z:
+            whole = True
             key += dtype,
             operands += c,
         elif type(x) is array_type:
-            if (host := small_arrays.on_host(x)) is not None:
-                if not _fits(host.shape, c.shape):
-                    return None
+            if small_arrays.on_host(x) is not None:
                 a, _ = small_arrays.device_operand(x)
             else:
                 other = x._self_storage
-                if other is storage or type(other) is not Storage or not other.clean or (
-                        other.stream is not stream and other.stream != stream):
+                if other is storage or not other.clean or other.stream is not stream and other.stream != stream:
                     return None
-                a = handles.device_of(x)
-                if not _fits(a.shape, c.shape):
-                    return None
+                a = device_of(x) if x._self_array is None else x._self_array
+            if a.shape == c.shape:
+                whole = True
+            elif not _fits(a.shape, c.shape):
+                return None
             key += a.dtype,
             operands += a,
         else:
             key += type(x),
             operands += x,
     plan = IN_PLACE.get(key)
-    if plan is None or key[1] != dtype or all(a is not c and getattr(a, "shape", ()) != c.shape for a in operands) or device.count > 1 and not device.on_current(c, *[
+    if plan is None or key[1] != dtype or not whole or device.count > 1 and not device.on_current(c, *[
             a for a in operands if type(a) is type(c)]):
         return None
     if type(operands[-1]) in WEAK:

@@ -7,7 +7,7 @@ asks, it is done on the device, so that nothing is copied. What has bytes on the
 whatever its size: a value is never fetched to be computed on.
 
 Small arrays that are current on the host stay there, and so does what is computed of them: `Costs.small` says how
-many bytes they have at most. It is what an addition does in the time of a launch and of a copy.
+many bytes they have at most. It is what an addition does in the time of a launch.
 
 The model has six constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy 2.5);
 ``python -m lazyarray measure`` measures them where it runs, and says how to put them in force.
@@ -98,7 +98,7 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
 
         What does more for each element is done there with fewer, see `dispatch.small_arrays.COSTLY`.
         """
-        return max(int((self.launch + self.copy_call - self.host_call) * self.host_rate), 0)
+        return max(int((self.launch - self.host_call) * self.host_rate), 0)
 
     @functools.lru_cache    # noqa: B019  of tuples of numbers, few of which there ever are
     def largest_on_host(self, steps: int = 1) -> int:

@@ -19,7 +19,7 @@ from .coherence import MANY
 from .mirror.byte_ranges import Ranges, runs_of
 from .mirror.dirty_tracking import memory_to_fill
 from .mirror.mirror import DIRECT_FROM, PAGES_FROM, Mirror
-from .state import StorageState, all_ended, counts_on_host
+from .state import ON_BOTH, StorageState, all_ended, small_limit
 from .writeable import writeable
 
 _u8 = np.dtype(np.uint8)
@@ -99,7 +99,7 @@ def _first_small(storage: StorageState, view: np.ndarray | None, why: str, frame
     storage.mirror = mirror
     if view is None:
         storage._resident = None, alias
-    if counts_on_host(root.nbytes):
+    if root.nbytes <= ON_BOTH and small_limit():
         coherence.note_on_host(storage)
     return found
 

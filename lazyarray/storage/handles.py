@@ -20,8 +20,8 @@ from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events import trace
 from ..settings.options import current as current_options
-from . import coherence, exports, foreign_streams, transfer, upload_cache, views
-from .state import counts_on_host, making_lock, small_limit, tick
+from . import exports, foreign_streams, transfer, upload_cache, views
+from .state import ON_BOTH, making_lock, small_limit, tick
 from .storage import Storage
 from .writeable import writeable
 
@@ -312,25 +312,26 @@ def taken(device: Device, array: Any) -> ArrayHandle:
     return _of_new_memory(device, array)
 
 
+#: Bytes of a host array up to which its upload is put off until the device needs it.
+_PUT_OFF = 8 << 10
+
+
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 
-    A small array, or a result of a host function (`eager` false), is not uploaded before the device needs it.
+    A tiny array, or a result of a host function (`eager` false), is not uploaded before the device needs it. A larger
+    one is kept on both sides up to `ON_BOTH` bytes, so that the host may compute with small parts of it.
     """
     device = devices.current()
     if not device.can_hold(array.dtype):
         return new_array(HostStorage(device), np.array(array, subok=False))
-    if array.nbytes <= small_limit() and (
+    if array.nbytes <= min(small_limit(), _PUT_OFF) and (
             small := small_on_host(np.array(array, order="K", copy=True, subok=False))) is not None:
         return small
     if not eager or device.usable() is not None:
         return new_array(*Storage.from_host(device, array))
-    if counts_on_host(array.nbytes) and current_options().small_on_host:
-        # The copy stays on the host too: small parts of it are computed with there.
-        storage, meta = Storage.from_host(device, array)
-        storage.read_device(meta, why=why)
-        coherence.note_on_host(storage)
-        return new_array(storage, meta)
+    if array.nbytes <= ON_BOTH and small_limit() and current_options().small_on_host:
+        return new_array(*Storage.on_both(device, array, why))
     on_device = transfer.to_device(device, array, why)
     return new_array(Storage(device, on_device), None, on_device)
 
@@ -404,10 +405,13 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     needed again gets a storage, and is current on both sides from then on.
     """
     home = _native.recording.home(x)    # type: ignore[union-attr]
-    if host.nbytes > upload_cache.AT_ONCE or getattr(home, "sent", False):
-        return False
-    home.sent = True
-    return True
+    if host.nbytes <= upload_cache.AT_ONCE and not getattr(home, "sent", False):
+        home.sent = True
+        return True
+    storage = x._self_storage
+    if host is home.array and (kept := upload_cache.found(storage.device, host)) is not None:
+        storage.take_copy(kept)
+    return False
 
 
 def detached(x: ArrayHandle) -> np.ndarray:

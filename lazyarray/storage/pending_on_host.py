@@ -12,7 +12,7 @@ from ..settings.options import current as current_options
 from . import coherence
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import PAGES_FROM, Mirror
-from .state import counts_on_host
+from .state import ON_BOTH, small_limit
 from .writeable import writeable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def alias(storage: StorageState, view: np.ndarray) -> np.ndarray | None:
     storage._nbytes, storage.mirror, storage.host_dirty = nbytes, mirror, whole
     storage.stream = storage.device.stream()
     storage.pending = None      # last: until then other threads read what is recorded
-    if counts_on_host(nbytes):
+    if nbytes <= ON_BOTH and small_limit():
         coherence.note_on_host(storage)
     return mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))
 

@@ -53,13 +53,6 @@ small_limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _
 #: computed with there. To copy so much on the host takes a millisecond at most.
 ON_BOTH = 4 << 20
 
-
-def counts_on_host(nbytes: int) -> bool:
-    """Whether small parts of a storage of so many bytes are computed with on the host, as long as all is current there."""
-    limit = small_limit()
-    return limit > 0 and nbytes <= max(limit, ON_BOTH)
-
-
 #: A clock that tells which of two storages was used last; see `spilling`.
 tick: Callable[[], int] = itertools.count().__next__ if _native.recording is None else _native.recording.tick
 

@@ -24,7 +24,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import StorageState, changing, counts_on_host, tick
+from .state import ON_BOTH, StorageState, changing, small_limit, tick
 from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
@@ -58,6 +58,16 @@ class Storage(StorageState):
             np.ndarray(array.shape, array.dtype, target, 0, array.strides)[...] = array
         self.host_dirty = whole
         return self, views.meta(array.shape, array.dtype, array.strides)
+
+    @classmethod
+    def on_both(cls, device: Device, array: np.ndarray, why: str) -> tuple[Storage, np.ndarray]:
+        """The same, with the copy uploaded: current on both sides."""
+        born, meta = cls.from_host(device, array)
+        copy = born.mirror.view(meta.shape, meta.dtype, meta.strides, 0)    # type: ignore[union-attr]
+        self = cls(device, transfer.to_device(device, copy, why, source=array))
+        self._nbytes, self.mirror = born._nbytes, born.mirror
+        coherence.note_on_host(self)
+        return self, meta
 
     @classmethod
     def over_host(cls, device: Device, array: np.ndarray) -> Storage:
@@ -179,7 +189,7 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why)
             coherence.settle_host(self, view, why)
-            if counts_on_host(self.mirror.nbytes):
+            if self.mirror.nbytes <= ON_BOTH and small_limit():
                 coherence.note_on_host(self)
             return self.mirror.view(view.shape, view.dtype, view.strides, self._offset(view))
 
@@ -187,7 +197,10 @@ class Storage(StorageState):
         """We have written a view on the host, where all of it was current."""
         with self.lock:
             self.clean = False
-            written = Ranges.of_view(view.shape, view.strides, view.itemsize, self._offset(view))
+            if coherence.is_sent_whole(self, view):
+                written = Ranges.span(0, self.nbytes)
+            else:
+                written = Ranges.of_view(view.shape, view.strides, view.itemsize, self._offset(view))
             self.note_written(written)
             self.placed = self.placed | written
 
@@ -205,7 +218,7 @@ class Storage(StorageState):
             if gathered.is_sparse(self, view):
                 return coherence.compacted(self, view, why).view()
             coherence.settle_host(self, view, why, lend=True)
-            if counts_on_host(self.mirror.nbytes):
+            if self.mirror.nbytes <= ON_BOTH and small_limit():
                 coherence.note_on_host(self)
             alias = self.mirror.lend(view.shape, view.dtype, view.strides, self._offset(view), writeable(view))
             self.clean = False      # from here on no signal handler or finaliser finds it clean, nor begins a prefetch
@@ -261,6 +274,16 @@ class Storage(StorageState):
         """GPU code may write to the device memory for as long as a loan's token lives."""
         with self.lock:
             exports.note(self, token)
+
+    def take_copy(self, kept: Storage) -> None:
+        """Have the bytes, which the host alone has, on the device too: they are those of another storage."""
+        with self.lock, self.place():
+            if self._block is None and self.host_dirty.nbytes == self.nbytes == kept.nbytes:
+                kept.join()
+                self._block = self.device.block(kept.root.copy("K"))[0]
+                self.host_dirty = self.placed = Ranges.EMPTY
+                self.sent(self.device.stream())
+                self.update_clean()
 
     def begin_statement(self) -> None:
         """A statement begins that will write: what aliases wrote until now came before it. The lock is held."""

@@ -57,11 +57,12 @@ def extent_bytes(array: np.ndarray) -> np.ndarray:
     return as_strided(np.asarray(lowest).reshape(-1).view(_u8)[:1], (high - low,), (1,))
 
 
-def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False, allowed: bool = False) -> Any:
+def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False, allowed: bool = False,
+              source: np.ndarray | None = None) -> Any:
     """A new device array with the dtype, shape and values of `array`, in its memory order ("K").
 
     With `layout` it has the strides of `array` too, unless there are too many gaps, or elements that are not aligned.
-    `allowed`: `no_transfers` is not asked.
+    `allowed`: `no_transfers` is not asked. `source`: the array of which `array` is a copy.
     """
     if layout and array.size and not views.is_dense_array(array) and not any(n % array.itemsize for n in array.strides):
         memory = extent_bytes(array)
@@ -72,7 +73,7 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False,
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
     global sent
     sent = True
-    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array,
+    token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array if source is None else source,
                   allowed=allowed) if dense.nbytes else None
     with device.noting:
         block = device.empty((dense.nbytes,), _u8)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -186,8 +187,9 @@ class TestExample:
     def test_what_the_device_can_do_copies_no_picture(self, printed):
         steps, _, _ = printed
         for name in ("softplus, by get_array_module", "indexing", "linear algebra", "sorting"):
-            assert "MiB" not in steps[name] and "KiB" not in steps[name], name
-        assert "1 materialisation (512.0 KiB" in steps["SciPy's sparse matrix"]
+            moved = sum(float(n) for n in re.findall(r"\(([\d.]+) KiB", steps[name]))
+            assert "MiB" not in steps[name] and moved < 10, name     # at most some rows, which the host had
+        assert "0 materialisations" in steps["SciPy's sparse matrix"]       # the host has kept what was uploaded
 
     def test_it_has_help(self, tmp_path):
         pytest.importorskip("skimage")

@@ -25,9 +25,9 @@ import time
 import numpy as np
 import lazyarray
 
-w = np.random.default_rng(0).random((50, 50))
-fresh = [np.full((50, 50), float(i)) for i in range(12)]
-x = lazyarray.asarray(np.ones((50, 50)))
+w = np.random.default_rng(0).random((300, 300))
+fresh = [np.full((300, 300), float(i)) for i in range(12)]
+x = lazyarray.asarray(np.ones((300, 300)))
 for i in range(20):
     x = x + lazyarray.asarray(w)        # same
 for i in range(12):
@@ -70,7 +70,7 @@ class TestCommand:
         assert done.returncode == 0 and done.stdout == "arguments ['a', '--trace']\n"
         found, said = rows(done.stderr), advice(done.stderr)
         assert re.search(r"^line +ms +device ms +host ms +to device +to host +fallbacks +code$", done.stderr, re.M)
-        assert "20 (390.6 KiB)" in found[marked("# same")] and "30 (240 B)" in found[marked("# single")]
+        assert "20 (13.7 MiB)" in found[marked("# same")] and "30 (240 B)" in found[marked("# single")]
         ms = float(found[marked("# host")].split()[0])
         assert 200 < ms < 2000 and "time.sleep(0.25)" in found[marked("# host")]
         assert said[marked("# same")] == ("w is uploaded 20 times with the same values. Make it lazy once, before the "

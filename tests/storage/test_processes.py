@@ -16,7 +16,7 @@ ON_CUDA = lazyarray.device().name == "cuda"
 START = """
 import atexit, gc, os, sys, threading, time
 import numpy as np, lazyarray
-x = lazyarray.asarray(np.arange(50_000.0))
+x = lazyarray.asarray(np.arange(100_000.0))     # more than counts as small
 """
 
 #: What a process has under way when it ends.

@@ -183,7 +183,8 @@ _WRAPPERS: dict[str, Wrapper] = {
     "gradient": _along_a_tuple, "where": _of_a_mask,
     **dict.fromkeys(("apply_along_axis", "apply_over_axes"), _calling_back),
     **dict.fromkeys(("take_along_axis", "put_along_axis"), _wrapping),
-    "nansum": _by_parts, "nanmean": lambda path, function: _mean_without_nan, "nanvar": lambda path, function: _variance_without_nan,
+    "nansum": _by_parts, "nanmean": lambda path, function: _mean_without_nan,
+    "nanvar": lambda path, function: _variance_without_nan,
     "nanstd": lambda path, function: _deviation_without_nan,
     **dict.fromkeys("full full_like copyto asarray asanyarray nan_to_num interp pad".split(), _filling),
 }

@@ -115,8 +115,8 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
 def _solved(xp: Any, what: str, solve: Any, *arrays: Any) -> Any:
     """``solve(*arrays)``, unless a matrix is singular.
 
-    What is divided by a zero pivot is not finite. Of many matrices, one of which has such a result, the device is asked:
-    it may be of infinities or NaN.
+    What is divided by a zero pivot is not finite. Of many matrices, one of which has such a result, the device is
+    asked: it may be of infinities or NaN.
     """
     found = solve(*arrays)
     if arrays[0].ndim > 2 and (check := raising()) is not None:

@@ -199,7 +199,7 @@ def why_no_pages() -> str | None:
 
 def memory_to_fill(nbytes: int) -> tuple[np.ndarray, Mapping] | None:
     """Memory for a mirror that is found written by pages, and where it lies; None if there can be none."""
-    if kernel() is None:
+    if kernel() is None or sys.is_finalizing():     # nothing is imported any more
         return None
     try:
         return mapped(nbytes)

@@ -62,7 +62,7 @@ class Mapping(Unique):
                 self.memory.madvise(mmap.MADV_HUGEPAGE)
             except OSError:
                 pass    # a kernel built without them
-        self.address = np.frombuffer(self.memory, np.uint8).ctypes.data
+        self.address = np.frombuffer(self.memory, np.uint8).__array_interface__["data"][0]
 
     def __del__(self) -> None:
         """Locked memory whose user was interrupted goes back to the pool: unmapped, it would stay locked.

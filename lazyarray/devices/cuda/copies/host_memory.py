@@ -11,7 +11,7 @@ _u1 = np.dtype(np.uint8)
 
 
 def left_behind(*kept: Any) -> None:
-    """Keep objects for ever: in a forked child CUDA's events, modules and memory can't be given back, not even at exit."""
+    """Keep objects for ever: a forked child can't give CUDA's events, modules and memory back, not even at its exit."""
     for one in kept:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
