@@ -1,0 +1,135 @@
+"""Statements that write into a view, again and again: the second time they take the short way."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import lazyarray
+from lazyarray.testing import assert_copies
+
+rng = np.random.default_rng(3)
+
+
+def shifted(x, y):
+    x[1:] += x[:-1]
+
+
+def windows(x, y):
+    view = sliding_window_view(x[0], 3, writeable=True)
+    view *= 2
+
+
+def several(x, y):
+    for i in range(3):
+        x[i:i + 3] += y[i]
+        x[:, i] -= y[:6, i]
+        x[i, ::2] *= x[i + 1, 1::2]
+
+
+def of_another_view(x, y):
+    part, other = x[1:3], x[3:5]
+    part += other
+    other -= part
+
+
+def numbers(x, y):
+    view = x[1:5, 2:4]
+    view += 1
+    view *= 2
+    x[0] = 3
+    x[1, :2] = -1.5 if x.dtype.kind == "f" else 5
+    x[::3] = 2**24 + 1
+
+
+def results(x, y):
+    np.add(x[0], y[0], out=x[2])
+    np.multiply(x[:2], y[:2], out=x[4:])
+    np.add(x[0], y[0], out=x[3:5])
+
+
+def transposed(x, y):
+    view = x.T
+    view += y[:6].T
+    view[2] += y[1]
+
+
+STATEMENTS = {call.__name__: call for call in (
+    shifted, windows, several, of_another_view, numbers, results, transposed)}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_they_give_what_numpys_give(name, dtype):
+    host, other = (rng.integers(-9, 9, (8, 6)).astype(dtype)[:n] for n in (6, 8))
+    host, other = host.copy(), other.copy()
+    x, y = lazyarray.asarray(host), lazyarray.asarray(other)
+    for _ in range(3):
+        with np.errstate(over="ignore"):
+            STATEMENTS[name](host, other)
+            STATEMENTS[name](x, y)
+    assert np.array_equal(np.asarray(x), host)
+
+
+def test_nothing_is_copied():
+    x, y = lazyarray.asarray(np.ones((500, 600))), lazyarray.asarray(np.ones(600))
+    with assert_copies(uploads=0, materialisations=0):
+        for i in range(4):
+            x[i:i + 9] += y
+            x[:, i] *= 2
+            x[i] = 0
+
+
+def test_an_alias_sees_what_is_written_into_a_view():
+    x, y = lazyarray.asarray(np.ones((6, 8))), lazyarray.asarray(np.ones(8))
+    x[1:3] += y
+    alias = np.asarray(x)
+    x[1:3] += y
+    alias[1, 0] = 9
+    x[1:3] += y
+    assert alias[1].tolist() == [10.0] + [4.0] * 7 and np.array_equal(alias, np.asarray(x * 1))
+
+
+def test_what_was_recorded_reads_what_was_there():
+    x, y = lazyarray.asarray(np.ones((6, 8))), lazyarray.asarray(np.ones(8))
+    for _ in range(3):
+        before = x * 2
+        x[1:3] += y
+        assert np.asarray(before)[0, 0] == 2.0
+    assert np.asarray(before)[1, 0] == 6.0 and np.asarray(x)[1, 0] == 4.0
+
+
+@pytest.mark.parametrize("index", [
+    lambda a: np.argsort(a), lambda a: np.nonzero(a > 0)[0], lambda a: np.flatnonzero(a > 0)[a[a > 0] > 2],
+    lambda a: np.argsort(a)[a > 0], lambda a: np.argsort(a)[[0, 1, 0]], lambda a: np.nonzero(a > 0)[0][[1, 1, 0]],
+    lambda a: np.argsort(a) - 3, lambda a: np.arange(5) * 0 + 2])
+def test_of_several_values_for_one_place_the_last_one_wins(index):
+    host = np.array([3.0, -1.0, 5.0, 2.0, -4.0, 1.0])
+    x = lazyarray.asarray(host)
+    places, lazy_places = index(host), index(x)
+    values = np.arange(1.0, len(places) + 1)
+    host[places] = values
+    x[lazy_places] = lazyarray.asarray(values)
+    assert np.array_equal(np.asarray(x), host)
+
+
+def test_places_that_are_known_to_be_in_range_of_one_array_may_not_be_of_another():
+    x = lazyarray.asarray(np.arange(20.0))
+    few = np.argsort(x)[x < 5]
+    assert np.asarray(lazyarray.asarray(np.arange(6))[few]).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(IndexError):
+        lazyarray.asarray(np.arange(4))[few]
+
+
+def test_a_scattered_write_into_an_array_that_the_host_alone_has_sends_it_whole():
+    import lazyarray.numpy as xnp
+
+    x = xnp.asarray(np.zeros((300, 3, 41)).tolist())        # not uploaded yet, or kept on both sides
+    row = lazyarray.asarray(np.ones((300, 3)))
+    with lazyarray.trace() as t:
+        for i in range(3):
+            x[:, :, i] = row
+    assert len(t.uploads) <= 1 and not t.materialisations
+    wanted = np.zeros((300, 3, 41))
+    wanted[:, :, :3] = 1
+    assert np.array_equal(np.asarray(x), wanted)

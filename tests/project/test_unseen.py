@@ -1,0 +1,53 @@
+"""Whole programs by somebody who has not read the library give NumPy's results, whatever runs where."""
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy
+
+PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "unseen").glob("*.py"))
+#: Chaotic, and with phases that are added up: what differs in the last place grows.
+TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5}
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"unseen_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["small arrays on the host", "all on the device"])
+@pytest.mark.parametrize("namespace", ["numpy", "lazyarray.numpy"])
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_results_are_numpys(path, namespace, small, monkeypatch):
+    from lazyarray import _native
+    from lazyarray.graph.cost_model import Costs
+
+    module = load(path)
+    wanted = module.main(np.array, module.DEFAULT, module.inputs(module.DEFAULT))
+    if namespace == "lazyarray.numpy":
+        monkeypatch.setattr(module, "np", lazyarray.numpy)
+    before = _native.recording.small(Costs().small() if small else 0) if _native.recording is not None else 0
+    try:
+        found = module.main(lazyarray.asarray, module.DEFAULT, module.inputs(module.DEFAULT))
+        found = {name: np.asarray(value) for name, value in found.items()}
+    finally:
+        if _native.recording is not None:
+            _native.recording.small(before)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        scale = np.nanmax(np.abs(value), initial=0) or 1
+        np.testing.assert_allclose(found[name] / scale, value / scale, rtol=0, atol=TOLERANCES.get(path.stem, 1e-6),
+                                   err_msg=name)
+        assert found[name].dtype == value.dtype and found[name].shape == value.shape, name
+
+
+def test_there_are_programs():
+    assert len(PROGRAMS) == 8
