@@ -38,7 +38,6 @@ CALLS = {
                      lambda a: np.linalg.matrix_power(a(M[:, :3]), 0)],
     "isclose": [lambda a: np.isclose(a(M), a(N), 0.5), lambda a: np.isclose(a(HOLES), a(HOLES), equal_nan=True),
                 lambda a: np.isclose(a(np.array([np.inf, -np.inf, np.inf])), a(np.array([np.inf, np.inf, 1.0])))],
-    "sinc": [lambda a: np.sinc(a(np.append(X, 0.0)))],
     "unwrap": [lambda a: np.unwrap(a(4 * X)), lambda a: np.unwrap(a(4 * M), axis=0)],
     "isreal": [lambda a: np.isreal(a(M)), lambda a: np.isreal(a(X + 1j * (Y > 0)))],
     "iscomplex": [lambda a: np.iscomplex(a(M)), lambda a: np.iscomplex(a(X + 1j * (Y > 0)))],

@@ -307,3 +307,14 @@ def test_a_gpu_function_sees_what_it_writes_through_another_argument(how, other)
     want = changes(plain, other(plain))
     got = lazyarray.lazy(changes, **how)(host, other(host))
     assert np.array_equal(got, want) and np.array_equal(host, plain)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_a_complex_number_of_which_one_part_is_nan_is_left_out_of_sums(axis, keepdims):
+    """CuPy's own ``nansum`` adds up the other part."""
+    a = np.array([[complex(nan, 1), complex(1, nan), 2 - 1j], [3 + 1j, complex(nan, nan), -1 + 2j]])
+    wanted = np.nansum(a, axis=axis, keepdims=keepdims)
+    for dtype in ("c16", "c8"):
+        found = np.nansum(lazyarray.asarray(a.astype(dtype)), axis=axis, keepdims=keepdims)
+        assert np.array_equal(np.asarray(found), wanted)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import sys
 import threading
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.devices.cuda.copies import copies as cuda_copies
 from lazyarray.devices.cuda.copies import crew as crews
 from lazyarray.devices.cuda.copies import dirty_upload as pieces
 from lazyarray.devices.cuda.copies import pinned as cuda_pinned
@@ -501,9 +501,13 @@ class TestStaging:
         assert 3 in made and 5 in made
 
     def test_a_forked_child_begins_anew(self, cuda):
-        before = cuda.copies._staging_up
+        before, gone = cuda.copies._staging_up, []
+        weakref.finalize(before, gone.append, True)
         cuda.copies.forget()
-        assert cuda.copies._staging_up is not before and cuda_copies._left_behind.pop()[1] is before
+        assert cuda.copies._staging_up is not before
+        del before
+        gc.collect()
+        assert not gone     # for ever: a child can't give it back
 
 
 class TestReaders:
