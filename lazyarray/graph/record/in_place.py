@@ -42,6 +42,8 @@ def in_place(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) ->
         return None
     if not _taken_over(x, meta, result):
         storage = x._self_storage
+        if storage.clean and storage.device.count == 1 and storage.write_clean(meta, handles.device_of(result)):
+            return x
         storage.write_device(meta, x._self_array,
                              lambda target: storage.device.assign(target, handles.device_of(result)), overwrite=True)
     return x
