@@ -17,11 +17,17 @@ static Py_ssize_t small_bytes = 0;
 an argument and the result may have. */
 typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; Py_ssize_t most; } Found;
 
-/* Begin to look at the arguments of a call; -1: an error. */
-static int
-begin(Found *found, PyObject *callee)
+/* Whether a function is as cheap as an addition: 1 or 0; -1: an error. */
+static inline int
+is_cheap(PyObject *callee)
 {
-    int cheap = py.cheap == NULL ? 0 : PySet_Contains(py.cheap, callee);
+    return py.cheap == NULL ? 0 : PySet_Contains(py.cheap, callee);
+}
+
+/* Begin to look at the arguments of a call. `cheap`: what `is_cheap` said. */
+static inline int
+begin(Found *found, int cheap)
+{
     found->count = found->kept = 0;
     found->most = cheap ? small_bytes : small_bytes / COSTLY;
     return cheap < 0 ? -1 : 0;

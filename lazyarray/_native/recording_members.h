@@ -3,7 +3,8 @@
 enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
        LENGTHENS = 256, MAKES = 512 };
 
-typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise; int kind; } Member;
+/* `cheap`: what `is_cheap` says of `callee`; -1 before it was asked. */
+typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise; int kind, cheap; } Member;
 
 /* Whether anybody listens to events here: 1 or 0; -1: an error. */
 static int
@@ -74,7 +75,9 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
-    if (begin(&found, member->callee) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0
+    if (member->cheap < 0)
+        member->cheap = is_cheap(member->callee);
+    if (begin(&found, member->cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0
             || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
     int kind = member->kind;
@@ -125,7 +128,7 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     PyObject *arguments[MOST_ARGUMENTS + 1], *callee = NULL, *result = NULL, *written = NULL;
     Py_ssize_t all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     Found found;
-    if (begin(&found, ufunc) < 0)
+    if (begin(&found, is_cheap(ufunc)) < 0)
         return NULL;
     int plain = PyUnicode_Compare(method, text.__call__) == 0, outer = 0;
     if (count < 1 || all > MOST_ARGUMENTS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type))
@@ -209,7 +212,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
     PyObject *arguments[MOST_ARGUMENTS + 1], *names = NULL, *result = NULL, *name, *value, *written = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args), all = count, place = 0;
     Found found;
-    if (begin(&found, func) < 0)
+    if (begin(&found, is_cheap(func)) < 0)
         return NULL;
     if (count + (kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs)) > MOST_ARGUMENTS || (most >= 0 && count > most))
         Py_RETURN_NOTIMPLEMENTED;
@@ -366,6 +369,7 @@ member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (made == NULL)
         return NULL;
     made->callee = Py_NewRef(args[0]);
+    made->cheap = -1;
     made->otherwise = Py_NewRef(args[1]);
     made->kind = nargs > 2 ? (int)PyLong_AsLong(args[2]) : 0;
     made->call = !PyUnicode_Check(args[0]) ? member_call
