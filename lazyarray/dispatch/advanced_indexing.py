@@ -13,6 +13,7 @@ from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
+from ..functions import memory_order
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, upload_cache, views
@@ -172,8 +173,10 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
     try:
         array = handles.device_of(x)
         if again:
-            return _noted(x, meta, handles.fresh(device, array[masks.counted(device, known, mask[1], meta)]), True)
+            found = _laid_out(device, meta, (mask[1],), array[masks.counted(device, known, mask[1], meta)])
+            return _noted(x, meta, handles.fresh(device, found), True)
         result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
+        result = _laid_out(device, meta, (mask[1],) if parsed is None else parsed.items, result)
         if token is not None:
             end(token)
         if parsed is None:
@@ -184,6 +187,13 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
         return _noted(x, meta, taken, False)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
+
+
+def _laid_out(device: Device, meta: np.ndarray, items: Any, result: Any) -> Any:
+    """What an index takes of an array, in the memory order of NumPy's result."""
+    if result.ndim < 2:
+        return result
+    return memory_order.laid_out(device, result, memory_order.order_of_indexed(meta, tuple(items)))
 
 
 def _noted(x: ArrayHandle, meta: np.ndarray, taken: Any, once: bool) -> Any:

@@ -54,9 +54,11 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
     opened = _Arguments(why)
-    result = func(*[opened.host(a, aliases or i in positions) for i, a in enumerate(args)],
-                  **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
-    opened.hand_on()
+    try:
+        result = func(*[opened.host(a, aliases or i in positions) for i, a in enumerate(args)],
+                      **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
+    finally:        # what fails may have written some of it
+        opened.hand_on()
     if token is not None:
         end(token)
     if fell_back:
@@ -67,8 +69,10 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
     """Call what knows only ndarrays, with aliases; an alias that it returns comes back as the lazy array it is of."""
     opened = _Arguments(why)
-    result = func(*[opened.host(a, True) for a in args], **{k: opened.host(v, True) for k, v in kwargs.items()})
-    opened.hand_on()
+    try:
+        result = func(*[opened.host(a, True) for a in args], **{k: opened.host(v, True) for k, v in kwargs.items()})
+    finally:
+        opened.hand_on()
     return opened.given_back(result)
 
 

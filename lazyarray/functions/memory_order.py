@@ -17,6 +17,8 @@ Other functions return what the device gives them, or see to it themselves (`joi
 """
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +61,30 @@ def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
     made = np.nditer([*small, None], ["zerosize_ok"], kinds, op_dtypes=[np.int8] * len(kinds)).operands[-1]
     order = tuple(sorted(range(made.ndim), key=lambda i: (-made.strides[i], i)))
     return None if order == tuple(range(made.ndim)) else order
+
+
+def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The same of ``array[index]``, where the index has arrays; they may be anything with a shape and a dtype.
+
+    The axes that the arrays index lie outermost, in C order. The others lie as they do in `array`.
+    """
+    strides = list(map(abs, array.strides))
+    if len(index) == 1 and all(map(operator.ge, strides, strides[1:])):
+        return None
+    axes = tuple(sorted(range(array.ndim), key=lambda i: (-strides[i], i)))
+    return _order_of_indexed(axes, tuple([min(n, 2) for n in array.shape]), tuple([
+        (a.dtype == bool, tuple([min(n, 2) for n in a.shape])) if hasattr(a, "dtype") else
+        a if a is None or a is Ellipsis else type(a) is slice for a in index]))
+
+
+@functools.lru_cache(1024)
+def _order_of_indexed(axes: tuple[int, ...], shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """NumPy itself, on an array with no more than two elements along an axis."""
+    small = np.zeros([shape[i] for i in axes], np.int8).transpose(np.argsort(axes))
+    found = small[tuple([np.ones(a[1], bool) if type(a) is tuple and a[0] else np.zeros(a[1], np.intp)
+                         if type(a) is tuple else slice(None) if a is True else 0 if a is False else a for a in index])]
+    order = tuple(sorted(range(found.ndim), key=lambda i: (-found.strides[i], i)))
+    return None if order == tuple(range(found.ndim)) else order
 
 
 def _in_order(array: Any) -> bool:

@@ -36,8 +36,10 @@ def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> 
     token = begin("fallback", 0, None, None, reason, name)
     call = _HostCall(arguments)
     args, kwargs = call.opened()
-    result = function(*args, **kwargs)
-    call.hand_on()
+    try:
+        result = function(*args, **kwargs)
+    finally:        # what fails may have written some of it
+        call.hand_on()
     if token is not None:
         end(token)
     warn_fallback(name, reason)     # not before: what the host function refuses has not run there either

@@ -133,3 +133,25 @@ def test_a_scattered_write_into_an_array_that_the_host_alone_has_sends_it_whole(
     wanted = np.zeros((300, 3, 41))
     wanted[:, :, :3] = 1
     assert np.array_equal(np.asarray(x), wanted)
+
+
+@pytest.mark.parametrize("index", [[1, 0, 1], (slice(None), [0, 1]), np.array([True, True])], ids=str)
+def test_what_arrays_take_of_an_array_lies_in_memory_as_numpys(index):
+    """`reshape` gives a view or a copy after that, and so it decides who sees what is written later."""
+    host = np.asfortranarray(np.arange(240.0).reshape(2, 30, 4))
+    x = lazyarray.asarray(host)
+    found, wanted = x[index], host[index]
+    rows, wanted_rows = found.reshape(-1), wanted.reshape(-1)
+    found /= 5
+    wanted /= 5
+    assert found.strides == wanted.strides and np.array_equal(np.asarray(rows), wanted_rows)
+
+
+def test_what_a_failing_call_has_written_is_seen_through_a_pointer():
+    host = np.arange(6.0)
+    x = lazyarray.asarray(host)
+    pointer = lazyarray.asdevice(x)
+    for array in (host, x):
+        with pytest.raises(IndexError):
+            np.put(array, [0, 60], 3)
+    assert np.array_equal(lazyarray.asnumpy(pointer), host)
