@@ -195,11 +195,6 @@ class CudaDevice(Device):
             pooled = getattr(allocate, "__self__", None) is pool
 
             def malloc(nbytes: int) -> Any:
-                if nbytes < _LARGE:     # most allocations: a program makes thousands of them
-                    try:
-                        return allocate(nbytes)
-                    except full:        # what can be done about it comes below
-                        pass
                 # A pool that is full has Python collect garbage first, and gives all free memory back to the driver.
                 if pooled and nbytes >= _LARGE and (limit := pool.get_limit()) and pool.used_bytes() + nbytes > limit:
                     self.relieve(nbytes)
