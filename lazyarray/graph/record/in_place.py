@@ -55,7 +55,7 @@ def _taken_over(x: Any, meta: np.ndarray, result: Any) -> bool:
     if x._self_base is not None or meta is not storage.root_view or not meta.flags.forc:
         return False
     if storage.pending is None and (
-            storage.mirror is not None or not storage.clean or storage.foreign or storage.compacts is not None
+            not storage.device_only or not storage.clean or storage.foreign or storage.compacts is not None
             or storage.loans and not all_ended(storage)):
         return False
     new = result._self_storage
