@@ -223,7 +223,10 @@ def together(threads, wrong):
 def process(seed):
     """The work of one process; what went wrong."""
     import lazyarray
+    from lazyarray import _native
 
+    if _native.recording is not None and seed % 8 != 1:     # else the host computes what is small
+        _native.recording.small(0)
     device, chosen = lazyarray.device(), random.Random(seed)
     order = [[(work, n) for work in WORK for n in LENGTHS] for _ in range(THREADS)]
     for turns in order:
