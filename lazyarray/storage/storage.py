@@ -77,7 +77,8 @@ class Storage(StorageState):
         self._nbytes = array.nbytes and memory.nbytes
         self.clean = False
         self.mirror = Mirror.of(memory, current_options().write_tracking)
-        self.mirror.valid = self.host_dirty = self.placed = Ranges.span(0, memory.nbytes)
+        self.mirror.valid = Ranges.span(0, memory.nbytes)
+        self.host_dirty = self.placed = Ranges.span(0, self._nbytes)    # of an array without elements none
         self.host = True
         return self
 

@@ -340,3 +340,15 @@ def test_what_is_at_most_small_is_said_by_the_cost_model():
     from lazyarray.graph.cost_model import Costs
 
     assert Costs().small() == 285_000 and Costs(launch=1e-7).small() == 0
+
+
+@pytest.mark.parametrize("shape", [0, (0, 3), (2, 0)])
+def test_nothing_is_sent_of_an_array_without_elements(shape, monkeypatch):
+    """CUDA refuses to copy a byte to where there is no memory."""
+    x = xnp.zeros(shape)
+    kind = type(lazyarray.device())
+    monkeypatch.setattr(kind, "upload_ranges", lambda *args: pytest.fail("something was sent"))
+    pointer = lazyarray.asdevice(x)
+    assert pointer.shape == x.shape and np.asarray(x + 1).shape == x.shape
+    y = small()
+    assert (y[:0] + lazyarray.asarray(np.ones((5, 0)))).shape == (5, 0)

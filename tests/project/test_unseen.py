@@ -13,6 +13,8 @@ import lazyarray.numpy
 PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "unseen").glob("*.py"))
 #: Chaotic, and with phases that are added up: what differs in the last place grows.
 TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5}
+#: After how many steps a fit gets no better is a matter of the last place: so many more or fewer.
+STEPS = {("fits", "iterations"): 3}
 
 
 def load(path):
@@ -44,6 +46,9 @@ def test_results_are_numpys(path, namespace, small, monkeypatch):
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         scale = np.nanmax(np.abs(value), initial=0) or 1
+        if (path.stem, name) in STEPS:
+            assert np.abs(found[name] - value).max() <= STEPS[path.stem, name]
+            continue
         np.testing.assert_allclose(found[name] / scale, value / scale, rtol=0, atol=TOLERANCES.get(path.stem, 1e-6),
                                    err_msg=name)
         assert found[name].dtype == value.dtype and found[name].shape == value.shape, name
