@@ -125,7 +125,8 @@ PyInit_recording(void)
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0
             || PyModule_AddIntMacro(module, MULTIPLIES) < 0 || PyModule_AddIntMacro(module, INDEXES) < 0
             || PyModule_AddIntMacro(module, COMPUTES) < 0 || PyModule_AddIntMacro(module, VALUES) < 0
-            || PyModule_AddIntMacro(module, LENGTHENS) < 0 || PyModule_AddIntMacro(module, MAKES) < 0))
+            || PyModule_AddIntMacro(module, LENGTHENS) < 0 || PyModule_AddIntMacro(module, MAKES) < 0
+            || PyModule_AddIntMacro(module, POWERS) < 0))
         Py_CLEAR(module);
     return module;
 }

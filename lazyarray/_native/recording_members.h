@@ -1,7 +1,7 @@
 /* Members of LazyNdarray that NumPy does at once where all is on the host; what is not is left to Python. */
 
 enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
-       LENGTHENS = 256, MAKES = 512 };
+       LENGTHENS = 256, MAKES = 512, POWERS = 1024 };
 
 /* `cheap`: what `is_cheap` says of `callee`; -1 before it was asked. */
 typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise; int kind, cheap; } Member;
@@ -68,6 +68,17 @@ tell_if_used(PyObject *written)
     return 0;
 }
 
+/* Whether NumPy raises to this power by a multiplication or a root. */
+static int
+is_plain_power(PyObject *exponent)
+{
+    double power = PyFloat_CheckExact(exponent) ? PyFloat_AS_DOUBLE(exponent)
+        : PyLong_CheckExact(exponent) ? PyLong_AsDouble(exponent) : 9;
+    if (power == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return power == 2 || power == 1 || power == 0.5 || power == 0;
+}
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -75,10 +86,11 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
-    if (member->cheap < 0)
-        member->cheap = is_cheap(member->callee);
-    if (begin(&found, member->cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0
-            || Py_TYPE(args[0]) != types.LazyNdarray)
+    found.count = found.kept = 0;
+    if (member->cheap < 0 && (member->cheap = is_cheap(member->callee)) < 0)
+        goto otherwise;
+    int cheap = member->cheap || ((member->kind & POWERS) && count > 1 && is_plain_power(args[1]));
+    if (begin(&found, cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
     int kind = member->kind;
     for (Py_ssize_t i = 0; i < all; i++) {

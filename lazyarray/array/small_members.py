@@ -50,9 +50,10 @@ def complete(array_type: type) -> None:
     put("__array_function__", "function")
     for name in _BINARY:
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
-        put(f"__{name}__", function, "BROADCASTS", "COMPUTES")
+        powers = ("POWERS",) if name == "pow" else ()       # squares are cheap
+        put(f"__{name}__", function, "BROADCASTS", "COMPUTES", *powers)
         put(f"__r{name}__", function, "BROADCASTS", "COMPUTES", "REFLECTED")
-        put(f"__i{name}__", getattr(operator, f"i{name}"), "BROADCASTS", "COMPUTES", "IN_PLACE")
+        put(f"__i{name}__", getattr(operator, f"i{name}"), "BROADCASTS", "COMPUTES", "IN_PLACE", *powers)
     put("__divmod__", divmod, "BROADCASTS", "COMPUTES")
     put("__rdivmod__", divmod, "BROADCASTS", "COMPUTES", "REFLECTED")
     put("__matmul__", operator.matmul, "MULTIPLIES", "COMPUTES")

@@ -297,8 +297,11 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not lazy:
         return _native_run(func, args, kwargs)
     native = _native.recording
-    if any(on_host(x) is None for x in lazy):
-        return NotImplemented
+    for x in lazy:
+        host = on_host(x)
+        # What the device has, too, would have to be sent again: such a write counts as costly.
+        if host is None or host.nbytes > limit() // COSTLY and not native.is_light(x) and x._self_storage.homes > 1:
+            return NotImplemented
     done: Any = None
     try:
         done = _native_run(func, args, kwargs)

@@ -3,7 +3,7 @@
 To make lazy arrays work with another library, copy a small file, such as ``jax.py`` or ``polars.py``. Each has the same
 parts:
 
-1. A docstring: what the library does with lazy arrays, and how it is told of them.
+1. A docstring: what the library does with lazy arrays, and how it recognises them.
 2. Tables of the library's functions that are replaced, if it has no place to register another type of array at.
 3. ``register(module)``, which is called with a module of the library right after its import. It registers lazy arrays
    in the way that the library offers, or else puts functions of ours in place (`scalars.put_in_place`, with

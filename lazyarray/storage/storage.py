@@ -282,8 +282,8 @@ class Storage(StorageState):
             if self._block is None and self.host_dirty.nbytes == self.nbytes == kept.nbytes:
                 kept.join()
                 self._block = self.device.block(kept.root.copy("K"))[0]
-                self.host_dirty = self.placed = Ranges.EMPTY
                 self.sent(self.device.stream())
+                self.host_dirty = self.placed = Ranges.EMPTY
                 self.update_clean()
 
     def begin_statement(self) -> None:

@@ -174,7 +174,7 @@ def test_the_second_time_an_array_has_memory_on_the_device():
 
 def test_costly_functions_are_done_with_fewer_bytes():
     x = small(np.ones(1000))
-    assert state(x + 1) == state(np.sqrt(x)) == "host"
+    assert state(x + 1) == state(np.sqrt(x)) == state(x ** 2) == state(x ** 0.5) == "host"
     for call in (np.sin, np.sort, np.fft.fft, lambda a: a ** 1.5):
         assert state(call(x)) in ("device", "pending") and state(call(x[:50])) == "host"
 
@@ -352,3 +352,13 @@ def test_nothing_is_sent_of_an_array_without_elements(shape, monkeypatch):
     assert pointer.shape == x.shape and np.asarray(x + 1).shape == x.shape
     y = small()
     assert (y[:0] + lazyarray.asarray(np.ones((5, 0)))).shape == (5, 0)
+
+
+def test_what_both_sides_have_is_written_where_it_need_not_be_sent_again():
+    x, y = large(), xnp.zeros((200, 5))         # 48 kB on both sides, and 8 on the host alone
+    z = small()
+    for array in (x, y, z):
+        array[...] = 3
+        array += 1
+    assert state(x) == "device" and state(y) == state(z) == "host"
+    assert np.asarray(x)[0, 0] == np.asarray(y)[0, 0] == 4

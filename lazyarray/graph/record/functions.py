@@ -92,7 +92,7 @@ def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min
         return None
     named_too = min is not _none or max is not _none
     if named_too == (a_min is not _none or a_max is not _none) or not named_too and (a_min is _none or a_max is _none):
-        return None     # NumPy says what is wrong
+        return None     # NumPy raises the error
     bounds = [(bound, ufunc) for bound, ufunc in zip((min, max) if named_too else (a_min, a_max),
                                                      (np.maximum, np.minimum))
               if bound is not None and bound is not _none]

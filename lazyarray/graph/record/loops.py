@@ -79,7 +79,7 @@ def learn(device: Device, ufunc: np.ufunc, *kinds: Any) -> Rule | None:
     try:
         dtypes = ufunc.resolve_dtypes((*given, None))
     except TypeError:
-        return None     # NumPy says what is wrong with it
+        return None     # NumPy raises the error
     if any(d not in HOLDABLE for d in dtypes):
         return None
     return _power(device, kinds, dtypes) if ufunc is np.power else _plain(device, ufunc, kinds, dtypes)

@@ -276,7 +276,7 @@ def _is_in_order(axis: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> b
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
-    """The axes as numbers from 0, or None: NumPy says what is wrong."""
+    """The axes as numbers from 0; None if they are wrong, for which NumPy raises the error."""
     if axis is None:
         return tuple(range(ndim))
     if type(axis) is not tuple:
