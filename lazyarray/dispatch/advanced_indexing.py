@@ -193,7 +193,8 @@ def _laid_out(device: Device, meta: np.ndarray, items: Any, result: Any) -> Any:
     """What an index takes of an array, in the memory order of NumPy's result."""
     if result.ndim < 2:
         return result
-    return memory_order.laid_out(device, result, memory_order.order_of_indexed(meta, tuple(items)))
+    order = memory_order.order_of_indexed(meta, tuple(items))
+    return result if order is not None and len(order) != result.ndim else memory_order.laid_out(device, result, order)
 
 
 def _noted(x: ArrayHandle, meta: np.ndarray, taken: Any, once: bool) -> Any:

@@ -96,7 +96,7 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
     def small(self) -> int:
         """The most bytes of an array that is computed on the host because it is there.
 
-        What does more for each element is done there with fewer, see `dispatch.small_arrays.COSTLY`.
+        What does more for each element is done there with fewer, see `dispatch.cheap_on_host.COSTLY`.
         """
         return max(int((self.launch - self.host_call) * self.host_rate), 0)
 

@@ -313,7 +313,8 @@ def note_on_host(storage: StorageState) -> None:
     """Small parts of an array are computed with on the host from here on, if all its bytes are there by now."""
     mirror = storage.mirror
     if (mirror is not None and mirror.full and current_options().small_on_host
-            and not (storage.loans or storage.foreign or storage.compacts or storage.pending is not None)):
+            and not (storage.host_dropped or storage.loans or storage.foreign or storage.compacts
+                     or storage.pending is not None)):
         storage.host = True
 
 

@@ -387,7 +387,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         return storage
     if name == "_self_meta":
         storage, host = x._self_storage, x._self_host
-        offset = host.__array_interface__["data"][0] - storage.mirror.address if host.size else 0
+        offset = host.__array_interface__["data"][0] - _memory_of(host) if host.size else 0
         meta = views.meta(host.shape, host.dtype, host.strides, offset)
         if not writeable(host):
             meta.flags.writeable = False
@@ -396,6 +396,13 @@ def completed(x: ArrayHandle, name: str) -> Any:
     if name == "_self_home":
         return None
     raise AttributeError(name)
+
+
+def _memory_of(host: np.ndarray) -> int:
+    """The address of the memory that an ndarray of a storage lies in, also where that is no longer its mirror."""
+    while isinstance(base := host.base, np.ndarray):
+        host = base
+    return transfer.extent_bytes(host).__array_interface__["data"][0]   # type: ignore[no-any-return]
 
 
 def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:

@@ -300,11 +300,13 @@ def relieve_host(nbytes: int) -> str | None:
 def _drop(storage: Storage) -> int:
     """Drop the mirror of a storage, whose lock is held, if nobody has an alias of it. The bytes that this frees."""
     mirror = storage.mirror
-    if mirror is None or _home(storage) is None or storage.host or storage.writing or storage.incoming is not None:
+    if mirror is None or _home(storage) is None or storage.writing or storage.incoming is not None:
         return 0
     coherence.collect(storage)
     if mirror.lent or storage.host_dirty or storage.compacts or storage.loans or storage.foreign:
         return 0
+    # First, and for ever: what lazy arrays have seen of this mirror may not count when there is another one.
+    storage.host, storage.host_dropped = None, True
     storage.mirror = storage._resident = None
     storage.update_clean()
     return mirror.nbytes

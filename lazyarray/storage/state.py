@@ -86,6 +86,7 @@ class StorageState(_Slots):
     compacts: Any = None        # the gathered.Compacts, if there are some
     returns_to: int | None = None   # the number of the device that a spilled storage comes back to
     spilled = False             # its bytes are on the host because the device was full
+    host_dropped = False        # a mirror of it was dropped that lazy arrays may have looked at: see `host`
     registered = False          # whether it is known by its addresses: see `exports`
     incoming: Any = None        # the prefetch.Incoming that is under way
     facts: tuple | None = None  # (`writes` then, what is known of the values): see `facts`

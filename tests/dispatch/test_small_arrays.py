@@ -362,3 +362,19 @@ def test_what_both_sides_have_is_written_where_it_need_not_be_sent_again():
         array += 1
     assert state(x) == "device" and state(y) == state(z) == "host"
     assert np.asarray(x)[0, 0] == np.asarray(y)[0, 0] == 4
+
+
+def test_when_the_host_is_short_of_memory_what_the_device_has_too_goes():
+    from lazyarray.storage import spilling
+
+    x = lazyarray.asarray(np.ones((1000, 100)))
+    row = x[3]
+    assert state(row + 1) == "host" and x._self_storage.state == "both"
+    spilling.relieve_host(1)
+    while x._self_storage.state == "both":      # others may have been the first
+        spilling.relieve_host(1 << 30)
+    assert x._self_storage.state == "device" and state(row + 1) in ("device", "pending")
+    x += 1
+    alias = np.asarray(x)       # another mirror
+    alias[3, 0] = 7
+    assert np.asarray(row * 2)[:2].tolist() == [14.0, 4.0] and np.asarray(x[4] + 1)[0] == 3.0
