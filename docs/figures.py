@@ -15,10 +15,14 @@ RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 
 
 class Figures(SphinxDirective):
-    """A table of one file of ``benchmarks/results``, with what it was measured on."""
+    """A table of one file of ``benchmarks/results``, with what it was measured on.
+
+    ``:only:`` takes the figures whose names have this text. ``:rows:`` takes some of those, in this order, by what
+    follows the text in their names: ``name; name = label; ...``.
+    """
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {"only": directives.unchanged}
+    option_spec: ClassVar[dict[str, Any]] = {"only": directives.unchanged, "rows": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         path = max(RESULTS.glob(f"{self.arguments[0]}-*.json"), default=None)
@@ -28,7 +32,15 @@ class Figures(SphinxDirective):
         found = json.loads(path.read_text())
         only = self.options.get("only", "")
         chosen = [figure for figure in found["figures"] if only in figure["what"]]
-        rows = [(figure["what"], f"{figure['value']:.3g} {figure['unit']}",
+        labels = {figure["what"]: figure["what"] for figure in chosen}
+        if "rows" in self.options:
+            named = {figure["what"].removeprefix(only).strip(): figure for figure in chosen}
+            wanted = [text.partition("=") for text in self.options["rows"].split(";")]
+            if absent := [name.strip() for name, _, _ in wanted if name.strip() not in named]:
+                raise self.error(f"{path.name} has no figure of {only!r} {absent}")
+            chosen = [named[name.strip()] for name, _, _ in wanted]
+            labels = {named[name.strip()]["what"]: label.strip() or name.strip() for name, _, label in wanted}
+        rows = [(labels[figure["what"]], f"{figure['value']:.3g} {figure['unit']}",
                  asked(figure) + ", missed" * missed(figure)) for figure in chosen]
         if not rows:
             raise self.error(f"{path.name} has no figure of {only!r}")
