@@ -185,7 +185,7 @@ def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], out
                 result = device.xp.broadcast_to(result, shape).copy()
             wrapped.append(handles.wrap(device, result, sources, fresh=True))
         else:
-            if own and shape_of(out)[-own:] != result.shape[-own:]:
+            if own and shape_of(out)[-own:] != result.shape[-own:] or shape is None and shape_of(out) != result.shape:
                 raise NotOnDevice("out= has another shape than the result")
             write(device, out, result, where)
             wrapped.append(out)

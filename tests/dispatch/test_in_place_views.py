@@ -155,3 +155,12 @@ def test_what_a_failing_call_has_written_is_seen_through_a_pointer():
         with pytest.raises(IndexError):
             np.put(array, [0, 60], 3)
     assert np.array_equal(lazyarray.asnumpy(pointer), host)
+
+
+def test_an_output_of_another_shape_gets_numpys_own_words():
+    empty, out = (lazyarray.asarray(np.ones(shape)) for shape in ((0, 1, 1), (1, 1, 1)))
+    with pytest.raises(ValueError, match="non-broadcastable"):
+        np.matmul(empty, empty, out=out)
+    several = lazyarray.asarray(np.zeros((3, 2, 2)))
+    np.matmul(lazyarray.asarray(np.eye(2)), lazyarray.asarray(np.eye(2)), out=several)
+    assert np.array_equal(np.asarray(several), np.broadcast_to(np.eye(2), (3, 2, 2)))
