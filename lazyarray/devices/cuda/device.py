@@ -7,7 +7,9 @@ compare by their pointers only, so the null streams of two devices are equal.
 """
 from __future__ import annotations
 
+import atexit
 import functools
+import gc
 import importlib
 import importlib.util
 import sys
@@ -24,6 +26,7 @@ from ..base import HERE, HOLDABLE, Device, Diagnosis, Token
 from . import driver
 from .copies.copies import Copies
 from .copies.dirty_upload import copy_written
+from .copies.host_memory import left_behind
 from .copies.pinned import Region
 from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
@@ -427,9 +430,19 @@ class CudaDevice(Device):
         self.count = 1
         self._copies.forget()
         self.kernels.forget()
+        atexit.register(_leave_behind)
 
     def is_lasting(self, error: BaseException) -> bool:
         return isinstance(error, self._api_errors) and getattr(error, "status", None) in driver.LASTING
+
+
+def _leave_behind() -> None:
+    """At a forked child's exit, before CuPy's own: it would give modules back that only the parent can, and each of
+    these prints a traceback."""
+    import cupy
+
+    atexit.unregister(cupy._util.clear_memo)
+    left_behind([one for one in gc.get_objects() if str(type(one).__module__).partition(".")[0] == "cupy"])
 
 
 def find() -> CudaDevice | Diagnosis:
