@@ -66,8 +66,8 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
                                      &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads,
                                      &takes_alignment, &PyTuple_Type, &strided, &walk, &blocks))
         return -1;
-    if (PyTuple_GET_SIZE(dtypes) < 1 || elements < 1 || blocks < 0 || blocks > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "a launch has at least one output, elements in a block, and no odd blocks");
+    if (elements < 1 || blocks < 0 || blocks > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a launch has elements in a block, and no odd blocks");
         return -1;
     }
     if (kernel_init(&self->kernel, function, launch, owner, ndarray, stream, sizes, threads,
@@ -205,24 +205,24 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
         return NULL;
     if (!fits || size == 0)
         Py_RETURN_NONE;
-    if (PyTuple_GET_SIZE(self->strided) == 0) {
-        int64_t blocks = self->blocks ? self->blocks : size / self->elements + (size % self->elements != 0);
-        if (blocks > INT32_MAX || (self->takes_alignment && places % PACK))
-            Py_RETURN_NONE;
-        return outputs_of(self, shape, fortran, size, blocks, rooms, parameters);
+    PyObject *plan = Py_NewRef(self), *key;
+    int walked = PyTuple_GET_SIZE(self->strided) > 0;
+    if (walked || (self->takes_alignment && places % PACK)) {
+        key = walked ? key_of(self, arguments, shape, fortran, aligned) : Py_NewRef(Py_None);
+        Py_SETREF(plan, key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(self->plans, key)));
+        Py_XDECREF(key);
     }
-    PyObject *key = key_of(self, arguments, shape, fortran, aligned);
-    PyObject *plan = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(self->plans, key));
-    Py_XDECREF(key);
-    if (plan == NULL || Py_TYPE(plan) != Py_TYPE(self) || ((Launch *)plan)->kernel.inputs != self->kernel.inputs
-            || ((Launch *)plan)->blocks == 0) {
-        Py_XDECREF(plan);
-        if (PyErr_Occurred())
-            return NULL;
-        Py_RETURN_NONE;
+    PyObject *outputs = NULL;
+    if (plan != NULL && Py_TYPE(plan) == Py_TYPE(self) && ((Launch *)plan)->kernel.inputs == self->kernel.inputs
+            && (((Launch *)plan)->blocks > 0 || !walked)) {
+        const Launch *found = (Launch *)plan;
+        int64_t blocks = found->blocks ? found->blocks : size / found->elements + (size % found->elements != 0);
+        outputs = blocks > INT32_MAX ? Py_NewRef(Py_None)
+                                     : outputs_of((Launch *)plan, shape, fortran, size, blocks, rooms, parameters);
     }
-    PyObject *outputs = outputs_of((Launch *)plan, shape, fortran, size, ((Launch *)plan)->blocks, rooms, parameters);
-    Py_DECREF(plan);
+    else if (!PyErr_Occurred())
+        outputs = Py_NewRef(Py_None);
+    Py_XDECREF(plan);
     return outputs;
 }
 
@@ -257,10 +257,10 @@ PyDoc_STRVAR(launch_doc,
 "owner : object\n    Kept, and with it the function's code.\n"
 "ndarray, stream : callable\n    The class of device arrays, and what gives the current stream.\n"
 "sizes : tuple of int\n    Of each input: 0 of an array, else the bytes of a number.\n"
-"dtypes : tuple of numpy.dtype\n    Of the outputs.\n"
+"dtypes : tuple of numpy.dtype\n    Of the outputs; none if the last input is what is written.\n"
 "elements, threads : int\n    Of a block.\n"
 "takes_alignment : bool\n"
-"    The kernel's last parameter says that packs can be loaded; other addresses are left to the caller.\n"
+"    The kernel's last parameter says that packs can be loaded; for other addresses `plans` may have a Launch, by None.\n"
 "strided : tuple of int\n    Inputs that are walked by their strides: `plans` has a Launch for each kind of them, by `key`.\n"
 "walk : bytes\n    The kernel's last parameter: how strided inputs are walked.\n"
 "blocks : int\n    How many, if that does not go by the elements.");

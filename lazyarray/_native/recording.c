@@ -17,6 +17,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_calls.h"
 #include "recording_chains.h"
 #include "recording_computing.h"
+#include "recording_writing.h"
 #include "recording_sources.h"
 #include "recording_host.h"
 #include "recording_members.h"
@@ -83,6 +84,8 @@ static PyMethodDef methods[] = {
     {"counted", FAST(counted), METH_FASTCALL, counted_doc},
     {"address", address, METH_O, address_doc},
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
+    {"updated", FAST(updated), METH_FASTCALL, updated_doc},
+    {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
     {"take_over", FAST(take_over), METH_FASTCALL, take_over_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"member", FAST(member), METH_FASTCALL, member_doc},
@@ -109,6 +112,9 @@ PyInit_recording(void)
     for (PyObject **where = (PyObject **)&text; next_name(&names, name); where++)
         if ((*where = PyUnicode_InternFromString(name)) == NULL)
             return NULL;
+    text_acquire = text.acquire;
+    if ((text_release = PyUnicode_InternFromString("release")) == NULL)
+        return NULL;
     import_array1(NULL);
     import_umath1(NULL);
     if ((member_type = (PyTypeObject *)PyType_FromSpec(&member_spec)) == NULL)

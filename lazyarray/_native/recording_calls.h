@@ -157,7 +157,7 @@ cast_node(PyObject *device, PyObject *step, PyObject *item, const Form *form, lo
 without it (NULL) they are whole arrays of that form, and numbers. None: it is not to be recorded. NULL without an error:
 the general way does it. */
 static PyObject *
-become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, const Form *form, Py_ssize_t least)
+become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, const Form *form, Py_ssize_t least, int in_place)
 {
     PyObject *nodes[MOST_OPERANDS + 2], *operands = NULL, *large = Py_NewRef(no_arguments), *device = NULL, *result = NULL;
     PyObject *order = found == NULL ? Py_None : got(found, K.order), *casts = got(rule, R.casts), *scalars = got(rule, R.scalars);
@@ -219,7 +219,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     }
     PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
     Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
-    int alone = steps == 1 && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
+    int alone = !in_place && steps == 1 && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
     if (alone) {
         long times = PyLong_AsLong(got(rule, R.alone));
         if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
@@ -315,7 +315,7 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
         if (plain < 0)
             goto end;
         if (plain && (rule = Py_XNewRef(plain_rule(ufunc, given, count))) != NULL) {
-            result = become(rule, NULL, given, count, form, least);
+            result = become(rule, NULL, given, count, form, least, 0);
             Py_DECREF(rule);
             if (result != NULL)
                 goto end;
@@ -328,14 +328,21 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
             PyObject *last = got(seen, K.last) != Py_None ? got(seen, K.last) : got(rule, R.step);
             const Form own = {got(seen, K.shape), got(seen, K.fortran), got(seen, K.size), got(last, P.output),
                               got(seen, K.template)};
-            result = become(rule, seen, given, count, &own, least);
+            result = become(rule, seen, given, count, &own, least, written != NULL);
         }
         Py_XDECREF(seen);
         if (result != NULL || PyErr_Occurred() || (kinds = kinds_of(given, count)) == NULL)
             goto end;
     }
-    result = PyObject_CallFunctionObjArgs(py.general, ufunc, inputs, bytes, written == NULL ? Py_None : written,
+    int brought = 0;
+    for (Py_ssize_t i = 0; i < found; i++)
+        brought |= given[i].brought;
+    PyObject *copies = brought && found == count ? with_copies(inputs, given, count) : Py_NewRef(inputs);
+    if (copies == NULL)
+        goto end;
+    result = PyObject_CallFunctionObjArgs(py.general, ufunc, copies, bytes, written == NULL ? Py_None : written,
                                           key == NULL ? Py_None : key, kinds == NULL ? Py_None : kinds, NULL);
+    Py_DECREF(copies);
 end:
     Py_XDECREF(key);
     Py_XDECREF(kinds);

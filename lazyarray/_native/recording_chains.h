@@ -159,7 +159,8 @@ list_of(PyObject *const *items, int count)
     return list;
 }
 
-/* The codes, then the modes, then the codes of the outputs, and how many axes are walked. */
+/* The codes, then the modes, then the codes of the outputs, and how many axes are walked (-1 and less: the last input is
+what the last output is written to). */
 static PyObject *
 key_of(const Chain *chain, const int *outputs, int kept, Py_ssize_t ndim)
 {
@@ -186,10 +187,10 @@ key_of(const Chain *chain, const int *outputs, int kept, Py_ssize_t ndim)
 
 /* The program of a form, a new reference; Python makes those that are not known yet. */
 static PyObject *
-program_of(const Chain *chain, const int *outputs, int kept)
+program_of(const Chain *chain, const int *outputs, int kept, int into)
 {
     Py_ssize_t ndim = chain->shape == NULL ? 0 : PyTuple_GET_SIZE(chain->shape);
-    PyObject *key = key_of(chain, outputs, kept, ndim);
+    PyObject *key = key_of(chain, outputs, kept, into ? -1 - ndim : ndim);
     PyObject *program = key == NULL ? NULL : PyDict_GetItemWithError(py.programs, key);
     if (program != NULL)
         Py_INCREF(program);
@@ -240,7 +241,7 @@ needed(PyObject *Py_UNUSED(module), PyObject *node)
     PyObject *shape, *fortran, *sources = sources_of(&chain), *result = NULL;
     const int last = chain.nodes - 1;
     form_of(&chain, node, &shape, &fortran);
-    PyObject *program = sources == NULL ? NULL : program_of(&chain, &last, 1);
+    PyObject *program = sources == NULL ? NULL : program_of(&chain, &last, 1, 0);
     if (program != NULL)
         result = Py_BuildValue("NNNN(OO)", list_of(chain.node, chain.nodes), program,
                                list_of(chain.argument, chain.inputs), sources, shape, fortran);

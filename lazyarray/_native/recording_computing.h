@@ -105,7 +105,7 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
         Py_XDECREF(home);
     }
     int with_partners = PyObject_IsTrue(py.partners);
-    if (arguments == NULL || with_partners < 0 || (program = program_of(&chain, outputs, kept)) == NULL
+    if (arguments == NULL || with_partners < 0 || (program = program_of(&chain, outputs, kept, 0)) == NULL
             || (got(node, N.rule) != Py_None && count_if_learned(got(node, N.rule), device) < 0)
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL)
         goto end;

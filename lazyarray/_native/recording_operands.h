@@ -5,9 +5,10 @@
 enum { FAILED = -1, NONE, WHOLE, VIEW, NUMBER };
 
 /* An operand. WHOLE: a Node or a Leaf of a dense array, seen in this form. VIEW: a device array in its storage, where
-`turned` is the lazy array if the device array is that of the storage, whose elements it sees in another shape. NUMBER: a
-number, and its dtype or its type. `lies`: how, in the key. References of our own. */
-typedef struct { PyObject *item, *array, *storage, *number, *large, *turned, *lies; Form form; int what; } Seen;
+`turned` is the lazy array if the device array is that of the storage, whose elements it sees in another shape, and
+`brought` whether it is a copy of what stays on the host. NUMBER: a number, and its dtype or its type. `lies`: how, in the
+key. References of our own. */
+typedef struct { PyObject *item, *array, *storage, *number, *large, *turned, *lies; Form form; int what, brought; } Seen;
 
 static void
 forget(Seen *s)
@@ -183,6 +184,51 @@ is_ours(PyObject *storage)
     return ours;
 }
 
+/* Give an array that is an ndarray alone its storage, if other views of that have one. -1: an error. */
+static int
+is_completed(PyObject *x, PyObject **storage)
+{
+    PyObject *home = got(x, X.home), *slots[] = {text._self_storage, text._self_meta};
+    if (home == Py_None || got(home, H.storage) == Py_None)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        PyObject *found = PyObject_GetAttr(x, slots[i]);
+        if (found == NULL)
+            return -1;
+        Py_DECREF(found);
+    }
+    *storage = got(x, X.storage);
+    return 1;
+}
+
+/* An array that is an ndarray alone, and stays so: a copy on the device, of which Python keeps those that come again. */
+static int
+see_light(PyObject *x, Seen *s)
+{
+    PyObject *storage = PyObject_CallOneArg(py.brought, x);
+    int what = storage == NULL ? FAILED
+        : Py_TYPE(storage) != types.Storage ? NONE : see_view(x, storage, s, got(storage, S.root), Py_None, 1);
+    s->brought = what == VIEW;
+    Py_XDECREF(storage);
+    return what;
+}
+
+/* The operands, with the copies in place of what stays on the host: a new reference. */
+static PyObject *
+with_copies(PyObject *inputs, const Seen *given, Py_ssize_t count)
+{
+    PyObject *copies = PyTuple_New(count);
+    for (Py_ssize_t i = 0; copies != NULL && i < count; i++) {
+        PyObject *one = given[i].brought ? made_array(given[i].storage, Py_None, given[i].array, Py_None)
+                                         : Py_NewRef(PyTuple_GET_ITEM(inputs, i));
+        if (one == NULL)
+            Py_CLEAR(copies);
+        else
+            PyTuple_SET_ITEM(copies, i, one);
+    }
+    return copies;
+}
+
 /* NONE: it is an operand for the general way. */
 static int
 see(PyObject *x, Seen *s)
@@ -191,6 +237,13 @@ see(PyObject *x, Seen *s)
         return see_number(x, s);
     if (Py_TYPE(x) == types.LazyNdarray) {
         PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *meta;
+        if (storage == Py_None) {
+            int completed = is_completed(x, &storage);
+            if (completed < 0)
+                return FAILED;
+            if (!completed)
+                return see_light(x, s);
+        }
         if (Py_TYPE(storage) != types.Storage)
             return NONE;
         if (got(storage, S.pending) != Py_None) {

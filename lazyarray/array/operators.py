@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices
+from .. import _native, devices
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
@@ -23,8 +23,11 @@ from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles
 from ..storage.storage import Storage
 
-#: Types of operands that are asked for nothing: Python's numbers, and our arrays once there is a class of them.
-direct = set(WEAK)
+#: Types of operands that are asked for nothing: numbers, and our arrays once there is a class of them.
+direct = {*WEAK, *(kind for kind in np.sctypeDict.values() if issubclass(kind, (np.number, np.bool_)))}
+
+#: Written by a kernel, where that is all there is to do.
+updated = None if _native.recording is None else _native.recording.updated
 
 
 @functools.cache
@@ -110,6 +113,8 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
     def method(self: Any, other: Any, /) -> Any:
+        if updated is not None and type(other) in direct and updated(ufunc, self, other) is not None:
+            return self
         turn = whose_turn(type(other), reflected)
         if turn == "us":
             return _apply(self, ufunc, (self, other), {"out": (self,)})

@@ -57,16 +57,18 @@ class Program:
     Each of `steps` has the numbers of its operands: first the inputs, then the results of earlier steps. `outputs` are
     the numbers of the results that are kept, `ndim` that of the shape that strided inputs are walked in (0 without
     any), `arrays` the numbers of the inputs that are arrays, and whether these are "flat"; `uses` counts how often a
-    kernel was asked for at first.
+    kernel was asked for at first. `into`: the last input is no operand but memory that the output is written to, which
+    other inputs may be, too, in the same place.
     """
 
-    __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "_hash")
+    __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "into", "_hash")
 
     def __init__(self, inputs: tuple[Operand, ...], steps: tuple[tuple[Step, tuple[int, ...]], ...],
-                 outputs: tuple[int, ...], ndim: int) -> None:
+                 outputs: tuple[int, ...], ndim: int, into: bool = False) -> None:
         self.inputs, self.steps, self.outputs, self.ndim, self.uses = inputs, steps, outputs, ndim, 0
+        self.into = into
         self.arrays = tuple([(i, mode == "flat") for i, (_, mode) in enumerate(inputs) if mode != "value"])
-        self._hash = hash((inputs, steps, outputs, ndim))
+        self._hash = hash((inputs, steps, outputs, ndim, into))
 
     def __hash__(self) -> int:
         return self._hash
@@ -74,7 +76,7 @@ class Program:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(other) is Program and self.steps == other.steps and self.inputs == other.inputs
-            and self.outputs == other.outputs and self.ndim == other.ndim)
+            and self.outputs == other.outputs and self.ndim == other.ndim and self.into == other.into)
 
     def run(self, arguments: list[Any], form: tuple[tuple[int, ...], bool] | None = None, xp: Any = None) -> list[Any]:
         """The outputs, one step after another with the device's own functions.

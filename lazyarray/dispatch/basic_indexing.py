@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices
+from .. import _native, devices
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..functions.pytree import replace
@@ -30,6 +30,7 @@ from .host_fallback import lazily, on_host
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
 
+_assigned = None if _native.recording is None else _native.recording.assigned
 #: Whole numbers up to this size are exact in single precision.
 _EXACT = 1 << 24
 #: Arrays larger than this are not fetched whole because a loop reads elements.
@@ -63,7 +64,7 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
 
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order."""
-    if _set_quickly(x, index, value):
+    if _assigned is not None and _assigned(x, index, value) or _set_quickly(x, index, value):
         return
     held((x, value, *index) if type(index) is tuple else (x, value, index), _setitem, x, index, value)
 

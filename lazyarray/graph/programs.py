@@ -22,7 +22,8 @@ _MOST_PROGRAMS = 4096
 def new_program(key: tuple[Any, ...], codes: int, inputs: int) -> Program:
     """The program of a form that was not known.
 
-    `key` has so many codes, the modes of so many inputs, the numbers of outputs, and how many axes are walked.
+    `key` has so many codes, the modes of so many inputs, the numbers of outputs, and how many axes are walked, below 0
+    where the last input is what is written.
     """
     if len(programs) >= _MOST_PROGRAMS:
         programs.clear()
@@ -37,9 +38,12 @@ def new_program(key: tuple[Any, ...], codes: int, inputs: int) -> Program:
             dtypes[code] = step.inputs[len(operands)]
         operands.append(code if code >= 0 else inputs - 1 - code)
     outputs = tuple([code if code >= 0 else inputs - 1 - code for code in key[codes + inputs:-1]])
+    ndim, into = (key[-1], False) if key[-1] >= 0 else (-1 - key[-1], True)
+    if into:
+        dtypes[-1] = steps[-1][0].output
     program = programs[key] = Program(
         (*map(Operand, dtypes, key[codes:codes + inputs]),),
-        tuple([(step, tuple(operands)) for step, operands in steps]), outputs, key[-1])
+        tuple([(step, tuple(operands)) for step, operands in steps]), outputs, ndim, into)
     return program
 
 

@@ -139,12 +139,16 @@ class Storage(StorageState):
                 device.failed(error)
                 raise
             finally:
-                self.reads = 0
-                self.writes += 1
-                if self.mirror is not None:     # a finaliser has asked for it
-                    coherence.end_write(self, view)
-                self.update_clean()
+                self.written(view)
         return True
+
+    def written(self, view: np.ndarray) -> None:
+        """A view of a storage that was current on the device alone has been written there."""
+        self.reads = 0
+        self.writes += 1
+        if self.mirror is not None:     # a finaliser has asked for it
+            coherence.end_write(self, view)
+        self.update_clean()
 
     def _write(self, view: np.ndarray, array: Any, work: Callable[[Any], Any], overwrite: bool) -> Any:
         within, self.writing = self.writing, self.writing + 1

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from types import FrameType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from .indexing import rows
 from .namespace import namespace
 from .random import generator_of
 
+if TYPE_CHECKING:
+    from ..program import Program
+
 _PACKAGE = __name__.rpartition(".")[0] + "."
 
 
@@ -61,6 +64,33 @@ class Region:
 
     def release(self) -> None:
         self.alive.remove((self.address, self.size))
+
+
+def _place(view: np.ndarray) -> tuple[Any, ...]:
+    return view.__array_interface__["data"][0], view.shape, view.strides
+
+
+class _Written:
+    """A program whose last output goes to memory that is there, as a kernel writes it: at once, in no order."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def launch(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> tuple[Any, ...]:
+        """What is left to do, which takes no Python code: (function, where it writes to, what); and the other outputs."""
+        target = arguments[-1]._view
+        for one in arguments[:-1]:
+            if type(one) is SimulatedArray and np.may_share_memory(one._view, target) and _place(one._view) != (
+                    _place(target)):
+                raise RuntimeError("a kernel would read what it has written")
+        *outputs, value = [one._view if type(one) is SimulatedArray else one
+                           for one in self._program.run(arguments, (shape, fortran), namespace)]
+        made = [wrap_new(np.array(np.broadcast_to(out, shape), order="F" if fortran else "C")) for out in outputs]
+        return np.copyto, target, value, made
+
+    def prepare(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> bool:
+        """Nothing has to be compiled."""
+        return False
 
 
 class SimulatedDevice(Device):
@@ -92,6 +122,10 @@ class SimulatedDevice(Device):
         if dtype not in HOLDABLE:
             check_dtype(dtype)
         return wrap_new(np.empty(shape, dtype))
+
+    def kernel(self, program: Program, size: int) -> Any:
+        """What writes in place, which has an order of its own; all else runs step by step."""
+        return _Written(program) if program.into and hardware.plain else None
 
     def view(self, block: SimulatedArray, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
              offset: int) -> SimulatedArray:

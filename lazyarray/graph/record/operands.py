@@ -280,6 +280,16 @@ def is_strided(item: Any, size: int) -> bool:
 _python_numbers = frozenset({int, float, complex, bool})
 
 
+def brought(x: Any) -> Storage | None:
+    """The copy on the device of an array that is nothing but an ndarray, and stays so; None if it does not."""
+    host, device = x._self_host, devices.current()
+    if host is None or device.count > 1 or not host.ndim or not host.size or host.dtype not in HOLDABLE or (
+            device.usable() is not None or not handles.stays_light(x, host)):
+        return None
+    storage: Storage | None = upload_cache.kept(device, host, "operand", allowed=True)
+    return Storage(device, transfer.to_device(device, host, "operand", allowed=True)) if storage is None else storage
+
+
 def leaf_of(x: Any) -> Leaf | None:
     """The leaf of a lazy array whose bytes are there; None if they have to be brought up to date first."""
     array = ready_array(x)

@@ -18,14 +18,14 @@ from ...functions import memory_order
 from ...settings import options
 from ...storage import handles
 from ...storage.foreign_streams import partners
-from ...storage.state import cut
+from ...storage.state import changing, cut
 from ...storage.storage import Storage
 from .. import at_exit, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from .call_cache import Known, keep, known
 from .loops import Rule, cast, rule_of, rules
 from .memory_order import axes_of, template_of, templates
-from .operands import LARGE_RESULT, Operands, ready_array, whole
+from .operands import LARGE_RESULT, Operands, brought, ready_array, whole
 
 __all__ = ["bind", "counts", "recorded"]
 
@@ -124,6 +124,12 @@ def recorded(given: Any) -> Any:
     return native.array_of(given.nodes, None if order is None else np.argsort(order))
 
 
+def _apart(device: Any, one: Any, other: Any) -> bool:
+    """Whether two device arrays have no byte between them that is in both's extents."""
+    (low, high), (first, last) = device.extent(one), device.extent(other)
+    return high <= first or last <= low     # type: ignore[no-any-return]
+
+
 def _sample(node: Node, pick: Any) -> Any:
     from .. import sampling  # only displays ask
 
@@ -146,6 +152,8 @@ def bind(array_type: type, planned: Any, others: dict[str, Any]) -> None:
             "planned": planned, "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
             "note_large": memory_bound.note, "cut": cut, "new_program": programs.new_program,
+            "changing": changing, "apart": _apart, "device_of": handles.device_of, "graphs": Node.lock,
+            "brought": brought,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,

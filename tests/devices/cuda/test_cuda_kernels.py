@@ -42,10 +42,14 @@ def forms(program):
              for ndim in (1, 2, 3) for wide in (0, 1)}
     for read in ("same", "along"):
         nearer = tuple(read if r == "any" else r for r in reads)
+        if program.into and reads[-1] == "any":
+            nearer = *nearer[:-1], "along"
         found[read] = launch_plan.packed(program, nearer, 2, False)
         found[f"{read}_general"] = launch_plan.general(program, False, nearer, 2)
     for wide in (0, 1):
         turned = tuple("tile" if r == "any" else r for r in reads)
+        if program.into:        # it is not read
+            turned = *turned[:-1], reads[-1]
         found[f"tile{wide}"] = launch_plan.Form(turned, 3, 1, 4, bool(wide), tile=(32, 32, 256))
         found[f"rows{wide}"] = launch_plan.Form(reads, 3, 1, 8, bool(wide), tile=(8, 128, 128))
     if program.inputs[0].dtype.itemsize <= 4:
@@ -80,6 +84,23 @@ def test_every_form_compiles(dtype, modes):
     program = Program(inputs, ((step, (0, 1)), (last, (1, 0))), (2, 3), 2 if "strided" in modes else 0)
     text = elementwise_source.source(program, cupy, forms(program))
     assert text is not None
+    sizes = [f'static_assert(sizeof(Walk_{name}) == {launch_plan.walk_size(form)}, "as large as what is passed");'
+             for name, form in forms(program).items() if form.ndim]
+    assert compiled(text + "\n".join(sizes)) == ""
+
+
+@pytest.mark.parametrize("modes", [("flat", "value", "flat"), ("strided", "flat", "flat"),
+                                   ("flat", "flat", "strided"), ("strided", "value", "strided"),
+                                   ("strided", "strided", "strided")], ids="-".join)
+@pytest.mark.parametrize("dtype", ["?", "f4", "c16"])
+def test_every_form_that_writes_in_place_compiles(dtype, modes):
+    dtype = np.dtype(dtype)
+    step = Step("not_equal", cupy.not_equal, (dtype, dtype), np.dtype(bool))
+    last = Step("maximum", cupy.maximum, (dtype, dtype), dtype)
+    inputs = tuple(Operand(dtype, mode) for mode in modes)
+    program = Program(inputs, ((step, (0, 1)), (last, (1, 0))), (3, 4), 2 if "strided" in modes else 0, True)
+    text = elementwise_source.source(program, cupy, forms(program))
+    assert text is not None and "__restrict__ p" not in text and "q1" not in text
     sizes = [f'static_assert(sizeof(Walk_{name}) == {launch_plan.walk_size(form)}, "as large as what is passed");'
              for name, form in forms(program).items() if form.ndim]
     assert compiled(text + "\n".join(sizes)) == ""
@@ -266,6 +287,79 @@ class TestOnTheGpu:
                 expected = program.run(operands)
                 for outputs in self.both(program, operands, (n,), False):
                     assert all(bool((found == e).all()) for found, e in zip(outputs, expected)), (n, starts)
+
+    @pytest.mark.parametrize("dtype", ["?", "f2", "f4", "i8", "c16"])
+    def test_every_walk_is_written_to_every_place(self, dtype):
+        dtype = np.dtype(dtype)
+        kernels = lazyarray.device().kernels
+        for name, (shape, operands, _, _) in walks(cupy, dtype).items():
+            dense = cupy.asarray(np.random.default_rng(1).uniform(0, 3, shape).astype(dtype))
+            expected, differs = program_of(cupy, dtype, len(operands), len(shape)).run([*operands, dense])
+            for place, (memory, target) in self.places(shape, dtype).items():
+                made = program_of(cupy, dtype, len(operands), len(shape))
+                flat = target.flags.c_contiguous
+                program = Program((*made.inputs, Operand(dtype, "flat" if flat else "strided")), tuple([
+                    (step, tuple([o + (o >= len(made.inputs)) for o in of])) for step, of in made.steps]), tuple([
+                        o + 1 for o in made.outputs[::-1]]), len(shape), True)
+                outside = memory.copy()
+                arguments = [*operands, dense, target]
+                for turn in range(3):
+                    kernel = kernels.get(program, max(int(np.prod(shape)), 1))
+                    if kernel is None or not kernel.prepare(arguments, shape, False):
+                        kernels.wait()
+                        continue
+                    outputs = kernel.launch(arguments, shape, False)
+                    assert len(outputs) == 1 and bool((outputs[0] == differs).all()), (name, place)
+                    assert bool((target == expected).all()), (name, place)
+                    break
+                else:
+                    raise AssertionError(f"there is no kernel: {name}, {place}")
+                target[...] = 0
+                seen = cupy.ndarray(target.shape, target.dtype, outside.data + (target.data.ptr - memory.data.ptr),
+                                    target.strides)
+                seen[...] = 0
+                assert bool((memory == outside).all()), f"more was written: {name}, {place}"
+
+    @staticmethod
+    def places(shape, dtype):
+        """Memory, and a view of this shape in it, of each kind."""
+        def within(lead, larger, cut):
+            memory = cupy.ones(int(np.prod(larger)) + lead, dtype)
+            return memory, cut(memory[lead:].reshape(larger))
+
+        found = {"dense": within(0, shape, lambda m: m), "beside a boundary": within(1, shape, lambda m: m)}
+        if shape:
+            found |= {
+                "inside": within(0, tuple(n + 2 for n in shape), lambda m: m[tuple(slice(1, 1 + n) for n in shape)]),
+                "every other": within(0, (*shape[:-1], 2 * shape[-1]), lambda m: m[..., ::2]),
+                "backwards": within(0, shape, lambda m: m[..., ::-1]),
+                "turned": within(0, shape[::-1], lambda m: m.T),
+                "wider rows": within(0, (*shape[:-1], shape[-1] + 16), lambda m: m[..., :shape[-1]]),
+            }
+        return found
+
+    @pytest.mark.parametrize("dtype", ["f4", "c16"])
+    def test_what_is_read_is_written(self, dtype):
+        """The same elements, in one place: each is read before it is written."""
+        kernels = lazyarray.device().kernels
+        random = np.random.default_rng(3)
+        add = Step("add", cupy.add, (np.dtype(dtype),) * 2, np.dtype(dtype))
+        for shape in ((5000,), (130, 257), (64, 64), (3, 40, 50)):
+            for place, (_, target) in self.places(shape, np.dtype(dtype)).items():
+                other = cupy.asarray(random.uniform(1, 2, shape).astype(dtype))
+                mode = "flat" if target.flags.c_contiguous else "strided"
+                program = Program((Operand(add.output, mode), Operand(add.output, "flat"), Operand(add.output, mode)),
+                                  ((add, (0, 1)),), (3,), len(shape), True)
+                arguments = [target, other, target]
+                target[...] = cupy.asarray(random.uniform(1, 2, shape).astype(dtype))
+                for turn in range(4):
+                    expected = target + other
+                    kernel = kernels.get(program, target.size)
+                    if kernel is None or not kernel.prepare(arguments, shape, False):
+                        kernels.wait()
+                        continue
+                    assert kernel.launch(arguments, shape, False) == []
+                    assert bool((target == expected).all()), (shape, place)
 
     @pytest.mark.parametrize("name", LARGE)
     def test_more_elements_than_32_bits_count(self, name):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import math
 import os
 import queue
 import struct
@@ -146,7 +147,8 @@ class Kernel(Unique):
         self._inputs = inputs = Inputs(program)
         self._flat = [place for place, operand in zip(inputs.places, program.inputs) if operand.mode == "flat"]
         self._strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
-        self._dtypes = [dtype_of(program, number) for number in program.outputs]
+        made = program.outputs[:len(program.outputs) - program.into]
+        self._dtypes = [dtype_of(program, number) for number in made]
         self._plans: dict[Any, tuple[Launcher, Any, int, int]] = {}
         self._asked: dict[Any, tuple[Plan, bytes]] = {}     # whose form is being compiled
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
@@ -164,6 +166,19 @@ class Kernel(Unique):
         return launch.Launch(
             function.ptr, driver.launch, function, self._ndarray, self._kernels.cupy.cuda.get_current_stream,
             self._inputs.sizes, tuple(self._dtypes), form.elements, form.threads, form.takes_alignment, **more)
+
+    def prepare(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> bool:
+        """Whether `launch` takes these arguments, now that it was asked for."""
+        if self.launch is None:
+            return False
+        values = self._inputs(arguments)
+        if self._strided:
+            self._planned(arguments, values, shape, fortran, math.prod(shape))
+            return self.launch.key(arguments, shape, fortran) in self.launch.plans
+        places = 0
+        for i in self._flat:
+            places |= values[i]
+        return not self._takes_alignment or not places % VECTOR or self._unaligned() is not None
 
     def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[Any]:
         if self.launch is not None and (found := self.launch(arguments, shape, fortran)) is not None:
@@ -200,6 +215,8 @@ class Kernel(Unique):
         if function is not None:
             self._single_elements = form.elements
             self._single = self._launcher(form, function)
+            if self.launch is not None:
+                self.launch.plans[None] = self._in_c(function, form)
         return self._single
 
     def _launcher(self, form: Form, function: Any) -> Launcher:

@@ -8,7 +8,7 @@ from .launch_plan import VECTOR, WIDE, Form, dtype_of, general, vector_length, w
 from .snippets import HELPERS, snippet, type_of
 
 if TYPE_CHECKING:
-    from ...program import Program
+    from ...program import Operand, Program
 
 __all__ = ["VECTOR", "Body", "body", "dtype_of", "lengths_in", "source", "strides_in", "vector_length", "walk_values"]
 
@@ -209,7 +209,7 @@ def _together(program: Program, called: list[str], form: Form) -> tuple[str, str
 def _one_by_one(program: Program, called: list[str], form: Form) -> tuple[str, str, tuple[str, ...]]:
     """What stands before the elements, what for the one whose number in its pack is ``k``, and names of its results."""
     text = f"      const {_index(form)} at = base + k;\n"
-    for i, operand in enumerate(program.inputs):
+    for i, operand in _read(program):
         if form.reads[i] != "value":
             place = "0" if form.reads[i] == "same" else "k"
             text += f"      const {type_of(operand.dtype)} x{i} = a{i}[u].v[{place}];\n"
@@ -218,8 +218,18 @@ def _one_by_one(program: Program, called: list[str], form: Form) -> tuple[str, s
 
 
 def _inputs(program: Program) -> list[str]:
-    return [f"const {type_of(operand.dtype)} x{i}" if operand.mode == "value"
-            else f"const {type_of(operand.dtype)}* __restrict__ p{i}" for i, operand in enumerate(program.inputs)]
+    # What is written may be read through another pointer: then nothing is promised of either.
+    only = "" if program.into else "__restrict__ "
+    inputs = [f"const {type_of(operand.dtype)} x{i}" if operand.mode == "value"
+              else f"const {type_of(operand.dtype)}* {only}p{i}" for i, operand in enumerate(program.inputs)]
+    if program.into:
+        inputs[-1] = inputs[-1].removeprefix("const ")
+    return inputs
+
+
+def _read(program: Program) -> list[tuple[int, Operand]]:
+    """The inputs that are operands, with their numbers."""
+    return list(enumerate(program.inputs))[:len(program.inputs) - program.into]
 
 
 def _walk(form: Form, i: int) -> int:
@@ -241,9 +251,10 @@ def _index(form: Form) -> str:
     return "long long" if form.wide else "unsigned int"
 
 
-def _offsets(program: Program, form: Form, at: str) -> str:
-    """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes."""
-    strided = form.walkers
+def _offsets(program: Program, form: Form, at: str, strided: list[int] | None = None) -> str:
+    """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes; all of them, if not told which."""
+    if strided is None:
+        strided = form.walkers
     if not strided:
         return ""
     index = _index(form)
@@ -269,8 +280,8 @@ def _offsets(program: Program, form: Form, at: str) -> str:
 def _parameters(program: Program, form: Form, name: str) -> tuple[str, list[str]]:
     """The head of a kernel, with the types before it, and the types of the outputs."""
     outputs = [type_of(dtype_of(program, number)) for number in program.outputs]
-    parameters = [*_inputs(program), *(f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs)),
-                  f"const {_index(form)} n"]
+    made = [f"{t}* __restrict__ q{k}" for k, t in enumerate(outputs[:len(outputs) - program.into])]
+    parameters = [*_inputs(program), *made, f"const {_index(form)} n"]
     if form.takes_alignment:
         parameters.append("const int aligned")
     if form.ndim:
@@ -288,7 +299,7 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
              f"  const {index} first = tile + threadIdx.x * {pack};\n"
              f"  const bool whole = {'aligned && ' if form.takes_alignment else ''}tile + {form.elements} <= n;\n")
     whole = part = ""
-    for i, operand in enumerate(program.inputs):
+    for i, operand in _read(program):
         read, t = form.reads[i], type_of(operand.dtype)
         if read == "value":
             continue
@@ -307,7 +318,7 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
                 f"      a{i}[u] = lz_load<{t}, {held}>({place});\n")
             whole += load
             part += load
-    places = _offsets(program, form, "base")
+    places = _offsets(program, form, "base", sorted({_walk(form, i) for i, _ in _read(program)} & {*form.walkers}))
     loop = f"    #pragma unroll\n    for (int u = 0; u < {units}; ++u) {{\n"
     base = f"      const {index} base = first + u * {stride};\n"
     if whole:
@@ -318,13 +329,23 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
     text += "".join(f"    Pack<{t}, {pack}> b{k};\n" for k, t in enumerate(outputs))
     text += f"    #pragma unroll\n    for (int k = 0; k < {pack}; ++k) {{\n{here}"
     text += "".join(f"      b{k}.v[k] = {result};\n" for k, result in enumerate(results)) + "    }\n"
+    written = [f"q{k} + base" for k in range(len(outputs))]
+    if program.into:
+        last = len(program.inputs) - 1
+        if form.reads[last] == "flat":
+            written[-1] = f"p{last} + base"
+        else:       # as where strided inputs are read: there is no part of a pack
+            walk = _walk(form, last)
+            text += _offsets(program, form, "base", [walk])
+            written[-1] = f"({outputs[-1]}*)((char*)p{last} + o{walk})"
     if pack == 1:
-        return text + "".join(f"    if (whole || base < n) q{k}[base] = b{k}.v[0];\n"
-                              for k in range(len(outputs))) + "  }\n}\n"
+        return text + "".join(f"    if (whole || base < n) *({place}) = b{k}.v[0];\n"
+                              for k, place in enumerate(written)) + "  }\n}\n"
     text += "    if (whole) {\n"
-    text += "".join(f"      lz_store<{t}, {pack}>(q{k} + base, b{k});\n" for k, t in enumerate(outputs))
+    text += "".join(f"      lz_store<{t}, {pack}>({place}, b{k});\n"
+                    for k, (t, place) in enumerate(zip(outputs, written)))
     text += f"    }} else {{\n      #pragma unroll\n      for (int k = 0; k < {pack}; ++k) if (base + k < n) {{\n"
-    text += "".join(f"        q{k}[base + k] = b{k}.v[k];\n" for k in range(len(outputs)))
+    text += "".join(f"        ({place})[k] = b{k}.v[k];\n" for k, place in enumerate(written))
     return text + "      }\n    }\n  }\n}\n"
 
 
@@ -351,7 +372,7 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
         text += (f"  const long long o{i} = (long long)outer * w.s{i}_0 + (long long)(r0 + {down}) * w.s{i}_1"
                  f" + (long long)(c0 + {across}) * w.s{i}_2, e{i} = {lines} * w.s{i}_{step};\n")
     turned = kept = taken = ""
-    for i, operand in enumerate(program.inputs):
+    for i, operand in _read(program):
         read, t = form.reads[i], type_of(operand.dtype)
         if read == "value":
             continue
@@ -377,4 +398,10 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
         text += f"{loop}{here}{kept}  }}\n"
     steps, results = _computed(program, called)
     text += ("  __syncthreads();\n" if turned else "") + f"{loop}{here}{taken}{steps}"
-    return text + "".join(f"      q{k}[at] = {result};\n" for k, result in enumerate(results)) + "  }\n}\n"
+    written = [f"q{k}[at]" for k in range(len(results))]
+    if program.into:
+        last = len(program.inputs) - 1
+        walk = _walk(form, last)
+        written[-1] = (f"p{last}[at]" if form.reads[last] == "flat" else
+                       f"*({outputs[-1]}*)((char*)p{last} + (o{walk} + u * e{walk}))")
+    return text + "".join(f"      {place} = {result};\n" for place, result in zip(written, results)) + "  }\n}\n"

@@ -149,6 +149,7 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
     whether it begins at a multiple of `VECTOR`.
     """
     strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
+    target = len(program.inputs) - 1 if program.into else -1
     lengths, joined = collapsed(shape, strides)
     size, ndim, last = int(np.prod(lengths, dtype=np.int64)), len(lengths), lengths[-1]
     wide = size >= WIDE
@@ -157,6 +158,8 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
     reads = [operand.mode for operand in program.inputs]
     for i, axes, itemsize in zip(strided, joined, sizes):
         kind = "same" if axes[-1] == 0 else "along" if axes[-1] == itemsize else "any"
+        if i == target and size == 1:
+            kind = "along"
         reads[i] = "flat" if kind == "along" and ndim == 1 else kind
     kept = [(i, axes) for i, axes in zip(strided, joined) if reads[i] != "flat"]
     whole = ndim == 1 or last % pack == 0
@@ -220,6 +223,8 @@ def _tile(program: Program, lengths: list[int],
     """The axis whose places are the rows of tiles, and their form; None if tiles are of no use."""
     if not 2 <= len(lengths) <= 3:
         return None
+    if program.into:        # it is not read
+        kept = [(i, axes) for i, axes in kept if i != len(program.inputs) - 1]
     columns = lengths[-1]
     for axis in range(len(lengths) - 2, -1, -1):
         sizes = [program.inputs[i].dtype.itemsize for i, axes in kept if _lies_along(axes, axis, program, i)]
@@ -250,7 +255,7 @@ def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]
     height, width, threads = tile
     reads = ["any" if read in ("same", "along") else read for read in reads]
     for i, axes in kept:
-        if tile != _ROWS and _lies_along(axes, row, program, i):
+        if tile != _ROWS and _lies_along(axes, row, program, i) and not (program.into and i == len(reads) - 1):
             reads[i] = "tile"
     rows, columns = lengths[row], lengths[-1]
     rest = [axis for axis in range(len(lengths) - 1) if axis != row]

@@ -1,0 +1,659 @@
+/* Writing in place: what one kernel gives goes to the memory of a view, which the same elements of operands may be.
+
+Only where nothing but the order of the work counts: the array is current on the device alone, and was written on the
+current stream. What is otherwise is left to Python, `Storage.write_device` for one. From the first look at the array to
+the last note about it no other thread writes it, and if an interrupt comes it is before the launch, or after all notes.
+*/
+
+enum { NOT_WRITTEN, WRITTEN, LEFT };    /* LEFT: nothing was done, for it would take longer than what Python does then */
+
+/* -- the array that is written ------------------------------------------------------------------------------------- */
+
+/* What is written: elements of a storage, at a meta; and how often the storage had been written when it was first seen. */
+typedef struct { PyObject *storage, *meta, *stream, *writes, *lock; } Place;
+
+/* Whether an attribute is this object; -1: an error. */
+static int
+is_set_to(PyObject *object, PyObject *name, PyObject *value)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    Py_XDECREF(found);
+    return found == NULL ? -1 : found == value;
+}
+
+/* Whether the bytes are current on the device alone, were written on this stream, and are nobody else's; -1: an error. */
+static int
+is_open(PyObject *storage, PyObject *stream)
+{
+    PyObject *loans = got(storage, S.loans);
+    if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None || got(storage, S.foreign) != Py_False
+            || !PyTuple_CheckExact(loans) || PyTuple_GET_SIZE(loans) > 0)
+        return 0;
+    int alike = same(got(storage, S.stream), stream), alone = alike > 0 ? is_set_to(storage, text.mirror, Py_None) : alike;
+    if (alike > 0 && alone == 0)
+        alone = is_set_to(storage, text.device_only, Py_True);
+    if (alone <= 0)
+        return alone;
+    PyObject *joined = PyObject_GetAttr(storage, text.joined);
+    int read = joined == NULL ? -1 : !PyTuple_CheckExact(joined) || PyTuple_GET_SIZE(joined) > 0;
+    Py_XDECREF(joined);
+    return read < 0 ? -1 : !read;
+}
+
+/* Whether no two elements of an ndarray share bytes, by their strides; and whether NumPy lets them be written, unasked. */
+static int
+is_writable(PyArrayObject *meta)
+{
+    const int ndim = PyArray_NDIM(meta), flags = PyArray_FLAGS(meta);
+    npy_intp reach = PyArray_ITEMSIZE(meta), last = 0;
+    if (!(flags & NPY_ARRAY_WRITEABLE) || (flags & (1 << 31)))
+        return 0;
+    if (flags & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS))
+        return 1;
+    for (int done = 0; done < ndim; done++) {       /* from the shortest stride on */
+        int next = -1;
+        for (int i = 0; i < ndim; i++) {
+            npy_intp stride = PyArray_STRIDE(meta, i), found = stride < 0 ? -stride : stride;
+            if (PyArray_DIM(meta, i) > 1 && found > last) {
+                npy_intp best = next < 0 ? 0 : PyArray_STRIDE(meta, next);
+                if (next < 0 || found < (best < 0 ? -best : best))
+                    next = i;
+                else if (found == (best < 0 ? -best : best))
+                    return 0;
+            }
+            else if (PyArray_DIM(meta, i) > 1 && found == 0)
+                return 0;
+        }
+        if (next < 0)
+            break;
+        last = PyArray_STRIDE(meta, next) < 0 ? -PyArray_STRIDE(meta, next) : PyArray_STRIDE(meta, next);
+        if (last < reach)
+            return 0;
+        reach += last * (PyArray_DIM(meta, next) - 1);
+    }
+    return 1;
+}
+
+/* The first look at a place, before what is written is read: 1, or 0 if it is for Python, or -1 with an error.
+`leave_place` is called in any case. */
+static int
+see_place(Place *place, PyObject *storage, PyObject *meta)
+{
+    *place = (Place){Py_NewRef(storage), Py_NewRef(meta), NULL, NULL, NULL};
+    if (!is_writable((PyArrayObject *)meta) || PyArray_SIZE((PyArrayObject *)meta) == 0)
+        return 0;
+    int alone = is_alone(got(storage, S.device));
+    if (alone <= 0)
+        return alone;
+    if ((place->stream = PyObject_CallMethodNoArgs(got(storage, S.device), text.stream)) == NULL
+            || (place->writes = PyObject_GetAttr(storage, text.writes)) == NULL)
+        return -1;
+    return is_open(storage, place->stream);
+}
+
+/* Begin to write: the same answers. From here on other threads' statements wait. No lock is waited for: whoever has it may
+wait for one that this thread has. */
+static int
+open_place(Place *place)
+{
+    PyObject *lock = PyObject_GetAttr(place->storage, text._lock);
+    if (lock == Py_None)
+        Py_SETREF(lock, PyObject_GetAttr(place->storage, text.lock));
+    PyObject *held = lock == NULL ? NULL : PyObject_CallMethodOneArg(lock, text.acquire, Py_False);
+    if (held != Py_True) {
+        Py_XDECREF(lock);
+        Py_XDECREF(held);
+        return held == NULL ? -1 : 0;
+    }
+    Py_DECREF(held);
+    place->lock = lock;
+    PyObject *writes = PyObject_GetAttr(place->storage, text.writes);
+    int alike = writes == NULL ? -1 : same(writes, place->writes);     /* else what was read may be what was there before */
+    Py_XDECREF(writes);
+    return alike > 0 ? is_open(place->storage, place->stream) : alike;
+}
+
+static int
+leave_place(Place *place)
+{
+    int failed = place->lock == NULL ? 0 : unlocked(place->lock);
+    Py_CLEAR(place->lock);
+    Py_CLEAR(place->stream);
+    Py_CLEAR(place->writes);
+    Py_CLEAR(place->meta);
+    Py_CLEAR(place->storage);
+    return failed;
+}
+
+/* What was written is noted: 0, or -1 with an error. An exception stays the one that is raised. */
+static int
+note_written(Place *place)
+{
+    PyObject *kind, *value, *trace, *storage = place->storage, *writes = NULL, *more = NULL;
+    PyErr_Fetch(&kind, &value, &trace);
+    int alone = is_set_to(storage, text.mirror, Py_None), failed = alone < 0;
+    if (alone > 0) {
+        int unread = is_set_to(storage, text.reads, zero);
+        failed = unread < 0 || (unread == 0 && PyObject_SetAttr(storage, text.reads, zero) < 0)
+            || (writes = PyObject_GetAttr(storage, text.writes)) == NULL || (more = PyNumber_Add(writes, unit)) == NULL
+            || PyObject_SetAttr(storage, text.writes, more) < 0;
+        put(storage, S.used, now);
+        put(storage, S.clean, Py_True);     /* as before: nothing but this write was under way */
+    }
+    if (!failed && alone == 0) {    /* bytes of it are, or were, on the host */
+        PyObject *done = PyObject_CallMethodOneArg(storage, text.written, place->meta);
+        failed = done == NULL;
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(writes);
+    Py_XDECREF(more);
+    if (kind != NULL || !failed)
+        PyErr_Restore(kind, value, trace);
+    return failed ? -1 : 0;
+}
+
+/* The device array of what is written: a new reference. */
+static PyObject *
+target_of(const Place *place, PyObject *array)
+{
+    PyObject *root = got(place->storage, S.root);
+    if (array != Py_None)
+        return Py_NewRef(array);
+    return place->meta == got(place->storage, S.root_view) && root != Py_None
+        ? Py_NewRef(root) : PyObject_CallMethodOneArg(place->storage, text.device_view, place->meta);
+}
+
+/* ``device.assign(target, value)``: 0, or -1 with an error. */
+static int
+assign_to(Place *place, PyObject *target, PyObject *value)
+{
+    PyObject *storage = place->storage, *device = got(storage, S.device), *done = NULL;
+    put(storage, S.clean, Py_False);    /* before the look at who reads it: who comes later waits until it is written */
+    if (got(storage, S.readers) != Py_None) {
+        PyObject *changed = PyObject_CallOneArg(py.changing, storage);
+        if (changed == NULL)
+            goto end;
+        Py_DECREF(changed);
+    }
+    done = PyObject_CallMethodObjArgs(device, text.assign, target, value, NULL);
+end:
+    if (done == NULL) {
+        PyObject *kind, *error, *trace;
+        PyErr_Fetch(&kind, &error, &trace);
+        PyErr_NormalizeException(&kind, &error, &trace);
+        PyObject *told = PyObject_CallMethodOneArg(device, text.failed, error);
+        if (told == NULL) {
+            Py_XDECREF(kind);
+            Py_XDECREF(error);
+            Py_XDECREF(trace);
+        }
+        else
+            PyErr_Restore(kind, error, trace);
+        Py_XDECREF(told);
+    }
+    Py_XDECREF(done);
+    return note_written(place) < 0 || done == NULL ? -1 : 0;
+}
+
+/* -- a chain, and what it is written to ---------------------------------------------------------------------------- */
+
+static int
+is_in(const Chain *chain, PyObject *node)
+{
+    for (int i = 0; i < chain->nodes; i++)
+        if (chain->node[i] == node)
+            return 1;
+    return 0;
+}
+
+/* Whether a node that waits and is not of the chain is among those that a list refers to. */
+static int
+is_read_elsewhere(const Chain *chain, PyObject *readers)
+{
+    int found = 0;
+    if (!PyList_CheckExact(readers))
+        return 0;
+    for (Py_ssize_t i = 0; !found && i < PyList_GET_SIZE(readers); i++) {
+        PyObject *reader = referent(PyList_GET_ITEM(readers, i));
+        found = reader != NULL && Py_TYPE(reader) == types.Node && got(reader, N.array) == Py_None && !is_in(chain, reader);
+        Py_XDECREF(reader);
+    }
+    return found;
+}
+
+/* Whether two device arrays are the same elements; -1: an error. */
+static int
+is_same_place(PyObject *one, PyObject *other)
+{
+    PyObject *names[] = {text.shape, text.strides};
+    uint64_t addresses[2];
+    PyObject *const arrays[] = {one, other};
+    for (int i = 0; i < 2; i++) {
+        PyObject *first = PyObject_GetAttr(one, names[i]), *second = first == NULL ? NULL : PyObject_GetAttr(other, names[i]);
+        int alike = second == NULL ? -1 : same(first, second);
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        if (alike <= 0)
+            return alike;
+    }
+    for (int i = 0; i < 2; i++) {
+        PyObject *data = PyObject_GetAttr(arrays[i], text.data), *ptr = data == NULL ? NULL : PyObject_GetAttr(data, text.ptr);
+        Py_XDECREF(data);
+        if (ptr == NULL)
+            return -1;
+        addresses[i] = PyLong_AsUnsignedLongLong(ptr);
+        Py_DECREF(ptr);
+        if (addresses[i] == (uint64_t)-1 && PyErr_Occurred())
+            return -1;
+    }
+    return addresses[0] == addresses[1];
+}
+
+/* Whether each thread of a kernel reads no element of what is written but its own; -1: an error. */
+static int
+reads_its_own(const Chain *chain, PyObject *storage, PyObject *target)
+{
+    for (int i = 0; i < chain->inputs; i++) {
+        PyObject *source = chain->source[i], *array = chain->argument[i];
+        if (source == NULL || array == target || (array != got(storage, S.root)
+                && (Py_TYPE(source) != types.Leaf || got(source, L.storage) != storage)))
+            continue;
+        int own = is_same_place(array, target);
+        if (own == 0) {
+            PyObject *apart = PyObject_CallFunctionObjArgs(py.apart, got(storage, S.device), array, target, NULL);
+            own = apart == NULL ? -1 : PyObject_IsTrue(apart);
+            Py_XDECREF(apart);
+        }
+        if (own <= 0)
+            return own;
+    }
+    return 1;
+}
+
+/* What launches, once it has written: 1; 0 if it has not; -1: an error. No Python code runs between the launch and the
+return. `results`: the arrays of the other outputs. */
+static int
+launch_into(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fortran, PyObject **results)
+{
+    PyObject *launch = PyObject_GetAttr(kernel, text.launch), *found = NULL;
+    int done = launch == NULL ? -1 : 0;
+    for (int turn = 0; done == 0 && launch != Py_None && turn < 2; turn++) {
+        if ((found = PyObject_CallFunctionObjArgs(launch, arguments, shape, fortran, NULL)) == NULL)
+            done = -1;
+        else if (PyList_CheckExact(found))
+            done = 1;
+        else if (PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 4) {
+            /* A simulated device: a function in C, where it writes to, what it writes, and the other outputs. */
+            PyObject *written = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1),
+                                                             PyTuple_GET_ITEM(found, 2), NULL);
+            done = written == NULL ? -1 : 1;
+            Py_XDECREF(written);
+            Py_SETREF(found, Py_NewRef(PyTuple_GET_ITEM(found, 3)));
+        }
+        else if (turn == 0) {
+            PyObject *ready = PyObject_CallMethodObjArgs(kernel, text.prepare, arguments, shape, fortran, NULL);
+            int possible = ready == NULL ? -1 : PyObject_IsTrue(ready);
+            Py_XDECREF(ready);
+            if (possible <= 0) {
+                done = possible;
+                break;
+            }
+            Py_CLEAR(found);
+        }
+    }
+    if (done == 1)
+        *results = found;
+    else
+        Py_XDECREF(found);
+    Py_XDECREF(launch);
+    return done;
+}
+
+/* Compute a node, and write its value to a place that is open. The caller holds the graphs' lock.
+
+WRITTEN, or NOT_WRITTEN: then the node has its array, which is to be assigned, or has nothing, if it was not even looked
+at; or LEFT, where a step of its own has no kernel yet; or FAILED. */
+static int
+write_chain(PyObject *node, Place *place, PyObject *target)
+{
+    PyObject *storage = place->storage, *device = got(storage, S.device), *arguments = NULL, *program = NULL;
+    PyObject *kernel = NULL, *results = NULL, *list = NULL, *shape = NULL, *fortran = NULL;
+    Chain chain;
+    int kept = 0, outputs[MOST_NODES + 1], done = NOT_WRITTEN, written = 0;
+    int with_partners = PyObject_IsTrue(py.partners), is_fortran = got(node, N.fortran) == Py_True;
+    PyObject *dense = PyObject_GetAttr(target, is_fortran ? text._f_contiguous : text._c_contiguous);
+    if (dense == NULL)
+        return FAILED;
+    const int flat = dense == Py_True;
+    Py_DECREF(dense);
+    if (with_partners < 0 || tick() < 0 || gather(&chain, node) == FAILED)
+        return FAILED;
+    if (got(node, N.array) != Py_None || with_partners || chain.inputs == MOST_INPUTS || got(node, N.device) != device)
+        return NOT_WRITTEN;
+    /* What somebody holds, or reads elsewhere, is an output, too. */
+    for (int i = 0; i < chain.nodes; i++) {
+        PyObject *home = home_of(chain.node[i]);
+        if (home != NULL || is_read_elsewhere(&chain, got(chain.node[i], N.readers)))
+            outputs[kept++] = i;
+        Py_XDECREF(home);
+    }
+    if (chain.shape != NULL || !flat) {
+        int alike = chain.shape == NULL ? 1 : chain.fortran == got(node, N.fortran) ? same(chain.shape, got(node, N.shape)) : 0;
+        if (alike <= 0)
+            return alike;
+        chain.shape = got(node, N.shape);
+        chain.fortran = got(node, N.fortran);
+    }
+    outputs[kept] = chain.nodes - 1;
+    chain.argument[chain.inputs] = target;
+    chain.mode[chain.inputs] = flat ? text.flat : text.strided;
+    chain.source[chain.inputs++] = NULL;
+    hold(&chain);
+    form_of(&chain, node, &shape, &fortran);
+    if (is_read_elsewhere(&chain, got(storage, S.readers)) || !are_here(&chain, place->stream, 0))
+        goto end;
+    int own = reads_its_own(&chain, storage, target);
+    if (own <= 0) {
+        done = own < 0 ? FAILED : done;
+        goto end;
+    }
+    done = FAILED;
+    if ((program = program_of(&chain, outputs, kept + 1, 1)) == NULL
+            || (arguments = list_of(chain.argument, chain.inputs)) == NULL
+            || (kernel = PyObject_CallMethodObjArgs(device, text.kernel, program, got(node, N.size), NULL)) == NULL)
+        goto end;
+    if (kernel == Py_None && chain.nodes == 1 && kept == 0) {
+        done = LEFT;
+        goto end;
+    }
+    if (kernel != Py_None) {
+        put(storage, S.clean, Py_False);
+        written = launch_into(kernel, arguments, shape, fortran, &results);
+        if (note_written(place) < 0 || written < 0)
+            goto end;
+        if (written && !PyList_CheckExact(results)) {
+            PyErr_SetString(PyExc_TypeError, "a kernel gives a list of its outputs");
+            goto end;
+        }
+    }
+    if (!written) {
+        if (chain.nodes == 1 && kept == 0) {
+            done = LEFT;
+            goto end;
+        }
+        if ((list = PyList_New(kept + 1)) == NULL)
+            goto end;
+        for (int i = 0; i <= kept; i++)
+            PyList_SET_ITEM(list, i, Py_NewRef(chain.node[outputs[i]]));
+        results = PyObject_CallFunctionObjArgs(py.unfused, device, program, arguments, shape, fortran, list, NULL);
+        if (results == NULL)
+            goto end;
+    }
+    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != kept + !written) {
+        PyErr_SetString(PyExc_TypeError, "a kernel gives a list of its outputs");
+        goto end;
+    }
+    for (int i = 0; i < kept + !written; i++)
+        if (settle(chain.node[outputs[i]], PyList_GET_ITEM(results, i), place->stream, shape, fortran) < 0)
+            goto end;
+    done = written ? WRITTEN : NOT_WRITTEN;
+end:
+    Py_XDECREF(results);
+    Py_XDECREF(list);
+    Py_XDECREF(kernel);
+    Py_XDECREF(program);
+    Py_XDECREF(arguments);
+    Py_XDECREF(shape);
+    Py_XDECREF(fortran);
+    drop_chain(&chain);
+    return done;
+}
+
+/* `write_chain`, with the graphs' lock. */
+static int
+write_node(PyObject *node, Place *place, PyObject *target)
+{
+    PyObject *held = PyObject_CallMethodNoArgs(py.graphs, text.acquire);
+    if (held == NULL)
+        return FAILED;
+    Py_DECREF(held);
+    int done = write_chain(node, place, target);
+    return unlocked(py.graphs) < 0 ? FAILED : done;
+}
+
+/* A node is computed as it is by itself. */
+static int
+compute_alone(PyObject *node)
+{
+    return done(node, text.compute);
+}
+
+/* -- ``x += y`` ---------------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(updated_doc, "updated(ufunc, x, y, /)\n--\n\n"
+"``ufunc(x, y, out=x)``, written by a kernel: `x`; or the device array that is to be written there, or None: nothing was\n"
+"done, and it is for Python.");
+
+static PyObject *
+updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "updated takes a ufunc and two operands");
+        return NULL;
+    }
+    PyObject *ufunc = args[0], *x = args[1], *inputs = NULL, *node = NULL, *target = NULL, *result = NULL, *bytes = NULL;
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
+        Py_RETURN_NONE;
+    PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
+    if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None) || PyErr_Occurred())
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    if (meta == Py_None)
+        meta = got(storage, S.root_view);
+    if (meta == Py_None || !PyArray_Check(meta))
+        Py_RETURN_NONE;
+    if (meta == got(storage, S.root_view) && Py_TYPE(args[2]) == types.LazyNdarray) {      /* it may become what waits */
+        PyObject *other = got(args[2], X.storage);
+        if (Py_TYPE(other) == types.Storage && got(other, S.pending) != Py_None)
+            Py_RETURN_NONE;
+    }
+    Place place;
+    int open = see_place(&place, storage, meta), done = FAILED;
+    Py_ssize_t least = open > 0 ? least_bytes(&bytes) : -1;
+    int told = least < 0 ? 0 : told_of_errors();
+    if (open == 0)
+        result = Py_NewRef(Py_None);
+    if (open <= 0 || least == -2 || told < 0 || (inputs = PyTuple_Pack(2, x, args[2])) == NULL)
+        goto end;
+    result = least < 0 || told ? Py_NewRef(Py_None) : recorded_from(ufunc, inputs, meta, least, bytes);
+    if (result == NULL || result == Py_None)
+        goto end;
+    PyObject *home = Py_TYPE(result) == types.LazyNdarray ? got(result, X.storage) : Py_None;
+    node = Py_TYPE(home) == types.Storage && got(result, X.meta) == got(home, S.root_view) ? Py_NewRef(got(home, S.pending)) : NULL;
+    Py_SETREF(result, Py_NewRef(Py_None));      /* nobody holds the node's own array: its value is for the target alone */
+    if (node == NULL || Py_TYPE(node) != types.Node || (open = open_place(&place)) == 0)
+        goto end;
+    if (open < 0 || (target = target_of(&place, got(x, X.array))) == NULL || (done = write_node(node, &place, target)) == FAILED)
+        Py_CLEAR(result);
+    else if (done == WRITTEN)
+        Py_SETREF(result, Py_NewRef(x));
+    else if (done == NOT_WRITTEN) {
+        PyObject *computed = got(node, N.array) == Py_None ? PyObject_CallMethodNoArgs(node, text.compute)
+                                                            : Py_NewRef(got(node, N.array));
+        if (computed == NULL || assign_to(&place, target, computed) < 0)
+            Py_CLEAR(result);
+        else
+            Py_SETREF(result, Py_NewRef(x));
+        Py_XDECREF(computed);
+    }
+end:
+    Py_XDECREF(target);
+    Py_XDECREF(node);
+    Py_XDECREF(inputs);
+    Py_XDECREF(bytes);
+    if (leave_place(&place) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+/* -- ``x[index] = value`` ------------------------------------------------------------------------------------------ */
+
+/* The meta of what a basic index of plain slices, whole numbers, new axes and an Ellipsis sees: a new reference. NULL
+without an error: it is another index, or out of bounds. */
+static PyObject *
+part_of(PyObject *meta, PyObject *index)
+{
+    PyObject *plain = NULL, *part = NULL;
+    int sees = 0;
+    if (PyTuple_CheckExact(index)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
+            PyObject *item = PyTuple_GET_ITEM(index, i);
+            if (PySlice_Check(item)) {
+                const PySliceObject *slice = (PySliceObject *)item;
+                if ((slice->start != Py_None && !PyLong_CheckExact(slice->start))
+                        || (slice->stop != Py_None && !PyLong_CheckExact(slice->stop))
+                        || (slice->step != Py_None && !PyLong_CheckExact(slice->step)))
+                    return NULL;
+            }
+            else if (item != Py_None && item != Py_Ellipsis && !PyLong_CheckExact(item))
+                return NULL;
+            sees |= item == Py_Ellipsis;
+        }
+        if (sees)
+            plain = Py_NewRef(index);
+        else if ((plain = PyTuple_New(PyTuple_GET_SIZE(index) + 1)) != NULL) {
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+                PyTuple_SET_ITEM(plain, i, Py_NewRef(PyTuple_GET_ITEM(index, i)));
+            PyTuple_SET_ITEM(plain, PyTuple_GET_SIZE(index), Py_NewRef(Py_Ellipsis));
+        }
+    }
+    else {
+        PyObject *one = PyTuple_Pack(1, index);
+        part = one == NULL || index == Py_Ellipsis ? NULL : part_of(meta, one);
+        if (index == Py_Ellipsis)
+            part = PyObject_GetItem(meta, index);
+        Py_XDECREF(one);
+        if (part == NULL && PyErr_ExceptionMatches(PyExc_IndexError))
+            PyErr_Clear();
+        return part;
+    }
+    part = plain == NULL ? NULL : PyObject_GetItem(meta, plain);
+    Py_XDECREF(plain);
+    if (part == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_IndexError))
+        PyErr_Clear();
+    if (part != NULL && !PyArray_Check(part))
+        Py_CLEAR(part);
+    return part;
+}
+
+/* Whether two ndarrays have one shape and one dtype. */
+static int
+is_alike(PyArrayObject *one, PyArrayObject *other)
+{
+    return PyArray_NDIM(one) == PyArray_NDIM(other)
+        && PyArray_CompareLists(PyArray_DIMS(one), PyArray_DIMS(other), PyArray_NDIM(one))
+        && (PyArray_DESCR(one) == PyArray_DESCR(other) || PyArray_EquivTypes(PyArray_DESCR(one), PyArray_DESCR(other)));
+}
+
+/* A number as the dtype has it: a new reference; NULL without an error where NumPy might not take it as it is. */
+static PyObject *
+number_for(PyArrayObject *part, PyObject *value)
+{
+    const int type = PyArray_TYPE(part);
+    int fits = PyFloat_CheckExact(value) ? type == NPY_DOUBLE || type == NPY_CDOUBLE
+        : PyLong_CheckExact(value) ? type == NPY_LONG || type == NPY_DOUBLE || type == NPY_CDOUBLE
+        : PyBool_Check(value) ? type == NPY_BOOL : 0;
+    if (PyLong_CheckExact(value) && type == NPY_FLOAT) {        /* whole numbers that single precision has */
+        int over;
+        long number = PyLong_AsLongAndOverflow(value, &over);
+        fits = !over && number >= -(1L << 24) && number <= 1L << 24;
+    }
+    if (!fits)
+        return NULL;
+    PyObject *scalar = PyObject_CallOneArg((PyObject *)PyArray_DESCR(part)->typeobj, value);
+    if (scalar == NULL && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Clear();
+    return scalar;
+}
+
+PyDoc_STRVAR(assigned_doc, "assigned(x, index, value, /)\n--\n\n"
+"Whether ``x[index] = value`` was done: a number, or an array of the shape and the dtype of a view. What is not is for\n"
+"Python, errors included.");
+
+static PyObject *
+assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "assigned takes a lazy array, an index and a value");
+        return NULL;
+    }
+    PyObject *x = args[0], *value = args[2], *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
+        Py_RETURN_FALSE;
+    PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
+    if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None) || PyErr_Occurred())
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    if (meta == Py_None)
+        meta = got(storage, S.root_view);
+    if (meta == Py_None || !PyArray_Check(meta) || !is_writable((PyArrayObject *)meta))
+        Py_RETURN_FALSE;
+    if ((part = part_of(meta, args[1])) == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    Place place;
+    PyObject *source = Py_None;
+    int done = 0, open = see_place(&place, storage, part);
+    if (open < 0)
+        goto end;
+    if (Py_TYPE(value) == types.LazyNdarray) {
+        source = got(value, X.storage);
+        given = got(value, X.meta);
+        if (Py_TYPE(source) != types.Storage)
+            goto end;
+        if (given == Py_None)
+            given = got(source, S.root_view);
+        if (given == Py_None || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
+            goto end;
+        if (source == storage) {    /* ``x[1:] += y`` writes a view, and then assigns it to its own place */
+            PyArrayObject *one = (PyArrayObject *)given, *other = (PyArrayObject *)part;
+            done = PyArray_DATA(one) == PyArray_DATA(other)
+                && PyArray_CompareLists(PyArray_STRIDES(one), PyArray_STRIDES(other), PyArray_NDIM(one));
+            goto end;
+        }
+        if (got(source, S.pending) != Py_None && given == got(source, S.root_view))
+            node = Py_NewRef(got(source, S.pending));
+        else if (got(source, S.clean) != Py_True)
+            goto end;
+    }
+    else if ((number = number_for((PyArrayObject *)part, value)) == NULL)
+        goto end;
+    if (open == 0 || (node != NULL && (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None)))
+        goto end;
+    if ((number == NULL && node == NULL && (number = PyObject_CallOneArg(py.device_of, value)) == NULL)
+            || (open = open_place(&place)) <= 0)
+        goto end;
+    done = -1;
+    if ((target = target_of(&place, Py_None)) == NULL)
+        goto end;
+    if (node != NULL) {
+        int found = write_node(node, &place, target);
+        if (found == WRITTEN)
+            done = 1;
+        if (found == WRITTEN || found == FAILED)
+            goto end;
+        if (got(node, N.array) == Py_None && compute_alone(node) < 0)
+            goto end;
+        number = Py_NewRef(got(node, N.array));
+        if (got(node, N.stream) != place.stream) {      /* another thread has computed it */
+            done = 0;
+            goto end;
+        }
+    }
+    done = assign_to(&place, target, number) < 0 ? -1 : 1;
+end:
+    if (leave_place(&place) < 0)
+        done = -1;
+    Py_XDECREF(target);
+    Py_XDECREF(number);
+    Py_XDECREF(node);
+    Py_XDECREF(part);
+    return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
+}
