@@ -12,7 +12,8 @@ import numpy as np
 from .. import devices
 from ..events.trace import begin, end
 from ..functions.adapters.indexing import at
-from ..storage import facts, handles, transfer
+from ..functions.index_bounds import are_within
+from ..storage import facts, handles
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -58,27 +59,3 @@ def counted(device: Device, known: dict[str, Any] | None, array: Any, meta: np.n
     if known is not None and sum(p.nbytes for p in places) <= _MOST:
         known["places"] = stream, places
     return places
-
-
-def are_within(index: Any, array: Any, low: int, high: int) -> bool:
-    """Whether the integers of an array of the device, which is not empty, are in low ... high - 1.
-
-    `index`: the array, lazy, or None.
-    """
-    found = None if index is None else facts.bounds_of(index)
-    if found is not None and found[0] >= low and found[1] < high:
-        return True
-    least, greatest = _extremes(index, array)       # what is known may be wider than what is there
-    return least >= low and greatest < high
-
-
-def _extremes(index: Any, array: Any) -> tuple[int, int]:
-    known = None if index is None else facts.known_of(index)
-    if known is not None and "extremes" in known:
-        return known["extremes"]    # type: ignore[no-any-return]
-    device = devices.current()
-    both = device.xp.stack([array.min(), array.max()])
-    low, high = transfer.to_host(device, both, "bounds check", "synchronise").tolist()
-    if known is not None:
-        known["bounds"] = known["extremes"] = low, high
-    return low, high

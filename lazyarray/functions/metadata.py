@@ -7,15 +7,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import devices
 from ..devices.base import is_negative_zero
-from ..errors import NotOnDevice, refuse
+from ..errors import NotOnDevice, refuse, wrong
 from ..settings import options
-from ..storage import handles, views
+from ..storage import facts, handles, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import memory_order, text
@@ -23,6 +23,9 @@ from .adapters import common, indexing
 from .creation import MAKING
 from .pytree import replace
 from .views import as_lazy, on_host_side
+
+if TYPE_CHECKING:
+    from ..devices import Device
 
 # -- metadata ------------------------------------------------------------------------------------
 
@@ -145,6 +148,61 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     return y if d.ndim else y[()]
 
 
+# -- reading by position ----------------------------------------------------------------------------
+
+def _as_numpy_decides(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler that computes on the device: whatever that refuses, NumPy does, or raises its own error for it."""
+
+    @functools.wraps(handler)
+    def decided(*args: Any, **kwargs: Any) -> Any:
+        device = devices.current()
+        if (reason := device.usable()) is not None:
+            raise NotOnDevice(reason)
+        try:
+            return handler(device, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+            raise device.refusal(error) from None
+
+    return decided
+
+
+def _positions(obj: Any) -> tuple[Any, Any]:
+    """Positions as an adapter gets them, and the lazy array that they are, or None."""
+    return (handles.operand_of(obj), obj) if handles.is_array(obj) else (on_host_side(obj), None)
+
+
+@_as_numpy_decides
+def take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    array, (places, lazy) = handles.operand_of(as_lazy(a)), _positions(indices)
+    if axis is None:
+        array, axis = array.ravel(), 0
+    axis = common.axis_index(axis, array.ndim)
+    result = device.xp.take(array, indexing.by_mode(device.xp, places, array.shape[axis], mode, lazy), axis=axis)
+    found = handles.fresh(device, result)
+    if out is None:
+        return found
+    refuse(getattr(out, "shape", None) != result.shape or out.dtype != result.dtype,
+           "out= has another shape or dtype than the result")
+    np.copyto(out, found)
+    return out
+
+
+@_as_numpy_decides
+def take_along_axis(device: Device, arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    array, (places, lazy) = handles.operand_of(as_lazy(arr)), _positions(indices)
+    places = common.array(device.xp, places)
+    wrong(places.dtype.kind not in "iu", "`indices` must be an integer array")
+    if axis is None:
+        wrong(places.ndim != 1, "when axis=None, `indices` must have a single dimension.")
+        array, axis = array.ravel(), 0
+    wrong(array.ndim != places.ndim, "`indices` and `arr` must have the same number of dimensions")
+    axis = common.axis_index(axis, array.ndim)
+    places = common.indices(device.xp, places, array.shape[axis], lazy=lazy)
+    bounds = None if lazy is None else facts.bounds_of(lazy)
+    result = indexing.taken_along(device.xp, array, places, axis, bounds is None or bounds[0] < 0)
+    return handles.fresh(device, result)
+
+
 # -- writing by position ----------------------------------------------------------------------------
 
 def _device_or_host(obj: Any) -> Any:
@@ -161,8 +219,10 @@ def _target(x: Any) -> np.ndarray:
     return meta
 
 
-def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
-    items = tuple([handles.wrap(devices.current(), i, scalar=False) for i in index])
+def _write(x: Any, index: tuple[Any, ...], values: Any, given: Any) -> None:
+    """Assign `values`; `given`: the lazy array that the index, or a view in it, is of, or None."""
+    sources = () if given is None else (given,)
+    items = tuple([handles.wrap(devices.current(), i, sources, scalar=False) for i in index])
     # They have been checked, or brought into range.
     options.options(check_indices=False).run(operator.setitem, x, items, values)
 
@@ -170,30 +230,40 @@ def _write(x: Any, index: tuple[Any, ...], values: Any) -> None:
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     meta, xp = _target(a), devices.current().xp
     try:
-        places = indexing.by_mode(xp, _device_or_host(ind), meta.size, mode).ravel()
+        places, lazy = _positions(ind)
+        places = indexing.by_mode(xp, places, meta.size, mode, lazy).ravel()
         given = _device_or_host(v)
         if not hasattr(given, "dtype"):     # numbers and lists come in the array's own dtype
             given = np.array(given, meta.dtype)
-        values = common.array(xp, given).ravel()
+        if places.size == 0 or given.size == 0:
+            return
+        if given.size == 1 and isinstance(given, np.ndarray):
+            values = given.reshape(())[()]
+        else:
+            values = common.array(xp, given).ravel()
+            if values.size not in (1, places.size):
+                values = xp.take(values, xp.arange(places.size) % values.size)
+            values = handles.wrap(devices.current(), values, scalar=False)
     except (IndexError, TypeError, ValueError, OverflowError):
         raise NotOnDevice("indices out of range or not integers") from None
-    if places.size == 0 or values.size == 0:
-        return
-    values = xp.take(values, xp.arange(places.size) % values.size)
-    _write(a, indexing.at(xp, places, meta.shape), handles.wrap(devices.current(), values, scalar=False))
+    if meta.flags.c_contiguous:
+        _write(a.reshape(-1), (places,), values, lazy)
+    else:
+        _write(a, indexing.at(xp, places % meta.size, meta.shape), values, None)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    meta = _target(arr)
-    positions = common.array(devices.current().xp, _device_or_host(indices))
+    meta, xp = _target(arr), devices.current().xp
+    positions, lazy = _positions(indices)
+    positions = common.array(xp, positions)
     if axis is None or positions.dtype.kind not in "iu" or positions.ndim != meta.ndim or meta.size == 0:
         raise NotOnDevice("axis= is None, or the indices have another number of dimensions")
     axis = common.axis_index(axis, meta.ndim)
     try:
-        positions = common.indices(devices.current().xp, positions, meta.shape[axis])
+        positions = common.indices(xp, positions, meta.shape[axis], lazy=lazy)
     except IndexError:
         raise NotOnDevice("indices out of range or not integers") from None
-    _write(arr, indexing.along(devices.current().xp, meta.shape, positions, axis), values)
+    _write(arr, indexing.along(xp, meta.shape, positions, axis), values, lazy)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
@@ -226,7 +296,7 @@ LAZY: dict[Any, Callable[..., Any]] = {
     **{func: _sharing(func) for func in (np.shares_memory, np.may_share_memory)},
     np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
-    np.trim_zeros: trim_zeros,
+    np.trim_zeros: trim_zeros, np.take: take, np.take_along_axis: take_along_axis,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
     np.piecewise: piecewise,
 }

@@ -20,6 +20,7 @@ from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
 from ...storage import transfer, upload_cache
+from .. import index_bounds
 from ..kinds import WEAK, is_container
 from ..pytree import replace
 
@@ -87,6 +88,17 @@ def fetch(obj: Any, why: str) -> Any:
 
 def truth(obj: Any, why: str = "truth value") -> bool:
     return bool(fetch(obj, why))
+
+
+#: Bytes up to which values are fetched to be looked at on the host, for which the device has nothing to compute.
+_FETCHED = 1 << 13
+
+
+def are_finite(a: Any, why: str) -> bool:
+    """Whether a device array has neither infinities nor NaN, of which one would be in the sum."""
+    found = fetch(a if a.nbytes <= _FETCHED else a.sum(), why)
+    return bool(np.isfinite(found).all()) or a.nbytes > _FETCHED and truth(
+        devices.current().xp.isfinite(a).all(), why)      # sums overflow
 
 
 def refuse_negative_zero(start: Any) -> None:
@@ -178,33 +190,32 @@ def mask(xp: Any, where: Any, shape: tuple[int, ...]) -> Any:
 
 def intp_result(result: Any) -> Any:
     """Indexes as NumPy's intp: CuPy's reductions give "long long", another scalar type of the same size."""
-    return result.view(intp) if result.dtype.char != intp.char and result.dtype.itemsize == 8 else result.astype(intp)
+    if result.dtype.char == intp.char:
+        return result
+    return result.view(intp) if result.dtype.itemsize == 8 else result.astype(intp)
 
 
-def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", empty_ok: bool = True) -> Any:
-    """Integer positions on the device, checked against the size `n` and made non-negative.
+def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", lazy: Any = None) -> Any:
+    """Integer positions on the device, checked against the size `n`; negative ones count from the end, as in CuPy.
 
-    Positions that come as a list or a number are checked on the host, without waiting for the device.
+    Positions that come as a list or a number are checked on the host, without waiting for the device. `lazy`: the lazy
+    array that they are, if they are one, of which more may be known.
     """
     if isinstance(obj, xp.ndarray):
         if obj.dtype.kind not in "iu":
             wrong(obj.dtype.kind != "b", f"{what} is not of integers")
-            return indices(xp, obj.astype(intp), n, what)
-        found = obj if obj.dtype == intp else obj.astype(intp)
-        if n is None or found.size == 0:
-            return found
-        if options.current().check_indices and truth(((found < -n) | (found >= n)).any(), "bounds check"):
+            obj, lazy = obj.astype(intp), None
+        if n is not None and obj.size and options.current().check_indices and not index_bounds.are_within(
+                lazy, obj, -n, n):
             raise IndexError(f"{what} out of bounds for size {n}")
-        return xp.where(found < 0, found + n, found)
+        return obj.astype(intp, copy=False)
     host = np.asarray(without_device(obj))
     if host.size == 0 and host.dtype == float:
         host = host.astype(intp)
     refuse(host.dtype.kind not in "iub", f"the {what} is not of integers")
-    host = host.astype(intp)
     if n is not None and host.size:
         wrong(host.min() < -n or host.max() >= n, f"{what} out of bounds for size {n}")
-        host = np.where(host < 0, host + n, host)
-    return array(xp, host)
+    return array(xp, host.astype(intp))
 
 
 def dtype_or_number(value: Any) -> Any:

@@ -5,12 +5,14 @@ where the positions lie there (`options.check_indices`), and none for lists and 
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
+from .. import index_bounds
 from ..kinds import NUMBERS, WEAK
 from .common import (
     array,
@@ -24,14 +26,14 @@ from .common import (
     intp,
     is_device,
     numbers,
-    truth,
     without_device,
 )
 
 
-def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
+def by_mode(xp: Any, obj: Any, n: int, mode: str, lazy: Any = None) -> Any:
+    """Positions on the device in an axis of length `n`, in its range by `mode`; `lazy`: see `indices`."""
     if mode == "raise":
-        return indices(xp, obj, n)
+        return indices(xp, obj, n, lazy=lazy)
     found = indices(xp, obj)
     wrong(n == 0 and found.size, "cannot do a non-empty take from an empty axes.")
     if mode == "wrap":
@@ -41,14 +43,6 @@ def by_mode(xp: Any, obj: Any, n: int, mode: str) -> Any:
     raise ValueError("clipmode not understood")
 
 
-def take(xp: Any, /, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    a = array(xp, a)
-    if axis is None:
-        a, axis = a.ravel(), 0
-    axis = axis_index(axis, a.ndim)
-    return xp.take(a, by_mode(xp, indices, a.shape[axis], mode), axis=axis)
-
-
 def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[Any, ...]:
     """The index tuple that takes `positions` along one axis and each place itself along the others."""
     ndim = len(shape)
@@ -56,19 +50,22 @@ def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[A
                  for i, n in enumerate(shape)])
 
 
-def take_along_axis(xp: Any, /, arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    arr, positions = array(xp, arr), array(xp, indices)
-    wrong(positions.dtype.kind not in "iu", "`indices` must be an integer array")
-    if axis is None:
-        wrong(positions.ndim != 1, "when axis=None, `indices` must have a single dimension.")
-        arr, axis = arr.ravel(), 0
-    wrong(arr.ndim != positions.ndim, "`indices` and `arr` must have the same number of dimensions")
-    axis = axis_index(axis, arr.ndim)
-    return arr[along(xp, arr.shape, _checked(xp, positions, arr.shape[axis]), axis)]
+def taken_along(xp: Any, a: Any, positions: Any, axis: int, negative: bool) -> Any:
+    """What `positions` name along an axis of `a`; `negative`: some may be below zero.
 
-
-def _checked(xp: Any, positions: Any, n: int) -> Any:
-    return indices(xp, positions, n)
+    Where the other axes are the same, each place of the whole is computed: CuPy's own way makes an array of them for
+    each axis first.
+    """
+    before, n, after = a.shape[:axis], a.shape[axis], a.shape[axis + 1:]
+    if positions.shape[:axis] != before or positions.shape[axis + 1:] != after:
+        return a[along(xp, a.shape, positions, axis)]
+    outer, inner = math.prod(before), math.prod(after)
+    places = (positions % n if negative else positions).reshape(outer, -1, inner)
+    if inner > 1:
+        places = places * inner + xp.arange(inner)
+    if outer > 1:
+        places = places + xp.arange(0, outer * n * inner, n * inner).reshape(outer, 1, 1)
+    return xp.take(a.ravel(), places).reshape(positions.shape)
 
 
 def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
@@ -79,8 +76,8 @@ def choose(xp: Any, /, a: Any, choices: Any, out: Any = None, mode: str = "raise
     n = len(options_)
     a = a.astype(intp, copy=False)
     if mode == "raise":
-        if options.current().check_indices and truth(((a < 0) | (a >= n)).any(), "bounds check"):
-            raise ValueError("invalid entry in choice array")
+        wrong(a.size and options.current().check_indices and not index_bounds.are_within(None, a, 0, n),
+              "invalid entry in choice array")
     else:
         a = by_mode(xp, a, n, mode)
     dtype = np.result_type(*list(map(dtype_or_number, choices if isinstance(choices, (list, tuple)) else options_)))
@@ -196,13 +193,24 @@ def _check_cast(values: Any, target: Any) -> None:
 
 def _fill(xp: Any, target: Any, chosen: Any, values: Any, in_turn: bool) -> None:
     """Put `values`, over and over, where `chosen` is true: one after the other, or each at its own place."""
+    if values.size == 1 or not in_turn and values.size == target.size:      # the number of places does not matter
+        chosen = _apart(xp, chosen.reshape(target.shape).astype(bool, copy=False), target)
+        values = _apart(xp, values.reshape(target.shape if values.size > 1 else ()), target)
+        xp.copyto(target, values.astype(target.dtype, copy=False), where=chosen)
+        return
     places = xp.nonzero(chosen.ravel())[0]
     if places.size == 0:
         return
     wrong(values.size == 0, "Cannot insert from an empty array!")
     values = _apart(xp, values, target)
     turn = (xp.arange(places.size) if in_turn else places) % values.size
-    target[at(xp, places, target.shape)] = xp.take(values, turn).astype(target.dtype, copy=False)
+    flat, index = _flat(xp, target, places)
+    flat[index] = xp.take(values, turn).astype(target.dtype, copy=False)
+
+
+def _flat(xp: Any, target: Any, places: Any) -> tuple[Any, Any]:
+    """What to index, and by what, for flat places in C order."""
+    return (target.reshape(-1), places) if target._c_contiguous else (target, at(xp, places, target.shape))
 
 
 def at(xp: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -223,9 +231,16 @@ def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
         wrong(len(set(a.shape)) != 1, "All dimensions of input must be of equal length")
         step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), a.size
     values = _apart(xp, _given(xp, val, a.dtype).ravel(), a)
-    places = xp.arange(0, min(end, a.size), step)
-    refuse(places.size == 0 or values.size == 0, "empty arrays are not supported on the device")
-    a[at(xp, places, a.shape)] = xp.take(values, xp.arange(places.size) % values.size).astype(a.dtype, copy=False)
+    end = min(end, a.size)
+    count = len(range(0, end, step))
+    refuse(count == 0 or values.size == 0, "empty arrays are not supported on the device")
+    if values.size not in (1, count):
+        values = xp.take(values, xp.arange(count) % values.size)
+    values = values.astype(a.dtype, copy=False)
+    if a._c_contiguous:
+        a.reshape(-1)[:end:step] = values
+    else:
+        a[at(xp, xp.arange(0, end, step), a.shape)] = values
 
 
 # -- index arithmetic ----------------------------------------------------------------------------
@@ -299,7 +314,7 @@ def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any
 
 
 ADAPTED: dict[Any, Any] = {
-    np.take: take, np.take_along_axis: take_along_axis, np.choose: choose, np.compress: compress,
+    np.choose: choose, np.compress: compress,
     np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
     np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
     np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.bincount: bincount,

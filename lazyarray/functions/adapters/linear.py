@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, fetch, raising, truth, tuple_type
+from .common import are_finite, array, fetch, raising, tuple_type
 
 _none = np._NoValue
 
@@ -47,13 +47,7 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
 
 def _finite(xp: Any, a: Any, what: str) -> None:
     """LAPACK reports what cuSOLVER answers with NaN."""
-    refuse(not truth(xp.isfinite(a).all(), "finite-value check"), f"{what} of infinities or NaN")
-
-
-def _succeeded(xp: Any, found: Any, what: str) -> Any:
-    """What CuPy gives for a singular matrix is rubbish, mostly not finite; NumPy knows whether to raise."""
-    refuse(not truth(xp.isfinite(found).all(), "singular-matrix check"), f"{what} of a singular matrix")
-    return found
+    refuse(not are_finite(a, "finite-value check"), f"{what} of infinities or NaN")
 
 
 def _turned(a: Any) -> Any:
@@ -66,8 +60,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     with raising() or contextlib.nullcontext():
         factor = xp.linalg.cholesky(_turned(a) if upper else a)
     # What is not finite in the triangle that is read makes such elements in the factor. NumPy does not read the other.
-    finite = truth(xp.isfinite(factor).all(), "singular-matrix check")
-    refuse(not finite, "a Cholesky factor of infinities, NaN or a singular matrix")
+    refuse(not are_finite(factor, "singular-matrix check"), "a Cholesky factor of infinities, NaN or a singular matrix")
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 
@@ -113,24 +106,24 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
-def _solved(xp: Any, what: str, solve: Any, *arrays: Any) -> Any:
+def _solved(what: str, solve: Any, *arrays: Any) -> Any:
     """``solve(*arrays)``, unless a matrix is singular.
 
-    What is divided by a zero pivot is not finite. Of many matrices, one of which has such a result, the device is
-    asked: it may be of infinities or NaN.
+    What CuPy gives then is rubbish, mostly not finite: it was divided by a zero pivot. Of many matrices, one of which
+    has such a result, the device is asked: it may be of infinities or NaN.
     """
     found = solve(*arrays)
-    if arrays[0].ndim > 2 and (check := raising()) is not None:
-        if not truth(xp.isfinite(found).all(), "singular-matrix check"):
-            with check:
-                return solve(*arrays)
-        return found
-    return _succeeded(xp, found, what)
+    if not are_finite(found, "singular-matrix check"):
+        check = raising() if arrays[0].ndim > 2 else None
+        refuse(check is None, f"{what} of a singular matrix")
+        with check:
+            return solve(*arrays)
+    return found
 
 
 def inv(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
-    return _solved(xp, "an inverse", xp.linalg.inv, a).astype(result, copy=False)
+    return _solved("an inverse", xp.linalg.inv, a).astype(result, copy=False)
 
 
 def det(xp: Any, /, a: Any) -> Any:
@@ -150,14 +143,14 @@ def solve(xp: Any, /, a: Any, b: Any) -> Any:
     a = _matrices(xp, a)[0].astype(work, copy=False)
     b = b.astype(work, copy=False)
     refuse(b.ndim == 0 or b.size == 0, "empty right-hand sides are not supported on the device")
-    vector = b.ndim == 1
+    vector = b.ndim == 1 and a.ndim > 2
     if vector:
         b = b[:, None]
-    wrong(b.shape[-2] != a.shape[-1], "solve: mismatch in the core dimension")
-    if a.shape[:-2] != b.shape[:-2]:
+    wrong(b.shape[-2 if b.ndim > 1 else 0] != a.shape[-1], "solve: mismatch in the core dimension")
+    if b.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    found = _solved(xp, "a solution", xp.linalg.solve, a, b).astype(result, copy=False)
+    found = _solved("a solution", xp.linalg.solve, a, b).astype(result, copy=False)
     return found[..., 0] if vector else found
 
 
@@ -171,10 +164,22 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
         rcond = np.finfo(result).eps * max(a.shape)
     rcond = float(fetch(rcond, "rcond"))
     refuse(rcond >= 1, "rcond= of 1 or more is not supported on the device")
-    _finite(xp, a, "least squares")
-    x, residuals, rank, s = xp.linalg.lstsq(a.astype(work), b.astype(work), rcond)
+    a, b = a.astype(work, copy=False), b.astype(work, copy=False)
+    u, s, v = xp.linalg.svd(a, full_matrices=False)
+    # In one wait: whether there are infinities or NaN, one of which would be in the sum, and the rank. (CuPy's own
+    # function waits for the rank, too.)
+    total, *values = fetch(xp.concatenate([a.sum().reshape(1), s.astype(work)]), "finite-value check")
+    if not np.isfinite(total):
+        _finite(xp, a, "least squares")
+    cutoff = float(values[0].real) * (rcond if rcond > 0 else np.finfo(float).eps)
+    rank = sum(value.real > cutoff for value in values)
+    large = s > cutoff
+    x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
     real = np.dtype(result.char.lower())
-    return (x.astype(result, copy=False), residuals.astype(real, copy=False), rank.astype(np.int32, copy=False),
+    residuals = xp.empty(0, real)
+    if rank == a.shape[1] < a.shape[0]:
+        residuals = xp.atleast_1d(xp.sum(xp.abs(b - xp.dot(a, x)) ** 2, axis=0))
+    return (x.astype(result, copy=False), residuals.astype(real, copy=False), np.int32(rank),
             s.astype(real, copy=False))
 
 
@@ -192,7 +197,7 @@ def pinv(xp: Any, /, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol
 
 def cond(xp: Any, /, x: Any, p: Any = None) -> Any:
     x = array(xp, x)
-    a, result, real = _matrices(xp, x, square=p not in (None, 2, -2))
+    a, _, real = _matrices(xp, x, square=p not in (None, 2, -2))
     if p not in (None, 2, -2):
         # A singular matrix among others gives infinity in NumPy, and an exception in CuPy.
         try:
@@ -200,7 +205,6 @@ def cond(xp: Any, /, x: Any, p: Any = None) -> Any:
         except np.linalg.LinAlgError:
             raise NotOnDevice("the condition of a singular matrix") from None
         return (norm(xp, a, p, (-2, -1)) * norm(xp, inverse, p, (-2, -1))).astype(real, copy=False)
-    _finite(xp, a, "conditions")
     s = svd(xp, x, compute_uv=False)
     top, bottom = (s[..., -1], s[..., 0]) if p == -2 else (s[..., 0], s[..., -1])
     return xp.where(bottom == 0, s.dtype.type("inf"), top / xp.where(bottom == 0, s.dtype.type(1), bottom))
