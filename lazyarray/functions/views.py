@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,9 +40,11 @@ def viewed(x: Any, result: Any) -> Any:
     kind = type(meta)    # of which functions with `subok` make plain arrays
 
     def leaf(part: np.ndarray) -> Any:
+        if not isinstance(part, np.ndarray):
+            return x[()]        # the one element, of which the meta has no value
         return x if part is meta else handles.view_of(x, part if type(part) is kind else part.view(kind))
 
-    return replace(result, leaf)
+    return list(map(leaf, result)) if type(result) is list else replace(result, leaf)
 
 
 def on_host_side(obj: Any, why: str = "a parameter is on the host") -> Any:
@@ -79,6 +81,17 @@ def _first_name(func: Callable[..., Any]) -> str:
     return next(iter(inspect.signature(func).parameters))
 
 
+_INTEGERS = frozenset((int,))
+
+
+def _are_plain(given: Iterable[Any]) -> bool:
+    """Whether there are only numbers, words and tuples of integers."""
+    for item in given:
+        if type(item) not in PLAIN and not (type(item) is tuple and _INTEGERS.issuperset(map(type, item))):
+            return False
+    return True
+
+
 def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function whose first parameter is the array that its result is a view of."""
     name = _first_name(func)
@@ -88,6 +101,11 @@ def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
         if args:
             x, args = args[0], args[1:]
+            if type(x) is handles.array_type and _are_plain(args) and (not kwargs or _are_plain(kwargs.values())):
+                meta = handles.meta_of(x)       # the usual call, with nothing to be looked into
+                result = numpys(meta, *args, **kwargs)
+                return handles.view_of(x, result) if type(result) is type(meta) and result is not meta else (
+                    viewed(x, result))
         elif name in kwargs:
             x = kwargs.pop(name)
         else:
@@ -203,8 +221,8 @@ def diag(v: Any, k: Any = 0) -> Any:
 VIEWS: dict[Any, Callable[..., Any]] = {
     **{func: viewing(func) for func in (
         np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.linalg.matrix_transpose,
-        np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.fliplr, np.flipud, np.rot90,
-        np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
+        np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.flip, np.fliplr, np.flipud,
+        np.rot90, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
     **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
     np.broadcast_arrays: broadcast_arrays, np.reshape: reshape, np.ravel: ravel,
     np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag,
