@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices
 from ..events.trace import begin, end
 from ..functions.adapters.indexing import at
 from ..functions.index_bounds import are_within

@@ -24,6 +24,8 @@ from .views import as_lazy
 def _blank(layout: np.ndarray) -> Any:
     """A new device array laid out as a meta, its values undefined."""
     device = device_for(layout.dtype)
+    if layout.flags.c_contiguous:
+        return device.empty(layout.shape, layout.dtype)
     block = device.empty((layout.nbytes,), np.dtype(np.uint8))
     return device.view(block, layout.shape, layout.dtype, layout.strides, 0)
 
@@ -45,6 +47,9 @@ def _decides_itself(value: Any) -> bool:
 
 def _fill(array: Any, value: Any) -> None:
     """Fill with what ``np.copyto(array, value, casting="unsafe")`` would put there."""
+    if type(value) is int and value in (0, 1):      # of `zeros`, `ones` and the like, in any dtype
+        array.fill(value)
+        return
     if array.size == 0:
         if not handles.is_lazy(value) and np.ndim(value) == 0:
             np.copyto(np.empty((), array.dtype), value, casting="unsafe")
@@ -79,7 +84,7 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
         kind = meta.dtype if dtype is None else np.dtype(views.no_array(dtype))
         if shape is not None:
             shape = _shape(shape)
-        if kind.itemsize == 0 or not devices.current().can_hold(kind) or _decides_itself(fill):
+        if kind.itemsize == 0 or not devices.current().can_hold(kind) or func is np.full_like and _decides_itself(fill):
             fills = (_on_host(fill),) if func is np.full_like else ()
             return handles.host_result(func(meta, *fills, dtype=dtype, order=order, shape=shape, subok=False))
         array = _blank(views.like(meta, views.order_of(order, "K"), kind, shape))
@@ -110,11 +115,10 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
         shape = _shape(shape)
         kind = np.dtype(float if dtype is None else views.no_array(dtype))
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in (
-                "C", "F", "A", "K") or _decides_itself(value):
+                "C", "F", "A", "K") or func is np.full and _decides_itself(value):
             fills = (_on_host(value),) if func is np.full else ()
             return handles.host_result(func(shape, *fills, dtype, order))
-        layout = views.meta(shape[::-1], kind).T if order == "F" else views.meta(shape, kind)
-        array = _blank(layout)
+        array = _blank(views.meta(shape[::-1], kind).T) if order == "F" else device_for(kind).empty(shape, kind)
         if value is not None:
             _fill(array, value)
         return wrapped(array)

@@ -163,9 +163,7 @@ def _diff(xp: Any, a: Any, n: int = 1, axis: int = -1) -> Any:
 
 def _tensordot(xp: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     _plain(isinstance(a, xp.ndarray) and isinstance(b, xp.ndarray))
-    result = xp.tensordot(a, b, axes)
-    _plain(result.ndim)     # NumPy's is an array
-    return result
+    return xp.tensordot(a, b, axes)
 
 
 def _matrix_power(xp: Any, a: Any, n: int) -> Any:
@@ -177,6 +175,15 @@ def _isclose(xp: Any, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, eq
     _plain(type(rtol) is float and type(atol) is float and type(equal_nan) is bool)
     _plain(isinstance(a, xp.ndarray) and (isinstance(b, xp.ndarray) or type(b) is float and a.dtype.char == "d"))
     return xp.isclose(a, b, rtol, atol, equal_nan)
+
+
+def _allclose(xp: Any, *args: Any, **kwargs: Any) -> bool:
+    return truth(_isclose(xp, *args, **kwargs).all())
+
+
+def _array_equal(xp: Any, a1: Any, a2: Any) -> bool:
+    _plain(isinstance(a1, xp.ndarray) and isinstance(a2, xp.ndarray))
+    return a1.shape == a2.shape and truth((a1 == a2).all())
 
 
 def _unwrap(xp: Any, p: Any, *, axis: int = -1) -> Any:
@@ -253,7 +260,7 @@ DIRECT: dict[Any, Direct] = {
     np.outer: _of(_of_arrays("outer", 2), _NUMBERS), np.kron: _of(_of_arrays("kron", 2), _INEXACT),
     np.diff: _of(_diff, _NUMBERS), np.ediff1d: _of(_of_arrays("ediff1d", 1), _NUMBERS),
     np.tensordot: _of(_tensordot, _INEXACT), np.linalg.matrix_power: _of(_matrix_power, _REALS),
-    np.isclose: _of(_isclose, _REALS),
+    np.isclose: _of(_isclose, _REALS), np.allclose: _of(_allclose, _REALS), np.array_equal: _of(_array_equal, _ALL),
     np.unwrap: _of(_unwrap, _REALS), np.isreal: _of(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: _of(_of_arrays("iscomplex", 1), _ALL), np.ptp: _of(_ptp, "fdbBhHiIlLqQ"),
     np.average: _of(_average, _REALS), np.nansum: _of(_total("nansum"), _REALS),

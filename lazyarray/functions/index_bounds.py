@@ -14,7 +14,7 @@ import numpy as np
 from .. import devices
 from ..storage import facts, handles, transfer
 
-__all__ = ["GREATEST", "are_within", "note", "note_series"]
+__all__ = ["FETCHED", "GREATEST", "are_within", "note", "note_series"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -74,9 +74,9 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
 
 # -- checks ----------------------------------------------------------------------------------------
 
-#: Bytes up to which an index is fetched to be looked at on the host: one copy takes as long as that of a flag, and the
+#: Bytes up to which values are fetched to be looked at on the host: the copy takes as long as that of a flag, and the
 #: device has nothing to compute for it.
-_FETCHED = 1 << 13
+FETCHED = 1 << 13
 #: Bytes up to which the host looks at an index that it has.
 _LOOKED_AT = 1 << 16
 
@@ -100,7 +100,7 @@ def _extremes(index: Any, array: Any) -> tuple[int, int]:
     device = devices.current()
     if index is not None and array.nbytes <= _LOOKED_AT and index._self_storage.state in ("host", "both"):
         values = handles.host_of(index, "bounds check")
-    elif array.nbytes <= _FETCHED:
+    elif array.nbytes <= FETCHED:
         values = transfer.to_host(device, array, "bounds check", "synchronise")
     else:
         both = device.empty((2,), array.dtype)

@@ -166,6 +166,10 @@ def _as_numpy_decides(handler: Callable[..., Any]) -> Callable[..., Any]:
     return decided
 
 
+def _operand(device: Device, obj: Any) -> Any:
+    return handles.operand_of(as_lazy(obj)) if handles.is_lazy(obj) else common.array(device.xp, obj)
+
+
 def _positions(obj: Any) -> tuple[Any, Any]:
     """Positions as an adapter gets them, and the lazy array that they are, or None."""
     return (handles.operand_of(obj), obj) if handles.is_array(obj) else (on_host_side(obj), None)
@@ -173,7 +177,7 @@ def _positions(obj: Any) -> tuple[Any, Any]:
 
 @_as_numpy_decides
 def take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    array, (places, lazy) = handles.operand_of(as_lazy(a)), _positions(indices)
+    array, (places, lazy) = _operand(device, a), _positions(indices)
     if axis is None:
         array, axis = array.ravel(), 0
     axis = common.axis_index(axis, array.ndim)
@@ -183,23 +187,22 @@ def take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None
         return found
     refuse(getattr(out, "shape", None) != result.shape or out.dtype != result.dtype,
            "out= has another shape or dtype than the result")
-    np.copyto(out, found)
+    np.copyto(out, found if handles.is_lazy(out) else handles.host_of(found, "out= is a host array"))
     return out
 
 
 @_as_numpy_decides
 def take_along_axis(device: Device, arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    array, (places, lazy) = handles.operand_of(as_lazy(arr)), _positions(indices)
-    places = common.array(device.xp, places)
+    array, (places, lazy) = _operand(device, arr), _positions(indices)
     wrong(places.dtype.kind not in "iu", "`indices` must be an integer array")
     if axis is None:
         wrong(places.ndim != 1, "when axis=None, `indices` must have a single dimension.")
         array, axis = array.ravel(), 0
     wrong(array.ndim != places.ndim, "`indices` and `arr` must have the same number of dimensions")
     axis = common.axis_index(axis, array.ndim)
-    places = common.indices(device.xp, places, array.shape[axis], lazy=lazy)
-    bounds = None if lazy is None else facts.bounds_of(lazy)
-    result = indexing.taken_along(device.xp, array, places, axis, bounds is None or bounds[0] < 0)
+    found = common.indices(device.xp, places, array.shape[axis], lazy=lazy)     # after which bounds may be known
+    low = (facts.bounds_of(lazy) or (-1,))[0] if lazy is not None else places.min(initial=0)
+    result = indexing.taken_along(device.xp, array, found, axis, low < 0)
     return handles.fresh(device, result)
 
 
@@ -222,6 +225,8 @@ def _target(x: Any) -> np.ndarray:
 def _write(x: Any, index: tuple[Any, ...], values: Any, given: Any) -> None:
     """Assign `values`; `given`: the lazy array that the index, or a view in it, is of, or None."""
     sources = () if given is None else (given,)
+    if given is not None and given._self_storage is x._self_storage:    # the device's threads know no order
+        index, sources = tuple([i.copy() for i in index]), ()
     items = tuple([handles.wrap(devices.current(), i, sources, scalar=False) for i in index])
     # They have been checked, or brought into range.
     options.options(check_indices=False).run(operator.setitem, x, items, values)
@@ -243,7 +248,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
             values = common.array(xp, given).ravel()
             if values.size not in (1, places.size):
                 values = xp.take(values, xp.arange(places.size) % values.size)
-            values = handles.wrap(devices.current(), values, scalar=False)
+            values = handles.wrap(devices.current(), values, (v,) if handles.is_lazy(v) else (), scalar=False)
     except (IndexError, TypeError, ValueError, OverflowError):
         raise NotOnDevice("indices out of range or not integers") from None
     if meta.flags.c_contiguous:

@@ -150,7 +150,7 @@ OVERWRITES: frozenset[_Function] = frozenset(
 
 #: Functions whose result without dimensions is an array; everywhere else it is a scalar.
 ARRAY_0D: frozenset[_Function] = frozenset({
-    *_named("where select resize isin block i0"),
+    *_named("where select resize isin block i0 tensordot"),
 })
 
 #: Functions that cast their result into `out` of another dtype, where others compute in it or refuse it: the rule.

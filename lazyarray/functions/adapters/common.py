@@ -21,6 +21,7 @@ from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
 from ...storage import transfer, upload_cache
 from .. import index_bounds
+from ..index_bounds import FETCHED
 from ..kinds import WEAK, is_container
 from ..pytree import replace
 
@@ -90,15 +91,13 @@ def truth(obj: Any, why: str = "truth value") -> bool:
     return bool(fetch(obj, why))
 
 
-#: Bytes up to which values are fetched to be looked at on the host, for which the device has nothing to compute.
-_FETCHED = 1 << 13
-
-
 def are_finite(a: Any, why: str) -> bool:
     """Whether a device array has neither infinities nor NaN, of which one would be in the sum."""
-    found = fetch(a if a.nbytes <= _FETCHED else a.sum(), why)
-    return bool(np.isfinite(found).all()) or a.nbytes > _FETCHED and truth(
-        devices.current().xp.isfinite(a).all(), why)      # sums overflow
+    if a.nbytes <= FETCHED:
+        return bool(np.isfinite(fetch(a, why)).all())
+    with np.errstate(all="ignore"):     # the simulated device would warn of a sum that overflows
+        total = a.sum()
+    return bool(np.isfinite(fetch(total, why))) or truth(devices.current().xp.isfinite(a).all(), why)
 
 
 def refuse_negative_zero(start: Any) -> None:
@@ -192,7 +191,10 @@ def intp_result(result: Any) -> Any:
     """Indexes as NumPy's intp: CuPy's reductions give "long long", another scalar type of the same size."""
     if result.dtype.char == intp.char:
         return result
-    return result.view(intp) if result.dtype.itemsize == 8 else result.astype(intp)
+    if result.dtype.itemsize != 8 or not result._c_contiguous:
+        return result.astype(intp)
+    device = devices.current()      # an array of its own: a view would be looked for in all that is known
+    return device.view(device.block(result)[0], result.shape, intp, None, 0)
 
 
 def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", lazy: Any = None) -> Any:

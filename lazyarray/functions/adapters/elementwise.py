@@ -67,16 +67,14 @@ def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any =
     x, xs, ys = array(xp_, x), array(xp_, xp), array(xp_, fp)
     if xs.ndim != 1 or ys.ndim != 1 or xs.size != ys.size or x.dtype.kind == "c" or xs.dtype.kind == "c":
         raise NotOnDevice("points that are complex or not one-dimensional are not supported on the device")
-    x, xs = x.astype(float, copy=False), xs.astype(float, copy=False)
-    ys = ys.astype(complex if ys.dtype.kind == "c" else float, copy=False)
-    if not x.flags.c_contiguous:
-        x = xp_.ascontiguousarray(x)
+    x, xs, ys = (a if a._c_contiguous else xp_.ascontiguousarray(a) for a in (
+        array(xp_, x, float), array(xp_, xs, float), array(xp_, ys, complex if ys.dtype.kind == "c" else float)))
     if ys.dtype.kind != "c" and any(isinstance(v, complex) for v in (left, right)):
         raise TypeError("Cannot cast from complex to float64")
     left, right = (v if v is None or isinstance(v, (int, float, complex)) and not is_negative_zero(v) else array(xp_, v)
                    for v in (left, right))
     refuse(is_device(xp_, period), "an array as period= is not supported on the device")
-    return xp_.interp(x, xp_.ascontiguousarray(xs), xp_.ascontiguousarray(ys), left, right, period)
+    return xp_.interp(x, xs, ys, left, right, period)
 
 
 ADAPTED: dict[Any, Any] = {

@@ -159,10 +159,10 @@ def copyto(xp: Any, /, dst: Any, src: Any, casting: str = "same_kind", where: An
         src = _apart(xp, src, dst)
     while src.ndim > dst.ndim and src.shape[0] == 1:
         src = src[0]
-    src = xp.broadcast_to(src, dst.shape).astype(dst.dtype, copy=False)
     if where is True:
-        dst[...] = src
+        dst[...] = src      # broadcast, and cast as it is copied
         return
+    src = xp.broadcast_to(src, dst.shape).astype(dst.dtype, copy=False)
     chosen = array(xp, where)
     wrong(chosen.dtype != bool, "Cannot cast array data to bool according to the rule 'safe'")
     xp.copyto(dst, src, where=xp.broadcast_to(_apart(xp, chosen, dst), dst.shape))

@@ -168,9 +168,12 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     u, s, v = xp.linalg.svd(a, full_matrices=False)
     # In one wait: whether there are infinities or NaN, one of which would be in the sum, and the rank. (CuPy's own
     # function waits for the rank, too.)
-    total, *values = fetch(xp.concatenate([a.sum().reshape(1), s.astype(work)]), "finite-value check")
+    with np.errstate(all="ignore"):
+        total = a.sum().reshape(1)
+    total, *values = fetch(xp.concatenate([total, s.astype(work)]), "finite-value check")
     if not np.isfinite(total):
         _finite(xp, a, "least squares")
+    refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
     cutoff = float(values[0].real) * (rcond if rcond > 0 else np.finfo(float).eps)
     rank = sum(value.real > cutoff for value in values)
     large = s > cutoff

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
+from ..index_bounds import FETCHED
 from .common import answer_dtype, array, axes_of, axis_index, count_of, fetch, intp, intp_result, truth
 from .reductions import warn
 
@@ -80,6 +81,8 @@ def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
 def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """`a` sorted along one last axis that joins the axes of `axis`, and the shape with 1 in their places."""
     refuse(a.ndim == 0, "quantiles of 0-d arrays are not supported on the device")
+    if axis is None and a.size:
+        return xp.sort(a.ravel()), (1,) * a.ndim
     axes = axes_of(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     n = count_of(a.shape, axes)
@@ -104,9 +107,8 @@ def median(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_inpu
     result = answer_dtype(np.median, (a.dtype,))
     if low is not high and n % 2 == 0:
         work = np.dtype(np.float32) if result == np.float16 else result
-        low = ((low.astype(work) + high.astype(work)) / work.type(2)).astype(result, copy=False)
-    else:
-        low = low.astype(result)
+        low = (array(xp, low, work) + array(xp, high, work)) / work.type(2)
+    low = low.astype(result, copy=False)
     if a.dtype.kind == "f":
         # NaN sorts to the end, and one of them is enough.
         low = xp.where(xp.isnan(ordered[..., -1]), result.type("nan"), low)
@@ -289,18 +291,21 @@ def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = N
         refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "bounds check"), "sorter is out of range")
         a = xp.take(a, sorter)
     # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.
-    dtype = np.result_type(a.dtype, v.dtype)
-    return xp.searchsorted(a.astype(dtype, copy=False), v.astype(dtype, copy=False), side=side)
+    if a.dtype != v.dtype:
+        dtype = np.result_type(a.dtype, v.dtype)
+        a, v = array(xp, a, dtype), array(xp, v, dtype)
+    return xp.searchsorted(a, v, side=side)
 
 
 def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False) -> Any:
     x, bins = array(xp, x), array(xp, bins)
     wrong(x.dtype.kind == "c" or bins.dtype.kind == "c", "x may not be complex")
     wrong(bins.ndim != 1, "object too deep for desired array")
-    # One flag each for rising, falling and NaN, in one wait; CuPy itself does not look.
-    before, after = bins[:-1], bins[1:]
+    # One flag each for rising, falling and NaN, in one wait; CuPy itself does not look. The host looks at few bins.
+    ns, edges = (np, fetch(bins, "bin-order check")) if bins.nbytes <= FETCHED else (xp, bins)
+    before, after = edges[:-1], edges[1:]
     rising, falling, odd = fetch(
-        xp.stack([(before <= after).all(), (before >= after).all(), (bins != bins).any()]), "bin-order check")
+        ns.stack([(before <= after).all(), (before >= after).all(), (edges != edges).any()]), "bin-order check")
     refuse(odd, "NaN among the bins")
     side = "left" if operator.truth(right) else "right"
     if rising:

@@ -117,8 +117,9 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             # CuPy's nanmax waits for its own check too; this one gives the warning at the user's line.
             missing = xp.isnan(a)
             result = function(xp.where(missing, a.dtype.type(worst), a), axis=axis, keepdims=keepdims)
-            empty = missing.all(axis=axis, keepdims=keepdims)
-            if truth(empty.any(), "all-NaN check"):
+            # Only such a result may be that of a slice that is all NaN.
+            if truth((result == a.dtype.type(worst)).any(), "all-NaN check") and truth(
+                    (empty := missing.all(axis=axis, keepdims=keepdims)).any(), "all-NaN check"):
                 warn("All-NaN slice encountered")
                 result = xp.where(empty, a.dtype.type("nan"), result)
             return result
