@@ -170,12 +170,13 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     # function waits for the rank, too.)
     with np.errstate(all="ignore"):
         total = a.sum().reshape(1)
-    total, *values = fetch(xp.concatenate([total, s.astype(work)]), "finite-value check")
-    if not np.isfinite(total):
+    found = fetch(xp.concatenate([total, s.astype(work)]), "finite-value check")
+    if not np.isfinite(found[0]):
         _finite(xp, a, "least squares")
+    values = found[1:].real
     refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
-    cutoff = float(values[0].real) * (rcond if rcond > 0 else np.finfo(float).eps)
-    rank = sum(value.real > cutoff for value in values)
+    cutoff = float(values[0]) * (rcond if rcond > 0 else np.finfo(float).eps)
+    rank = np.count_nonzero(values > cutoff)
     large = s > cutoff
     x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
     real = np.dtype(result.char.lower())
