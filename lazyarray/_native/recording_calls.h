@@ -328,21 +328,15 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
             PyObject *last = got(seen, K.last) != Py_None ? got(seen, K.last) : got(rule, R.step);
             const Form own = {got(seen, K.shape), got(seen, K.fortran), got(seen, K.size), got(last, P.output),
                               got(seen, K.template)};
-            result = become(rule, seen, given, count, &own, least, written != NULL);
+            int brought = bring(ufunc, given, count);
+            result = brought > 0 ? become(rule, seen, given, count, &own, least, written != NULL) : NULL;
         }
         Py_XDECREF(seen);
         if (result != NULL || PyErr_Occurred() || (kinds = kinds_of(given, count)) == NULL)
             goto end;
     }
-    int brought = 0;
-    for (Py_ssize_t i = 0; i < found; i++)
-        brought |= given[i].brought;
-    PyObject *copies = brought && found == count ? with_copies(inputs, given, count) : Py_NewRef(inputs);
-    if (copies == NULL)
-        goto end;
-    result = PyObject_CallFunctionObjArgs(py.general, ufunc, copies, bytes, written == NULL ? Py_None : written,
+    result = PyObject_CallFunctionObjArgs(py.general, ufunc, inputs, bytes, written == NULL ? Py_None : written,
                                           key == NULL ? Py_None : key, kinds == NULL ? Py_None : kinds, NULL);
-    Py_DECREF(copies);
 end:
     Py_XDECREF(key);
     Py_XDECREF(kinds);

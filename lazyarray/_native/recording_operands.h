@@ -201,32 +201,40 @@ is_completed(PyObject *x, PyObject **storage)
     return 1;
 }
 
-/* An array that is an ndarray alone, and stays so: a copy on the device, of which Python keeps those that come again. */
+/* A host array, or one that is nothing else: once it is sure that it is read, `bring` makes a copy on the device. */
 static int
-see_light(PyObject *x, Seen *s)
+see_host(PyObject *x, PyObject *host, Seen *s)
 {
-    PyObject *storage = PyObject_CallOneArg(py.brought, x);
-    int what = storage == NULL ? FAILED
-        : Py_TYPE(storage) != types.Storage ? NONE : see_view(x, storage, s, got(storage, S.root), Py_None, 1);
-    s->brought = what == VIEW;
-    Py_XDECREF(storage);
-    return what;
+    PyObject *strides;
+    if (!PyArray_CheckExact(host) || PyArray_NDIM((PyArrayObject *)host) == 0 || PyArray_SIZE((PyArrayObject *)host) == 0)
+        return NONE;
+    s->brought = 1;
+    s->item = Py_NewRef(x);
+    s->form.dtype = PyObject_GetAttr(host, text.dtype);
+    s->form.shape = s->form.dtype == NULL ? NULL : PyObject_GetAttr(host, text.shape);
+    strides = s->form.shape == NULL ? NULL : PyObject_GetAttr(host, text.strides);
+    s->lies = strides == NULL ? NULL : PyTuple_Pack(1, strides);
+    Py_XDECREF(strides);
+    return s->lies == NULL ? FAILED : VIEW;
 }
 
-/* The operands, with the copies in place of what stays on the host: a new reference. */
-static PyObject *
-with_copies(PyObject *inputs, const Seen *given, Py_ssize_t count)
+/* Have such arrays among the operands on the device: 1, or 0 if one is not to stay as it is; -1: an error. */
+static int
+bring(PyObject *ufunc, Seen *given, Py_ssize_t count)
 {
-    PyObject *copies = PyTuple_New(count);
-    for (Py_ssize_t i = 0; copies != NULL && i < count; i++) {
-        PyObject *one = given[i].brought ? made_array(given[i].storage, Py_None, given[i].array, Py_None)
-                                         : Py_NewRef(PyTuple_GET_ITEM(inputs, i));
-        if (one == NULL)
-            Py_CLEAR(copies);
-        else
-            PyTuple_SET_ITEM(copies, i, one);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Seen *s = &given[i];
+        if (!s->brought || s->array != NULL)
+            continue;
+        PyObject *storage = PyObject_CallFunctionObjArgs(py.brought, s->item, ufunc, NULL);
+        if (storage == NULL || Py_TYPE(storage) != types.Storage) {
+            Py_XDECREF(storage);
+            return storage == NULL ? -1 : 0;
+        }
+        s->storage = storage;
+        s->array = Py_NewRef(got(storage, S.root));
     }
-    return copies;
+    return 1;
 }
 
 /* NONE: it is an operand for the general way. */
@@ -242,7 +250,7 @@ see(PyObject *x, Seen *s)
             if (completed < 0)
                 return FAILED;
             if (!completed)
-                return see_light(x, s);
+                return see_host(x, got(x, X.host), s);
         }
         if (Py_TYPE(storage) != types.Storage)
             return NONE;
@@ -280,7 +288,7 @@ see(PyObject *x, Seen *s)
             return NONE;
         return see_view(x, storage, s, array, Py_None, 1);
     }
-    return PyObject_TypeCheck(x, types.generic) ? see_number(x, s) : NONE;
+    return PyObject_TypeCheck(x, types.generic) ? see_number(x, s) : see_host(x, x, s);
 }
 
 static inline int

@@ -101,11 +101,8 @@ class Operands:
     def _uploaded(self) -> bool:
         for position, item in enumerate(self.items):
             if item is None:
-                host, why = self.sources[position], f"host operand of {self.function.__name__}"
                 with HERE if self.place is None else self.device.on(self.place):
-                    storage = upload_cache.kept(self.device, host, why, allowed=self.allowed)
-                    if storage is None:
-                        storage = Storage(self.device, transfer.to_device(self.device, host, why, allowed=self.allowed))
+                    storage = _copy_of(self.device, self.sources[position], self.function, self.allowed)
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
                 self._count(leaf)
@@ -280,14 +277,21 @@ def is_strided(item: Any, size: int) -> bool:
 _python_numbers = frozenset({int, float, complex, bool})
 
 
-def brought(x: Any) -> Storage | None:
-    """The copy on the device of an array that is nothing but an ndarray, and stays so; None if it does not."""
-    host, device = x._self_host, devices.current()
-    if host is None or device.count > 1 or not host.ndim or not host.size or host.dtype not in HOLDABLE or (
-            device.usable() is not None or not handles.stays_light(x, host)):
+def brought(x: Any, function: Any) -> Storage | None:
+    """The copy on the device of a host array, or of one that is nothing but that and stays so; None if it does not."""
+    device, light = devices.current(), type(x) is handles.array_type
+    host = x._self_host if light else x
+    if device.count > 1 or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
+            light and not handles.stays_light(x, host)):
         return None
-    storage: Storage | None = upload_cache.kept(device, host, "operand", allowed=True)
-    return Storage(device, transfer.to_device(device, host, "operand", allowed=True)) if storage is None else storage
+    return _copy_of(device, host, function, light)
+
+
+def _copy_of(device: Any, host: np.ndarray, function: Any, allowed: bool) -> Storage:
+    """The storage of a copy on the device, made now or before. `allowed`: the upload was put off."""
+    why = f"host operand of {function.__name__}"
+    found: Storage | None = upload_cache.kept(device, host, why, allowed=allowed)
+    return Storage(device, transfer.to_device(device, host, why, allowed=allowed)) if found is None else found
 
 
 def leaf_of(x: Any) -> Leaf | None:
