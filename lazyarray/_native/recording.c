@@ -19,6 +19,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_computing.h"
 #include "recording_writing.h"
 #include "recording_sources.h"
+#include "recording_functions.h"
 #include "recording_host.h"
 #include "recording_members.h"
 
@@ -84,6 +85,8 @@ static PyMethodDef methods[] = {
     {"counted", FAST(counted), METH_FASTCALL, counted_doc},
     {"address", address, METH_O, address_doc},
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
+    {"tried", FAST(tried), METH_FASTCALL, tried_doc},
+    {"looped", FAST(looped), METH_FASTCALL, looped_doc},
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
     {"take_over", FAST(take_over), METH_FASTCALL, take_over_doc},
@@ -125,7 +128,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 19) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 20) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

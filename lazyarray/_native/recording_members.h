@@ -288,6 +288,13 @@ known_on_host(PyObject *func, PyObject *known, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+/* Whether the types of NumPy's protocol are LazyNdarray and nothing else. */
+static int
+is_ours_alone(PyObject *kinds)
+{
+    return PyTuple_CheckExact(kinds) && PyTuple_GET_SIZE(kinds) == 1 && PyTuple_GET_ITEM(kinds, 0) == (PyObject *)types.LazyNdarray;
+}
+
 /* `__array_function__(x, func, types, args, kwargs)`. */
 static PyObject *
 array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
@@ -302,6 +309,13 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
         Py_XDECREF(result);
         if (PyErr_Occurred())
             return NULL;
+    }
+    if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && types.LazyNdarray != NULL && PyTuple_CheckExact(args[3])
+            && PyDict_CheckExact(args[4]) && is_ours_alone(args[2])) {
+        PyObject *result = called(args[1], args[3], args[4], 1);
+        if (result != Py_NotImplemented)
+            return result;
+        Py_DECREF(result);
     }
     return PyObject_Vectorcall(((Member *)self)->otherwise, args, flagged, names);
 }

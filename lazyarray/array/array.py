@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..dispatch import basic_indexing, convert, function, small_arrays, small_reductions, ufunc
+from ..dispatch import basic_indexing, convert, function, plain_call, small_arrays, small_reductions, ufunc
 from ..errors.inspection import once_made
 from ..events.callers import assigns_an_item
 from ..functions.text import printable
@@ -448,5 +448,5 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
-bind(LazyNdarray, ufunc.planned, small_arrays.for_native())
+bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native())
 small_arrays.measured()

@@ -37,7 +37,7 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     typed = func in (np.all, np.any)        # the members have a dtype as their second argument, which nobody documents
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if reduces and self._self_array is not None and (result := plain(func, self, args, kwargs)) is not None:
+        if reduces and (result := plain(func, self, args, kwargs)) is not None:
             return result       # of what is computed
         for keyword in unknown:
             if keyword in kwargs:

@@ -1,9 +1,9 @@
 """The short way of a NumPy function: lazy arrays, numbers and words, and a result in new memory.
 
 Most calls are so plain: nothing is written, nothing is uploaded, no parameter that steers is an array. For these a few
-facts about the function, which `_facts` keeps, take the place of the walks through arguments and containers that
-`function` needs otherwise, and which cost two to four times as much as CuPy's own call of a small array. What is not
-plain is left to `function`.
+facts about the function take the place of the walks through arguments and containers that `function` needs otherwise,
+and which cost two to four times as much as CuPy's own call of a small array. `_native/recording_functions.h` goes by
+them; what is not plain is left to `function`.
 """
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import devices
-from ..errors import NotOnDevice
+from .. import _native
 from ..functions import direct, index_bounds, memory_order, tables, written_parameters
 from ..functions.kinds import PLAIN
 from ..functions.pytree import replace
+from ..graph.record import functions, reductions
 from ..storage import handles
 from ..storage.handles import new_array, new_scalar
 from ..storage.storage import Storage
 from .host_fallback import lazily, on_host
 from .small_arrays import device_operand
+from .small_reductions import METHODS
 
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["tried", "wrapped"]
+__all__ = ["for_native", "tried", "wrapped"]
 
 
 class _Facts(NamedTuple):
@@ -59,27 +60,28 @@ def _facts(func: Callable[..., Any]) -> _Facts | None:
                   func not in tables.ARRAY_0D)
 
 
-class _NotPlain(Exception):
-    """An argument is not plain."""
+#: Function -> what the part in C goes by: see `_native/recording_functions.h`; None for those that it leaves to others.
+_entries: dict[Callable[..., Any], tuple[Any, ...] | None] = {}
 
 
-def tried(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a plain call on the current device; NotImplemented if it is none."""
+def _entry_of(func: Callable[..., Any]) -> None:
     facts = _facts(func)
-    if facts is None or "out" in kwargs or len(args) > facts.most:
-        return NotImplemented
-    device = devices.current()
-    if device.count > 1 or device.usable() is not None:
-        return NotImplemented
-    sources: list[Any] = []
-    arrays: list[Any] = []
-    steering = facts.steering
-    try:
-        operands = [a if type(a) in PLAIN else _operand(a, i in steering, sources, arrays) for i, a in enumerate(args)]
-        named = {k: a if type(a) in PLAIN else _operand(a, k in steering, sources, arrays) for k, a in kwargs.items()
-                 } if kwargs else kwargs
-    except (_NotPlain, NotOnDevice):
-        return NotImplemented
+    if facts is None:
+        _entries[func] = None
+        return
+    in_python = _computed if facts.direct is not None or func in index_bounds.GREATEST else None
+    at_first = not any(func in table for table in (
+        METHODS, reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
+    _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
+
+
+def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+              sources: list[Any], arrays: list[Any], operands: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The result of a plain call, by the device library's function or the adapter; NotImplemented without one.
+
+    `arrays`: the device arrays among the arguments, `sources`: the lazy arrays in whose memory they lie.
+    """
+    facts: _Facts = _facts(func)    # type: ignore[assignment]
     if facts.direct is not None and facts.direct.applies(arrays):
         try:
             result = facts.direct.run(device.xp, *operands, **named)
@@ -89,44 +91,10 @@ def tried(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
             return _given(device, result, sources, arrays, facts.scalar)
     if facts.adapter is None:
         return NotImplemented
-    return _adapted(device, facts, func, args, kwargs, sources, arrays, operands, named)
-
-
-def _operand(obj: Any, steers: bool, sources: list[Any], arrays: list[Any]) -> Any:
-    """What an adapter gets of an argument that is no plain number or word.
-
-    `arrays` gets the device arrays in it, `sources` the lazy arrays in whose memory they lie.
-    """
-    kind = type(obj)
-    if (kind is handles.array_type or kind is handles.scalar_type) and not steers:
-        array, own = device_operand(obj)
-        if not array.size or isinstance(array, np.generic):
-            raise _NotPlain
-        arrays.append(array)
-        if own:
-            sources.append(obj)
-        return array
-    if kind is tuple or kind is list:
-        if steers:
-            kinds = [n for item in obj for n in (map(type, item) if type(item) in _LISTS else (type(item),))]
-            if PLAIN.issuperset(kinds):
-                return obj
-        elif handles.array_type in map(type, obj) or handles.scalar_type in map(type, obj):
-            return kind([item if type(item) in PLAIN else _operand(item, type(item) in _LISTS, sources, arrays)
-                         for item in obj])
-    raise _NotPlain
-
-
-_LISTS = frozenset((tuple, list))
-
-
-def _adapted(device: Device, facts: _Facts, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-             sources: list[Any], arrays: list[Any], operands: list[Any], named: dict[str, Any]) -> Any:
-    """What the adapter gives, or NumPy on the host where it refuses."""
     try:
-        result = facts.adapter(device.xp, *operands, **named)      # type: ignore[misc]
+        result = facts.adapter(device.xp, *operands, **named)
         if facts.rule is not None:
-            result = memory_order.after(device, facts.rule, result, tuple(operands), named)
+            result = memory_order.after(device, facts.rule, result, operands, named)
         result = _given(device, result, sources, arrays, facts.scalar)
         if func in index_bounds.GREATEST:
             index_bounds.note(func, args, kwargs, result)
@@ -134,6 +102,26 @@ def _adapted(device: Device, facts: _Facts, func: Callable[..., Any], args: tupl
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         reason = str(device.refusal(error))
     return on_host(func, args, kwargs, reason)
+
+
+def _refused(device: Device, error: Exception, func: Callable[..., Any], args: tuple[Any, ...],
+             kwargs: dict[str, Any]) -> Any:
+    """NumPy's own result of a call that an adapter has refused."""
+    return on_host(func, args, kwargs, str(device.refusal(error)))
+
+
+def _left(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return NotImplemented
+
+
+#: The result of a plain call on the current device; NotImplemented if it is none.
+tried: Callable[..., Any] = _left if _native.recording is None else _native.recording.tried
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C calls and looks at."""
+    return {"plain": PLAIN, "entries": _entries, "entry_of": _entry_of, "given": _given, "refused": _refused,
+            "after": memory_order.after, "device_operand": device_operand}
 
 
 def _given(device: Device, result: Any, sources: Sequence[Any], arrays: Sequence[Any], scalar: bool) -> Any:

@@ -72,9 +72,9 @@ def plain(func: Callable[..., Any], x: Any, args: tuple[Any, ...], kwargs: dict[
             return None
     if handles.array_type is not type(x):
         return None
-    array, storage = x._self_array, x._self_storage
-    if array is None or not storage.clean:
+    if x._self_host is not None or type(storage := x._self_storage) is not Storage or not storage.clean:
         return None
+    array = handles.device_of(x) if x._self_array is None else x._self_array
     nbytes = array.nbytes
     if nbytes >= MOST or not nbytes:
         return None

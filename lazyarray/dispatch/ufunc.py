@@ -213,42 +213,23 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = planned if _native.recording is None else _native.recording.plain
 
 
-def looped(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call that is not for the quick way, if its loop is known: of a scalar, of ``matmul``."""
-    key: tuple[Any, ...] = ufunc,
-    device = None
-    for x in inputs:
-        kind = type(x)
-        if kind is handles.array_type and (host := small_arrays.on_host(x)) is not None:
-            key += host.dtype,
-        elif kind is handles.array_type or kind is handles.scalar_type and x._self_storage is not None:
-            key += (handles.meta_of(x) if x._self_array is None else x._self_array).dtype,
-            device = x._self_storage.device
-        elif kind in WEAK:
-            key += kind,
-        else:
-            return None
-    loop = LOOPS.get(key)
-    if loop is None or device is None or device.count > 1 or device.usable() is not None:
-        return None
-    function, dtypes = loop
-    try:
-        operands = [dtype.type(x) if type(x) in WEAK else small_arrays.device_operand(x)[0]
-                    for x, dtype in zip(inputs, dtypes)]
-        if ufunc.signature is None:
-            for a in operands:
-                if a.ndim > 1 and not a._c_contiguous:
-                    return None     # the results lie in memory as the operands do
-        results = function(*operands)
-    except Exception as error:  # noqa: BLE001  what the device refuses the general way runs into again, and knows more
-        device.refusal(error)
-        return None
-    if type(results) is tuple:
-        return tuple([_of_new_memory(device, r) for r in results])
-    return _of_new_memory(device, results)
+def _not_looped(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
+    return None
+
+
+#: The result of a plain call that is not for the quick way, if its loop is known: of a scalar, of ``matmul``; else None.
+looped: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
+    _not_looped if _native.recording is None else _native.recording.looped)
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C calls and looks at."""
+    return {"planned": planned, "weak": WEAK, "loops": LOOPS, "of_new_memory": _of_new_memory}
 
 
 def _of_new_memory(device: Device, array: Any) -> Any:
+    if type(array) is tuple:
+        return tuple([_of_new_memory(device, one) for one in array])
     if device.root(array) is not array:
         return handles.wrap(device, array, (), fresh=True)
     return (new_array if array.ndim else new_scalar)(Storage(device, array), None, array)

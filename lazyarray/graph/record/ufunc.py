@@ -136,7 +136,7 @@ def _sample(node: Node, pick: Any) -> Any:
     return sampling.sample(node, pick)
 
 
-def bind(array_type: type, planned: Any, others: dict[str, Any]) -> None:
+def bind(array_type: type, others: dict[str, Any]) -> None:
     """Tell the part in C what it calls and looks at (called once, by `array/array.py`); `others`: more of that."""
     Node.sample = _sample
     base.deferred.append(waiting.compute_all)
@@ -149,7 +149,7 @@ def bind(array_type: type, planned: Any, others: dict[str, Any]) -> None:
             "errors": _errors, "tells_of_errors": tells_of_errors,
             "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
             "rules": rules, "known": known, "counts": counts, "templates": templates, "programs": programs.programs,
-            "planned": planned, "general": _general, "ready": _ready, "ready_array": ready_array,
+            "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
             "note_large": memory_bound.note, "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "graphs": Node.lock,

@@ -223,7 +223,7 @@ class TestErrors:
             launch_of(Driver([]), (0,))(arguments, shape, False)
 
     @pytest.mark.parametrize("settings", [
-        {"sizes": (17,)}, {"sizes": (-1,)}, {"sizes": (0,) * 62}, {"dtypes": ()}, {"elements": 0}, {"threads": 0},
+        {"sizes": (17,)}, {"sizes": (-1,)}, {"sizes": (0,) * 62}, {"elements": 0}, {"threads": 0},
     ])
     def test_of_what_it_is_made_from(self, settings):
         with pytest.raises(ValueError):

@@ -1,0 +1,387 @@
+/* Plain calls of functions on the device: lazy arrays, numbers and words, and a result in new memory.
+
+What an adapter of `functions` needs is that: device arrays in place of lazy ones. Around it there are some lookups and
+one new storage, which take longer in Python than the device's function itself. What is not plain is left to Python.
+*/
+
+#define MOST_GIVEN 32
+
+/* The current device, if it is the only one and can be used: borrowed; NULL without an error if it is not. */
+static PyObject *
+usable_device(void)
+{
+    PyObject *device = PyDict_GetItemWithError(py.devices, text._current);
+    if (device == NULL || device == Py_None || forked)
+        return NULL;
+    return is_usable(device) > 0 ? device : NULL;
+}
+
+/* The device array of a lazy array or scalar: a new reference. NULL without an error: it is a scalar on the host, or is
+empty, or it is small and on the host, unless it is `wanted` here. `own`: whether it is the memory of the lazy array. */
+static PyObject *
+array_on_device(PyObject *x, PyObject *stream, int wanted, int *own)
+{
+    PyObject *storage = got(x, Py_TYPE(x) == types.LazyNdarray ? X.storage : V.storage), *array, *size;
+    *own = 1;
+    if (Py_TYPE(x) == types.LazyNdarray && (storage == Py_None || (Py_TYPE(storage) == types.Storage && got(storage, S.host) == Py_True))) {
+        PyObject *pair = wanted ? PyObject_CallOneArg(py.device_operand, x) : NULL;
+        if (pair == NULL)
+            return NULL;
+        array = Py_NewRef(PyTuple_GET_ITEM(pair, 0));
+        *own = PyTuple_GET_ITEM(pair, 1) == Py_True;
+        Py_DECREF(pair);
+        goto check;
+    }
+    if (Py_TYPE(storage) != types.Storage)
+        return NULL;
+    array = got(x, Py_TYPE(x) == types.LazyNdarray ? X.array : V.array);
+    if (array != Py_None && got(storage, S.clean) == Py_True && got(storage, S.stream) == stream) {
+        put(storage, S.used, now);
+        Py_INCREF(array);
+    }
+    else if (Py_TYPE(x) == types.LazyScalar && got(x, V.value) != Py_None)
+        return NULL;
+    else if ((array = PyObject_CallOneArg(py.device_of, x)) == NULL)
+        return NULL;
+check:
+    if ((size = PyObject_GetAttr(array, text.size)) == NULL || PyObject_TypeCheck(array, types.generic)
+            || same(size, zero) != 0)
+        Py_CLEAR(array);
+    Py_XDECREF(size);
+    return array;
+}
+
+/* What a call is given as the device gets it; `small`: with what the host has of small arrays. */
+typedef struct { PyObject *sources, *arrays, *stream; int small; } Given;
+
+/* 1: a number, a word or the like, as it is; 0: it is something else; -1: an error. */
+static int
+is_plain(PyObject *object)
+{
+    return PySet_Contains(py.plain, (PyObject *)Py_TYPE(object));
+}
+
+/* An argument, a new reference; NULL without an error: the call is not plain. `steers`: it says how, not what. */
+static PyObject *
+bare(PyObject *object, int steers, int within, Given *given)
+{
+    int plain = is_plain(object);
+    if (plain)
+        return plain < 0 ? NULL : Py_NewRef(object);
+    if (Py_TYPE(object) == types.LazyNdarray || Py_TYPE(object) == types.LazyScalar) {
+        int own;
+        PyObject *array = steers ? NULL : array_on_device(object, given->stream, given->small, &own);
+        if (array != NULL && (PyList_Append(given->arrays, array) < 0 || (own && PyList_Append(given->sources, object) < 0)))
+            Py_CLEAR(array);
+        return array;
+    }
+    if (within || (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)))
+        return NULL;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(object), before = PyList_GET_SIZE(given->arrays);
+    PyObject *items = PyList_New(count), *found;
+    for (Py_ssize_t i = 0; items != NULL && i < count; i++) {
+        PyObject *item = i < PySequence_Fast_GET_SIZE(object) ? Py_NewRef(PySequence_Fast_GET_ITEM(object, i)) : NULL;
+        PyObject *one = item == NULL ? NULL : bare(item, steers, 1, given);
+        Py_XDECREF(item);
+        if (one == NULL)
+            Py_CLEAR(items);
+        else
+            PyList_SET_ITEM(items, i, one);
+    }
+    if (items == NULL)
+        return NULL;
+    if (PyList_GET_SIZE(given->arrays) == before)       /* a sequence of numbers is an array to NumPy */
+        found = steers ? Py_NewRef(object) : NULL;
+    else
+        found = PyTuple_CheckExact(object) ? PyList_AsTuple(items) : Py_NewRef(items);
+    Py_DECREF(items);
+    return found;
+}
+
+static int
+is_contiguous(PyObject *array)
+{
+    return is_set_to(array, text._c_contiguous, Py_True);
+}
+
+/* Whether a result lies as its rule wants it anyway: it and what it is made of are in C order. -1: an error. */
+static int
+is_laid_out(PyObject *result, PyObject *arrays)
+{
+    int all = is_contiguous(result);
+    for (Py_ssize_t i = 0; all > 0 && i < PyList_GET_SIZE(arrays); i++)
+        all = is_contiguous(PyList_GET_ITEM(arrays, i));
+    return all;
+}
+
+/* The lazy array of a device array in new memory, with axes: a new reference, NULL without an error if it is none. */
+static PyObject *
+lazy_of(PyObject *result, PyObject *device, PyObject *arrays, PyObject *stream)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arrays); i++)
+        if (PyList_GET_ITEM(arrays, i) == result)
+            return NULL;
+    int without_axes = is_set_to(result, text.ndim, zero);
+    PyObject *root = without_axes ? NULL : PyObject_CallMethodOneArg(device, text.root, result), *storage = NULL, *lazy = NULL;
+    if (root == result && (storage = made_storage(device, result, stream, Py_None, Py_None)) != NULL) {
+        PyObject *claimed = PyObject_CallMethodObjArgs(device, text.claim, result, storage, NULL);
+        if (claimed != NULL)
+            lazy = made_array(storage, Py_None, result, Py_None);
+        Py_XDECREF(claimed);
+    }
+    Py_XDECREF(storage);
+    Py_XDECREF(root);
+    return lazy;
+}
+
+/* What an error of the device's makes of a call: NumPy's own answer, or the error. */
+static PyObject *
+refused(PyObject *device, PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    PyObject *kind, *error, *trace, *result;
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return NULL;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyErr_NormalizeException(&kind, &error, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(error, trace);
+    result = PyObject_CallFunctionObjArgs(py.refused, device, error, func, args, kwargs, NULL);
+    Py_XDECREF(kind);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return result;
+}
+
+/* The entry of a function: (adapter, rule, most arguments by position, parameters that steer, whether results without
+axes are scalars, whether nothing else is asked before, what Python does of it); None: it is never plain. Borrowed. */
+static PyObject *
+entry_of(PyObject *func)
+{
+    PyObject *entry = PyDict_GetItemWithError(py.entries, func);
+    if (entry != NULL || PyErr_Occurred())
+        return entry;
+    PyObject *made = PyObject_CallOneArg(py.entry_of, func);     /* which keeps it */
+    Py_XDECREF(made);
+    return made == NULL ? NULL : PyDict_GetItemWithError(py.entries, func);
+}
+
+enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, PARTS };
+
+/* A plain call, or NotImplemented. `first`: before anything else was asked. */
+static PyObject *
+called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
+{
+    PyObject *entry = entry_of(func), *device, *operands[MOST_GIVEN + 1], *names = NULL, *result = NULL, *name, *value;
+    Py_ssize_t count = PyTuple_GET_SIZE(args), named = kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs), made = 0, place = 0;
+    if (entry == NULL || !PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != PARTS
+            || (first && PyTuple_GET_ITEM(entry, AT_FIRST) != Py_True) || count == 0 || count + named > MOST_GIVEN
+            || count > PyLong_AsSsize_t(PyTuple_GET_ITEM(entry, MOST_POSITIONS)) || (device = usable_device()) == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+    PyObject *steering = PyTuple_GET_ITEM(entry, STEERING);
+    Py_INCREF(entry);
+    Py_INCREF(device);
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), !first};
+    if (given.sources == NULL || given.arrays == NULL || given.stream == NULL)
+        goto end;
+    for (; made < count; made++) {
+        int steers = 0;
+        if (steering != Py_None) {
+            PyObject *slot = PyLong_FromSsize_t(made);
+            steers = slot == NULL ? -1 : PySet_Contains(steering, slot);
+            Py_XDECREF(slot);
+        }
+        operands[made + 1] = steers < 0 ? NULL : bare(PyTuple_GET_ITEM(args, made), steers, 0, &given);
+        if (operands[made + 1] == NULL)
+            goto end;
+    }
+    if (named > 0 && (names = PyTuple_New(named)) == NULL)
+        goto end;
+    while (named > 0 && PyDict_Next(kwargs, &place, &name, &value)) {
+        int steers = steering == Py_None ? 0 : PySet_Contains(steering, name);
+        if (steers < 0 || same(name, text.out) != 0 || made - count >= named)
+            goto end;
+        PyTuple_SET_ITEM(names, made - count, Py_NewRef(name));
+        Py_INCREF(value);
+        operands[made + 1] = bare(value, steers, 0, &given);
+        Py_DECREF(value);
+        if (operands[made + 1] == NULL)
+            goto end;
+        made++;
+    }
+    if (made != count + named || PyList_GET_SIZE(given.arrays) == 0)
+        goto end;
+    PyObject *rest = PyTuple_GET_ITEM(entry, IN_PYTHON);
+    if (rest != Py_None) {
+        PyObject *by_place = PyTuple_New(count), *by_name = PyDict_New();
+        for (Py_ssize_t i = 0; by_place != NULL && i < count; i++)
+            PyTuple_SET_ITEM(by_place, i, Py_NewRef(operands[i + 1]));
+        for (Py_ssize_t i = 0; by_name != NULL && i < named; i++)
+            if (PyDict_SetItem(by_name, PyTuple_GET_ITEM(names, i), operands[count + i + 1]) < 0)
+                Py_CLEAR(by_name);
+        if (by_place != NULL && by_name != NULL)
+            result = PyObject_CallFunctionObjArgs(rest, device, func, args, kwargs == NULL ? Py_None : kwargs, given.sources,
+                                                  given.arrays, by_place, by_name, NULL);
+        Py_XDECREF(by_place);
+        Py_XDECREF(by_name);
+        goto end;
+    }
+    PyObject *own = kwargs == NULL ? PyDict_New() : Py_NewRef(kwargs), *xp = PyObject_GetAttr(device, text.xp);
+    PyObject *found = NULL;
+    if (own != NULL && xp != NULL) {
+        operands[0] = xp;
+        found = PyObject_Vectorcall(PyTuple_GET_ITEM(entry, ADAPTER), operands, count + 1, names);
+        PyObject *rule = PyTuple_GET_ITEM(entry, RULE);
+        int is_array = found == NULL ? 0 : is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found));
+        if (is_array > 0 && rule != Py_None) {
+            int laid = is_laid_out(found, given.arrays);
+            if (laid == 0) {
+                PyObject *by_place = PyTuple_New(count), *by_name = PyDict_New();
+                for (Py_ssize_t i = 0; by_place != NULL && i < count; i++)
+                    PyTuple_SET_ITEM(by_place, i, Py_NewRef(operands[i + 1]));
+                for (Py_ssize_t i = 0; by_name != NULL && i < named; i++)
+                    if (PyDict_SetItem(by_name, PyTuple_GET_ITEM(names, i), operands[count + i + 1]) < 0)
+                        Py_CLEAR(by_name);
+                if (by_place == NULL || by_name == NULL)
+                    laid = -1;
+                else
+                    Py_SETREF(found, PyObject_CallFunctionObjArgs(py.after, device, rule, found, by_place, by_name, NULL));
+                Py_XDECREF(by_place);
+                Py_XDECREF(by_name);
+            }
+            if (laid < 0)
+                Py_CLEAR(found);
+        }
+        if (found != NULL && is_array > 0)
+            result = lazy_of(found, device, given.arrays, given.stream);
+        if (found != NULL && result == NULL && !PyErr_Occurred())
+            result = PyObject_CallFunctionObjArgs(py.given, device, found, given.sources, given.arrays,
+                                                  PyTuple_GET_ITEM(entry, SCALAR), NULL);
+        if (result == NULL && PyErr_Occurred())
+            result = refused(device, func, args, own);
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(xp);
+    Py_XDECREF(own);
+end:
+    while (made > 0)
+        Py_DECREF(operands[made--]);
+    Py_XDECREF(names);
+    Py_XDECREF(given.sources);
+    Py_XDECREF(given.arrays);
+    Py_XDECREF(given.stream);
+    Py_DECREF(device);
+    Py_DECREF(entry);
+    return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_NotImplemented);
+}
+
+PyDoc_STRVAR(tried_doc, "tried(func, args, kwargs, /)\n--\n\n"
+"The result of a plain call of a function on the current device; NotImplemented if it is none.");
+
+static PyObject *
+tried(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "tried takes a function, a tuple and a dict");
+        return NULL;
+    }
+    return types.LazyNdarray == NULL ? Py_NewRef(Py_NotImplemented) : called(args[0], args[1], args[2], 0);
+}
+
+/* -- ufuncs without a recorded form ---------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(looped_doc, "looped(ufunc, inputs, /)\n--\n\n"
+"The result of a plain call by the device's own function, if its loop is known: of scalars, of ``matmul``; else None.");
+
+static PyObject *
+looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyTuple_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "looped takes a ufunc and a tuple of operands");
+        return NULL;
+    }
+    PyObject *ufunc = args[0], *inputs = args[1], *device, *operands[MOST_OPERANDS + 1], *result = NULL, *loop = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(inputs), made = 0;
+    if (types.LazyNdarray == NULL || count < 1 || count > MOST_OPERANDS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type)
+            || (device = usable_device()) == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *key = PyTuple_New(count + 1);
+    Py_INCREF(device);
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), 1};
+    if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL)
+        goto end;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(ufunc));
+    for (; made < count; made++) {
+        PyObject *x = PyTuple_GET_ITEM(inputs, made), *kind;
+        if (Py_TYPE(x) == types.LazyNdarray || Py_TYPE(x) == types.LazyScalar) {
+            int own;
+            if ((operands[made] = array_on_device(x, given.stream, 1, &own)) == NULL)
+                goto end;
+            if ((kind = PyObject_GetAttr(operands[made], text.dtype)) == NULL
+                    || PyList_Append(given.arrays, operands[made]) < 0) {
+                made++;
+                Py_XDECREF(kind);
+                goto end;
+            }
+        }
+        else if (PySet_Contains(py.weak, (PyObject *)Py_TYPE(x)) > 0) {
+            operands[made] = Py_NewRef(x);
+            kind = Py_NewRef(Py_TYPE(x));
+        }
+        else
+            goto end;
+        PyTuple_SET_ITEM(key, made + 1, kind);
+    }
+    loop = Py_XNewRef(PyDict_GetItemWithError(py.loops, key));
+    if (loop == NULL || PyList_GET_SIZE(given.arrays) == 0)
+        goto end;
+    PyObject *dtypes = PyTuple_GET_ITEM(loop, 1);
+    int in_order = 1;
+    for (Py_ssize_t i = 0; i < count && in_order > 0; i++) {
+        PyObject *x = PyTuple_GET_ITEM(inputs, i);
+        if (Py_TYPE(x) == types.LazyNdarray || Py_TYPE(x) == types.LazyScalar) {
+            if (((PyUFuncObject *)ufunc)->core_enabled == 0)    /* the results lie in memory as the operands do */
+                in_order = is_contiguous(operands[i]);
+            continue;
+        }
+        PyObject *dtype = PySequence_GetItem(dtypes, i);
+        PyObject *kind = dtype == NULL ? NULL : PyObject_GetAttr(dtype, text.type);
+        Py_SETREF(operands[i], kind == NULL ? NULL : PyObject_CallOneArg(kind, x));
+        Py_XDECREF(dtype);
+        Py_XDECREF(kind);
+        if (operands[i] == NULL) {
+            operands[i] = Py_NewRef(Py_None);
+            in_order = -1;
+        }
+    }
+    PyObject *found = in_order <= 0 ? NULL : PyObject_Vectorcall(PyTuple_GET_ITEM(loop, 0), operands, count, NULL);
+    if (found != NULL) {
+        if (is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found)) > 0)
+            result = lazy_of(found, device, given.arrays, given.stream);
+        if (result == NULL && !PyErr_Occurred())
+            result = PyObject_CallFunctionObjArgs(py.of_new_memory, device, found, NULL);
+        Py_DECREF(found);
+    }
+    else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
+        /* What the device refuses the general way runs into again, and knows more. */
+        PyObject *kind, *error, *trace;
+        PyErr_Fetch(&kind, &error, &trace);
+        PyErr_NormalizeException(&kind, &error, &trace);
+        if (trace != NULL)
+            PyException_SetTraceback(error, trace);
+        PyObject *reason = PyObject_CallMethodOneArg(device, text.refusal, error);
+        Py_XDECREF(reason);
+        Py_XDECREF(kind);
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+    }
+end:
+    while (made > 0)
+        Py_DECREF(operands[--made]);
+    Py_XDECREF(loop);
+    Py_XDECREF(key);
+    Py_XDECREF(given.sources);
+    Py_XDECREF(given.arrays);
+    Py_XDECREF(given.stream);
+    Py_DECREF(device);
+    return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+}
