@@ -341,30 +341,22 @@ given_array_of(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t na
     return array_of_nodes(((PyListObject *)args[0])->ob_item, count, args[1]);
 }
 
-PyDoc_STRVAR(take_over_doc, "take_over(x, others, storage, /)\n--\n\n"
-"Give a lazy array another storage, if nothing but it and `others` references refer to the one that it has.\n\n"
-"Returns whether it has it. No other thread runs between the look and the change: one that has begun to use the array\n"
-"holds its storage, and one that has not will find the new one.");
-
-static PyObject *
-take_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+/* Give a lazy array another storage, if nothing but it and `others` references refer to the one that it has; whether it has
+it. No other thread runs between the look and the change: one that has begun to use the array holds its storage, and one
+that has not will find the new one. */
+static int
+takes_over(PyObject *x, Py_ssize_t others, PyObject *storage)
 {
-    Py_ssize_t others = nargs == 3 ? PyLong_AsSsize_t(args[1]) : -1;
-    if (others < 0 || types.Node == NULL || Py_TYPE(args[0]) != types.LazyNdarray || Py_TYPE(args[2]) != types.Storage) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "take_over takes a lazy array, a number and a storage");
-        return NULL;
-    }
-    PyObject *x = args[0], *before = AT(x, X.storage), *array = AT(x, X.array), *leaf = AT(x, X.leaf);
+    PyObject *before = AT(x, X.storage), *array = AT(x, X.array), *leaf = AT(x, X.leaf);
     if (before == NULL || Py_TYPE(before) != types.Storage || Py_REFCNT(before) != 1 + others
             || got(x, X.meta) != got(before, S.root_view))
-        Py_RETURN_FALSE;
+        return 0;
     AT(x, X.leaf) = Py_NewRef(Py_None);
     AT(x, X.array) = Py_NewRef(Py_None);
-    AT(x, X.storage) = Py_NewRef(args[2]);
+    AT(x, X.storage) = Py_NewRef(storage);
     put(x, X.host, Py_None);
     Py_XDECREF(leaf);       /* not before: what runs then finds all of it */
     Py_XDECREF(array);
     Py_DECREF(before);
-    Py_RETURN_TRUE;
+    return 1;
 }

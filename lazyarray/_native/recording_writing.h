@@ -413,12 +413,12 @@ end:
 static int
 write_node(PyObject *node, Place *place, PyObject *target)
 {
-    PyObject *held = PyObject_CallMethodNoArgs(py.graphs, text.acquire);
-    if (held == NULL)
-        return FAILED;
-    Py_DECREF(held);
-    int done = write_chain(node, place, target);
-    return unlocked(py.graphs) < 0 ? FAILED : done;
+    PyObject *lock = acquired(PyObject_GetAttr((PyObject *)types.Node, text.lock));
+    int done = lock == NULL ? FAILED : write_chain(node, place, target);
+    if (lock != NULL && unlocked(lock) < 0)
+        done = FAILED;
+    Py_XDECREF(lock);
+    return done;
 }
 
 /* A node is computed as it is by itself. */
@@ -426,6 +426,101 @@ static int
 compute_alone(PyObject *node)
 {
     return done(node, text.compute);
+}
+
+/* -- what becomes another array ------------------------------------------------------------------------------------ */
+
+#define MOST_LEAVES 32
+
+/* The leaves that refer to the storage of a lazy array, each once: those of recorded work, and its own; -1: too many. */
+static Py_ssize_t
+count_leaves(PyObject *x, PyObject *storage)
+{
+    PyObject *found[MOST_LEAVES], *readers = got(storage, S.readers), *own = got(x, X.leaf);
+    Py_ssize_t count = 0;
+    if (Py_TYPE(own) == types.Leaf && got(own, L.storage) == storage)
+        found[count++] = own;
+    for (Py_ssize_t i = 0; PyList_CheckExact(readers) && i < PyList_GET_SIZE(readers); i++) {
+        PyObject *node = referent(PyList_GET_ITEM(readers, i));
+        PyObject *operands = node == NULL || Py_TYPE(node) != types.Node ? no_arguments : got(node, N.operands);
+        for (Py_ssize_t k = 0; count >= 0 && k < PyTuple_GET_SIZE(operands); k++) {
+            PyObject *leaf = PyTuple_GET_ITEM(operands, k);
+            if (Py_TYPE(leaf) != types.Leaf || got(leaf, L.storage) != storage)
+                continue;
+            Py_ssize_t known = 0;
+            while (known < count && found[known] != leaf)
+                known++;
+            if (known == count)
+                count = count == MOST_LEAVES ? -1 : count + 1;
+            if (count > 0 && known == count - 1)
+                found[known] = leaf;
+        }
+        Py_XDECREF(node);
+    }
+    return count;
+}
+
+/* Let a lazy array become what was recorded, if it is the whole of its memory, and only recorded work looks at that: 1;
+0: it is not; -1: an error. `read`: the place that was read, unless other threads' statements wait meanwhile. */
+static int
+become_recorded(PyObject *x, PyObject *result, Place *read)
+{
+    PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *fresh = got(result, X.storage);
+    if (Py_TYPE(storage) != types.Storage || Py_TYPE(fresh) != types.Storage || got(x, X.base) != Py_None || meta == Py_None
+            || meta != got(storage, S.root_view) || !PyArray_Check(meta)
+            || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
+        return 0;
+    if (got(storage, S.pending) == Py_None) {
+        PyObject *loans = got(storage, S.loans);
+        int free = got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
+            && PyTuple_GET_SIZE(loans) == 0;
+        if (free > 0 && (free = is_set_to(storage, text.mirror, Py_None)) == 0)
+            free = is_set_to(storage, text.device_only, Py_True);
+        if (free > 0)
+            free = is_set_to(storage, text.compacts, Py_None);
+        if (free <= 0)
+            return free;
+    }
+    PyObject *view = got(fresh, S.root_view);
+    const int whole = got(result, X.meta) == view && PyArray_Check(view);
+    if (read != NULL) {
+        PyObject *found = PyObject_GetAttr(storage, text.writes);
+        int alike = found == NULL ? -1 : same(found, read->writes);
+        Py_XDECREF(found);
+        if (alike <= 0)
+            return alike;
+    }
+    Py_ssize_t leaves = count_leaves(x, storage);       /* from here on no Python code runs */
+    if (leaves < 0 || got(x, X.storage) != storage || (read != NULL && read->storage != storage))
+        return 0;
+    if (read != NULL)
+        Py_CLEAR(read->storage);        /* `x` has it, and perhaps nobody else */
+    if (!whole || PyArray_NDIM((PyArrayObject *)view) != PyArray_NDIM((PyArrayObject *)meta)
+            || !PyArray_CompareLists(PyArray_STRIDES((PyArrayObject *)view), PyArray_STRIDES((PyArrayObject *)meta),
+                                     PyArray_NDIM((PyArrayObject *)meta)))
+        return takes_over(x, leaves, fresh);
+    Py_INCREF(view);
+    put(fresh, S.root_view, meta);      /* so that one thing alone changes in `x` */
+    int done = takes_over(x, leaves, fresh);
+    if (!done)
+        put(fresh, S.root_view, view);
+    Py_DECREF(view);
+    return done;
+}
+
+PyDoc_STRVAR(taken_over_doc, "taken_over(x, result, /)\n--\n\n"
+"Let a lazy array become what was recorded, if it is the whole of its memory, and only recorded work looks at that.\n\n"
+"Returns whether it did.");
+
+static PyObject *
+given_taken_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || types.Node == NULL || Py_TYPE(args[0]) != types.LazyNdarray || Py_TYPE(args[1]) != types.LazyNdarray) {
+        PyErr_SetString(PyExc_TypeError, "taken_over takes two lazy arrays");
+        return NULL;
+    }
+    int done = become_recorded(args[0], args[1], NULL);
+    return done < 0 ? NULL : PyBool_FromLong(done);
 }
 
 /* -- ``x += y`` ---------------------------------------------------------------------------------------------------- */
@@ -451,22 +546,33 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         meta = got(storage, S.root_view);
     if (meta == Py_None || !PyArray_Check(meta))
         Py_RETURN_NONE;
-    if (meta == got(storage, S.root_view) && Py_TYPE(args[2]) == types.LazyNdarray) {      /* it may become what waits */
+    int waits = got(storage, S.pending) != Py_None;        /* then it may become what is made of it */
+    if (Py_TYPE(args[2]) == types.LazyNdarray) {
         PyObject *other = got(args[2], X.storage);
-        if (Py_TYPE(other) == types.Storage && got(other, S.pending) != Py_None)
-            Py_RETURN_NONE;
+        waits |= Py_TYPE(other) == types.Storage && got(other, S.pending) != Py_None;
     }
-    Place place;
-    int open = see_place(&place, storage, meta), done = FAILED;
+    Place place = {NULL, NULL, NULL, NULL, NULL};
+    const int whole = waits && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
+    int open = whole ? 1 : see_place(&place, storage, meta), done = FAILED;
     Py_ssize_t least = open > 0 ? least_bytes(&bytes) : -1;
     int told = least < 0 ? 0 : told_of_errors();
     if (open == 0)
         result = Py_NewRef(Py_None);
+    if (whole) {
+        place.storage = Py_NewRef(storage);
+        place.meta = Py_NewRef(meta);
+        open = (place.writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 1;
+    }
     if (open <= 0 || least == -2 || told < 0 || (inputs = PyTuple_Pack(2, x, args[2])) == NULL)
         goto end;
     result = least < 0 || told ? Py_NewRef(Py_None) : recorded_from(ufunc, inputs, meta, least, bytes);
     if (result == NULL || result == Py_None)
         goto end;
+    if (whole) {
+        int become = Py_TYPE(result) == types.LazyNdarray ? become_recorded(x, result, &place) : 0;
+        Py_SETREF(result, become < 0 ? NULL : Py_NewRef(become ? x : Py_None));
+        goto end;
+    }
     PyObject *home = Py_TYPE(result) == types.LazyNdarray ? got(result, X.storage) : Py_None;
     node = Py_TYPE(home) == types.Storage && got(result, X.meta) == got(home, S.root_view) ? Py_NewRef(got(home, S.pending)) : NULL;
     Py_SETREF(result, Py_NewRef(Py_None));      /* nobody holds the node's own array: its value is for the target alone */

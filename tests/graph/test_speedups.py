@@ -13,7 +13,7 @@ from recorded import compiled, growth
 
 import lazyarray
 from lazyarray import _native
-from lazyarray.dispatch import small_arrays
+from lazyarray.dispatch import plain_call, small_arrays
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import loops, ufunc
 from lazyarray.storage import handles
@@ -146,7 +146,7 @@ class TestErrors:
     @pytest.mark.parametrize("name, given", [
         *[("recorded", given) for given in ((), (np.add,), (np.add, [1]), (np.add, ()), (np.add, (1,), None, None))],
         *[("array_of", given) for given in ((), ([],), ([], None), ([1], None))], ("compute", (1,)), ("needed", (1,)),
-        ("note_reader", (1, 2)), ("note_reader", ()), ("take_over", (1, 0, 2)), ("bind", (3,)),
+        ("note_reader", (1, 2)), ("note_reader", ()), ("taken_over", (1, 2)), ("bind", (3,)),
     ])
     def test_what_is_not_meant(self, name, given):
         with pytest.raises(TypeError):
@@ -169,7 +169,7 @@ class TestErrors:
     def test_names_that_are_lacking(self):
         with pytest.raises((TypeError, KeyError)):
             _native.recording.bind({})
-        ufunc.bind(lazyarray.LazyNdarray, ufuncs.planned, small_arrays.for_native())
+        ufunc.bind(lazyarray.LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufuncs.for_native())
         x, y = arrays()
         assert (x + y).sum() == 21
 

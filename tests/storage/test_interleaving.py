@@ -75,7 +75,8 @@ WRITES = [
     "x[[0, 2]] = 9", "x.sort()", "np.add.at(x, [0, 0, 2], 1)", "np.copyto(y, x)", "np.putmask(x, [1, 0] * 3, 8)",
     "np.cumsum(x, out=x)", "np.maximum(x, y, out=x)", "own['v'] = x[::2]", "own.get('v', x).__iadd__(1)",
     "own.get('v', x).__imul__(3)", "x[::-1].__iadd__(x)", "np.multiply(x, 2, out=x, where=[True, False] * 3)",
-    "np.clip(x, 2, 6, out=x)", "x.put([1], 4)", "own['v'] = x.T",
+    "np.clip(x, 2, 6, out=x)", "x.put([1], 4)", "own['v'] = x.T", "x[1:].__iadd__(own.get('z', y)[1:])",
+    "x[:4] = own.get('z', y)[:4]", "x.__iadd__(own.get('z', y))",
 ]
 #: No value that is there already, since that is no write to be found; and none that is made of what is there: foreign
 #: code that reads and writes what a device statement writes meanwhile may read what was there before.
