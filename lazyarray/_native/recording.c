@@ -89,7 +89,6 @@ static PyMethodDef methods[] = {
     {"looped", FAST(looped), METH_FASTCALL, looped_doc},
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
-    {"taken_over", FAST(given_taken_over), METH_FASTCALL, taken_over_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"member", FAST(member), METH_FASTCALL, member_doc},
     {"on_host", given_on_host, METH_O, on_host_doc},

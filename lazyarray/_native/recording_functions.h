@@ -289,6 +289,23 @@ tried(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 
 /* -- ufuncs without a recorded form ---------------------------------------------------------------------------------- */
 
+/* The dtype of a lazy array or scalar, whose bytes are not asked for; NULL without an error: it is a scalar on the host. */
+static PyObject *
+dtype_of_lazy(PyObject *x)
+{
+    const int is_array = Py_TYPE(x) == types.LazyNdarray;
+    PyObject *array = got(x, is_array ? X.array : V.array), *host = is_array ? got(x, X.host) : Py_None, *meta, *dtype;
+    if (!is_array && got(x, V.storage) == Py_None)
+        return NULL;
+    if (array != Py_None || host != Py_None)
+        return PyObject_GetAttr(array != Py_None ? array : host, text.dtype);
+    if ((meta = PyObject_CallOneArg(py.meta_of, x)) == NULL)
+        return NULL;
+    dtype = PyObject_GetAttr(meta, text.dtype);
+    Py_DECREF(meta);
+    return dtype;
+}
+
 PyDoc_STRVAR(looped_doc, "looped(ufunc, inputs, /)\n--\n\n"
 "The result of a plain call by the device's own function, if its loop is known: of scalars, of ``matmul``; else None.");
 
@@ -310,29 +327,31 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL)
         goto end;
     PyTuple_SET_ITEM(key, 0, Py_NewRef(ufunc));
-    for (; made < count; made++) {
-        PyObject *x = PyTuple_GET_ITEM(inputs, made), *kind;
-        if (Py_TYPE(x) == types.LazyNdarray || Py_TYPE(x) == types.LazyScalar) {
-            int own;
-            if ((operands[made] = array_on_device(x, given.stream, 1, &own)) == NULL)
-                goto end;
-            if ((kind = PyObject_GetAttr(operands[made], text.dtype)) == NULL
-                    || PyList_Append(given.arrays, operands[made]) < 0) {
-                made++;
-                Py_XDECREF(kind);
-                goto end;
-            }
-        }
-        else if (PySet_Contains(py.weak, (PyObject *)Py_TYPE(x)) > 0) {
-            operands[made] = Py_NewRef(x);
-            kind = Py_NewRef(Py_TYPE(x));
-        }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *x = PyTuple_GET_ITEM(inputs, i), *kind;
+        if (Py_TYPE(x) == types.LazyNdarray || Py_TYPE(x) == types.LazyScalar)
+            kind = dtype_of_lazy(x);
         else
+            kind = PySet_Contains(py.weak, (PyObject *)Py_TYPE(x)) > 0 ? Py_NewRef(Py_TYPE(x)) : NULL;
+        if (kind == NULL)
             goto end;
-        PyTuple_SET_ITEM(key, made + 1, kind);
+        PyTuple_SET_ITEM(key, i + 1, kind);
     }
-    loop = Py_XNewRef(PyDict_GetItemWithError(py.loops, key));
-    if (loop == NULL || PyList_GET_SIZE(given.arrays) == 0)
+    if ((loop = Py_XNewRef(PyDict_GetItemWithError(py.loops, key))) == NULL)
+        goto end;
+    for (; made < count; made++) {
+        PyObject *x = PyTuple_GET_ITEM(inputs, made);
+        int own;
+        if (Py_TYPE(x) != types.LazyNdarray && Py_TYPE(x) != types.LazyScalar)
+            operands[made] = Py_NewRef(x);
+        else if ((operands[made] = array_on_device(x, given.stream, 1, &own)) == NULL)
+            goto end;
+        else if (PyList_Append(given.arrays, operands[made]) < 0) {
+            made++;
+            goto end;
+        }
+    }
+    if (PyList_GET_SIZE(given.arrays) == 0)
         goto end;
     PyObject *dtypes = PyTuple_GET_ITEM(loop, 1);
     int in_order = 1;

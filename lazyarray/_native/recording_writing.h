@@ -163,6 +163,24 @@ target_of(const Place *place, PyObject *array)
         ? Py_NewRef(root) : PyObject_CallMethodOneArg(place->storage, text.device_view, place->meta);
 }
 
+/* An error of the device's is told to it, which may make another one of it. */
+static void
+tell_failed(PyObject *device)
+{
+    PyObject *kind, *error, *trace;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyErr_NormalizeException(&kind, &error, &trace);
+    PyObject *told = PyObject_CallMethodOneArg(device, text.failed, error);
+    if (told == NULL) {
+        Py_XDECREF(kind);
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+    }
+    else
+        PyErr_Restore(kind, error, trace);
+    Py_XDECREF(told);
+}
+
 /* ``device.assign(target, value)``: 0, or -1 with an error. */
 static int
 assign_to(Place *place, PyObject *target, PyObject *value)
@@ -177,20 +195,8 @@ assign_to(Place *place, PyObject *target, PyObject *value)
     }
     done = PyObject_CallMethodObjArgs(device, text.assign, target, value, NULL);
 end:
-    if (done == NULL) {
-        PyObject *kind, *error, *trace;
-        PyErr_Fetch(&kind, &error, &trace);
-        PyErr_NormalizeException(&kind, &error, &trace);
-        PyObject *told = PyObject_CallMethodOneArg(device, text.failed, error);
-        if (told == NULL) {
-            Py_XDECREF(kind);
-            Py_XDECREF(error);
-            Py_XDECREF(trace);
-        }
-        else
-            PyErr_Restore(kind, error, trace);
-        Py_XDECREF(told);
-    }
+    if (done == NULL)
+        tell_failed(device);
     Py_XDECREF(done);
     return note_written(place) < 0 || done == NULL ? -1 : 0;
 }
@@ -415,6 +421,8 @@ write_node(PyObject *node, Place *place, PyObject *target)
 {
     PyObject *lock = acquired(PyObject_GetAttr((PyObject *)types.Node, text.lock));
     int done = lock == NULL ? FAILED : write_chain(node, place, target);
+    if (done == FAILED)
+        tell_failed(got(place->storage, S.device));
     if (lock != NULL && unlocked(lock) < 0)
         done = FAILED;
     Py_XDECREF(lock);
@@ -461,7 +469,7 @@ count_leaves(PyObject *x, PyObject *storage)
 }
 
 /* Let a lazy array become what was recorded, if it is the whole of its memory, and only recorded work looks at that: 1;
-0: it is not; -1: an error. `read`: the place that was read, unless other threads' statements wait meanwhile. */
+0: it is not; -1: an error. `read`: the place that was read. */
 static int
 become_recorded(PyObject *x, PyObject *result, Place *read)
 {
@@ -483,18 +491,15 @@ become_recorded(PyObject *x, PyObject *result, Place *read)
     }
     PyObject *view = got(fresh, S.root_view);
     const int whole = got(result, X.meta) == view && PyArray_Check(view);
-    if (read != NULL) {
-        PyObject *found = PyObject_GetAttr(storage, text.writes);
-        int alike = found == NULL ? -1 : same(found, read->writes);
-        Py_XDECREF(found);
-        if (alike <= 0)
-            return alike;
-    }
+    PyObject *found = PyObject_GetAttr(storage, text.writes);
+    int alike = found == NULL ? -1 : same(found, read->writes);
+    Py_XDECREF(found);
+    if (alike <= 0)
+        return alike;
     Py_ssize_t leaves = count_leaves(x, storage);       /* from here on no Python code runs */
-    if (leaves < 0 || got(x, X.storage) != storage || (read != NULL && read->storage != storage))
+    if (leaves < 0 || got(x, X.storage) != storage || read->storage != storage)
         return 0;
-    if (read != NULL)
-        Py_CLEAR(read->storage);        /* `x` has it, and perhaps nobody else */
+    Py_CLEAR(read->storage);        /* `x` has it, and perhaps nobody else */
     if (!whole || PyArray_NDIM((PyArrayObject *)view) != PyArray_NDIM((PyArrayObject *)meta)
             || !PyArray_CompareLists(PyArray_STRIDES((PyArrayObject *)view), PyArray_STRIDES((PyArrayObject *)meta),
                                      PyArray_NDIM((PyArrayObject *)meta)))
@@ -508,51 +513,49 @@ become_recorded(PyObject *x, PyObject *result, Place *read)
     return done;
 }
 
-PyDoc_STRVAR(taken_over_doc, "taken_over(x, result, /)\n--\n\n"
-"Let a lazy array become what was recorded, if it is the whole of its memory, and only recorded work looks at that.\n\n"
-"Returns whether it did.");
-
-static PyObject *
-given_taken_over(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
-{
-    if (nargs != 2 || types.Node == NULL || Py_TYPE(args[0]) != types.LazyNdarray || Py_TYPE(args[1]) != types.LazyNdarray) {
-        PyErr_SetString(PyExc_TypeError, "taken_over takes two lazy arrays");
-        return NULL;
-    }
-    int done = become_recorded(args[0], args[1], NULL);
-    return done < 0 ? NULL : PyBool_FromLong(done);
-}
-
 /* -- ``x += y`` ---------------------------------------------------------------------------------------------------- */
 
-PyDoc_STRVAR(updated_doc, "updated(ufunc, x, y, /)\n--\n\n"
-"``ufunc(x, y, out=x)``, written by a kernel: `x`; or the device array that is to be written there, or None: nothing was\n"
-"done, and it is for Python.");
+PyDoc_STRVAR(updated_doc, "updated(ufunc, inputs, out, /)\n--\n\n"
+"``ufunc(*inputs, out=out)``, written by a kernel, or recorded where nobody can tell: `out`. None: it is for Python.");
 
 static PyObject *
 updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3) {
-        PyErr_SetString(PyExc_TypeError, "updated takes a ufunc and two operands");
+        PyErr_SetString(PyExc_TypeError, "updated takes a ufunc, a tuple of operands and an output");
         return NULL;
     }
-    PyObject *ufunc = args[0], *x = args[1], *inputs = NULL, *node = NULL, *target = NULL, *result = NULL, *bytes = NULL;
-    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
+    PyObject *ufunc = args[0], *inputs = args[1], *x = args[2], *node = NULL, *target = NULL, *result = NULL, *bytes = NULL;
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || !PyTuple_CheckExact(inputs)
+            || PyTuple_GET_SIZE(inputs) < 1)
         Py_RETURN_NONE;
     PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
     if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None) || PyErr_Occurred())
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    if (meta == Py_None)
-        meta = got(storage, S.root_view);
-    if (meta == Py_None || !PyArray_Check(meta))
+    if (meta == Py_None) {
+        PyObject *made = PyObject_CallOneArg(py.meta_of, x);
+        Py_XDECREF(made);
+        if (made == NULL)
+            return NULL;
+        meta = got(x, X.meta);
+    }
+    if (!PyArray_Check(meta))
         Py_RETURN_NONE;
     int waits = got(storage, S.pending) != Py_None;        /* then it may become what is made of it */
-    if (Py_TYPE(args[2]) == types.LazyNdarray) {
-        PyObject *other = got(args[2], X.storage);
-        waits |= Py_TYPE(other) == types.Storage && got(other, S.pending) != Py_None;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
+        PyObject *one = PyTuple_GET_ITEM(inputs, i), *home = Py_TYPE(one) == types.LazyNdarray ? got(one, X.storage) : Py_None;
+        waits |= Py_TYPE(home) == types.Storage && got(home, S.pending) != Py_None;
     }
     Place place = {NULL, NULL, NULL, NULL, NULL};
     const int whole = waits && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
+    PyObject *before = whole ? Py_None : got(storage, S.pending);
+    if (before != Py_None) {
+        Py_INCREF(before);
+        int failed = compute_alone(before);
+        Py_DECREF(before);
+        if (failed)
+            return NULL;
+    }
     int open = whole ? 1 : see_place(&place, storage, meta), done = FAILED;
     Py_ssize_t least = open > 0 ? least_bytes(&bytes) : -1;
     int told = least < 0 ? 0 : told_of_errors();
@@ -563,7 +566,7 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         place.meta = Py_NewRef(meta);
         open = (place.writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 1;
     }
-    if (open <= 0 || least == -2 || told < 0 || (inputs = PyTuple_Pack(2, x, args[2])) == NULL)
+    if (open <= 0 || least == -2 || told < 0)
         goto end;
     result = least < 0 || told ? Py_NewRef(Py_None) : recorded_from(ufunc, inputs, meta, least, bytes);
     if (result == NULL || result == Py_None)
@@ -594,7 +597,6 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 end:
     Py_XDECREF(target);
     Py_XDECREF(node);
-    Py_XDECREF(inputs);
     Py_XDECREF(bytes);
     if (leave_place(&place) < 0)
         Py_CLEAR(result);
@@ -709,7 +711,17 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     int done = 0, open = see_place(&place, storage, part);
     if (open < 0)
         goto end;
-    if (Py_TYPE(value) == types.LazyNdarray) {
+    if (Py_TYPE(value) == types.LazyNdarray && got(value, X.storage) == Py_None) {     /* small, and on the host */
+        given = got(value, X.host);
+        if (open == 0 || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
+            goto end;
+        PyObject *pair = PyObject_CallOneArg(py.device_operand, value);
+        number = pair == NULL ? NULL : Py_NewRef(PyTuple_GET_ITEM(pair, 0));
+        Py_XDECREF(pair);
+        if (number == NULL)
+            goto end;
+    }
+    else if (Py_TYPE(value) == types.LazyNdarray) {
         source = got(value, X.storage);
         given = got(value, X.meta);
         if (Py_TYPE(source) != types.Storage)

@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, devices
+from .. import devices
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
-from ..dispatch.ufunc import call, looped, quick
+from ..dispatch.ufunc import call, looped, quick, updated
 from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles
 from ..storage.storage import Storage
 
 #: Types of operands that are asked for nothing: numbers, and our arrays once there is a class of them.
 direct = {*WEAK, *(kind for kind in np.sctypeDict.values() if issubclass(kind, (np.number, np.bool_)))}
-
-#: Written by a kernel, where that is all there is to do.
-updated = None if _native.recording is None else _native.recording.updated
 
 
 @functools.cache
@@ -113,7 +110,7 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
     def method(self: Any, other: Any, /) -> Any:
-        if updated is not None and type(other) in direct and updated(ufunc, self, other) is not None:
+        if type(other) in direct and updated(ufunc, (self, other), self) is not None:
             return self
         turn = whose_turn(type(other), reflected)
         if turn == "us":

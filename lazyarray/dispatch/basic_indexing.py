@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
 
 _assigned = None if _native.recording is None else _native.recording.assigned
-#: Whole numbers up to this size are exact in single precision.
-_EXACT = 1 << 24
 #: Arrays larger than this are not fetched whole because a loop reads elements.
 _MOST_BULK = 256 << 20
 
@@ -64,54 +62,9 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
 
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order."""
-    if _assigned is not None and _assigned(x, index, value) or _set_quickly(x, index, value):
+    if _assigned is not None and _assigned(x, index, value):
         return
     held((x, value, *index) if type(index) is tuple else (x, value, index), _setitem, x, index, value)
-
-
-def _set_quickly(x: ArrayHandle, index: Any, value: Any) -> bool:
-    """Assign an array of the view's shape and dtype, or a number, to a view of what is current on the device alone.
-
-    Whatever else there may be is left to the general way, errors included.
-    """
-    storage = x._self_storage
-    if (type(index) is handles.array_type or type(storage) is not Storage or not storage.clean
-            or not storage.device_only or storage.device.count > 1):
-        return False
-    meta = handles.meta_of(x)
-    if not may_write(meta):
-        return False
-    plain = _basic(index)
-    if plain is None or type(plain) is _OfArrays:
-        return False
-    try:
-        sub = meta[plain]
-    except IndexError:
-        return False
-    if not sub.size:
-        return False
-    kind = type(value)
-    if kind is handles.array_type:
-        host = small_arrays.on_host(value)
-        given = handles.meta_of(value) if host is None else host
-        if given.shape != sub.shape or given.dtype != sub.dtype:
-            return False
-        if host is None:
-            source = value._self_storage
-            if source is storage:       # ``x[1:] += y`` writes a view, and then assigns it to its own place
-                return views.same_place(given, sub)
-            if not (source.clean or source.pending is not None):
-                return False
-        value, _ = small_arrays.device_operand(value)
-    elif kind is float and sub.dtype.char in "dD" or kind is int and sub.dtype.char in "ldD" or (
-            kind is int and sub.dtype.char == "f" and -_EXACT <= value <= _EXACT):
-        try:
-            value = sub.dtype.type(value)
-        except OverflowError:
-            return False
-    else:
-        return False
-    return storage.write_clean(sub, value)
 
 
 def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:

@@ -12,8 +12,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from .. import _native
 from ..functions import direct, index_bounds, memory_order, tables, written_parameters
 from ..functions.kinds import PLAIN

@@ -16,18 +16,14 @@ from .. import _native, devices
 from ..errors import NotOnDevice
 from ..errors.interrupts import from_handler
 from ..functions.kinds import SUBCLASS, WEAK, is_foreign, kind_of
-from ..graph.record import in_place
-from ..storage import coherence, handles, places
+from ..storage import handles, places
 from ..storage.handles import device_of, new_array, new_scalar
-from ..storage.state import changing
 from ..storage.statements import held
 from ..storage.storage import Storage
-from ..storage.views import overlaps_itself
-from ..storage.writeable import may_write
 from . import small_arrays, ufunc_methods
 from .function import TAKES_PART, devices_of
 from .host_fallback import name_of, on_host
-from .ufunc_general import IN_PLACE, LOOPS, PLANS, elementwise
+from .ufunc_general import LOOPS, PLANS, elementwise
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -52,6 +48,9 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
     if method == "at":
         return held(inputs, _call, ufunc, method, inputs, kwargs, tried)
     if outs := kwargs.get("out"):
+        if method == "__call__" and len(kwargs) == 1 and type(outs) is tuple and len(outs) == 1 and (
+                updated(ufunc, inputs, outs[0]) is not None):
+            return outs[0]
         given = (*outs, *inputs) if type(outs) is tuple else (outs, *inputs)
         if len(kwargs) > 1:
             given += kwargs.get("where"),
@@ -73,14 +72,8 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             result = quick(ufunc, inputs)
             if result is None:
                 result = looped(ufunc, inputs)
-        elif len(kwargs) == 1 and "out" in kwargs:
-            result = _quick_out(ufunc, inputs, kwargs["out"])
-            if result is None:
-                result = in_place.in_place(ufunc, inputs, kwargs["out"])
-        else:
-            result = None
-        if result is not None:
-            return result
+            if result is not None:
+                return result
     elif method == "__call__" and not kwargs and (result := looped(ufunc, inputs)) is not None:
         return result
     if method == "__call__" and "where" in kwargs:
@@ -217,9 +210,18 @@ def _not_looped(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     return None
 
 
-#: The result of a plain call that is not for the quick way, if its loop is known: of a scalar, of ``matmul``; else None.
+#: The result of a plain call that is not for the quick way, of a scalar or ``matmul``, if its loop is known; else None.
 looped: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
     _not_looped if _native.recording is None else _native.recording.looped)
+
+
+def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:
+    return None
+
+
+#: Writes the result of a plain call into an array, by the kernel that computes it, and gives that; None where it can not.
+updated: Callable[[np.ufunc, tuple[Any, ...], Any], Any] = (
+    _not_updated if _native.recording is None else _native.recording.updated)
 
 
 def for_native() -> dict[str, Any]:
@@ -233,77 +235,3 @@ def _of_new_memory(device: Device, array: Any) -> Any:
     if device.root(array) is not array:
         return handles.wrap(device, array, (), fresh=True)
     return (new_array if array.ndim else new_scalar)(Storage(device, array), None, array)
-
-
-def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    """Whether an operand of a shape is repeated to fill one of shape `whole`, and makes it no larger."""
-    return len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(whole)))
-
-
-def _quick_out(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """``x += y`` or ``ufunc(x, y, out=z)`` where the device's ufunc may write straight into the array.
-
-    Nothing else sees its memory, and no operand is another part of it. All are `held`.
-    """
-    array_type = handles.array_type
-    z = outs[0]
-    if type(z) is not array_type or len(outs) != 1:
-        return None
-    storage, meta = z._self_storage, z._self_meta
-    if not storage.clean or storage.joined or storage.mirror is not None and not storage.device_only or (
-            meta is not None and (not may_write(meta) or not meta.flags.forc and overlaps_itself(meta))):
-        return None
-    device, stream = storage.device, storage.device.stream()
-    if storage.stream is not stream and storage.stream != stream:
-        return None
-    c = device_of(z) if z._self_array is None else z._self_array
-    dtype = c.dtype
-    key: tuple[Any, ...] = ufunc,
-    operands: tuple[Any, ...] = ()
-    whole = False       # whether an operand has the shape of the result
-    for x in inputs:
-        if x is z:
-            whole = True
-            key += dtype,
-            operands += c,
-        elif type(x) is array_type:
-            if small_arrays.on_host(x) is not None:
-                a, _ = small_arrays.device_operand(x)
-            else:
-                other = x._self_storage
-                if other is storage or not other.clean or other.stream is not stream and other.stream != stream:
-                    return None
-                a = device_of(x) if x._self_array is None else x._self_array
-            if a.shape == c.shape:
-                whole = True
-            elif not _fits(a.shape, c.shape):
-                return None
-            key += a.dtype,
-            operands += a,
-        else:
-            key += type(x),
-            operands += x,
-    plan = IN_PLACE.get(key)
-    if plan is None or key[1] != dtype or not whole or device.count > 1 and not device.on_current(c, *[
-            a for a in operands if type(a) is type(c)]):
-        return None
-    if type(operands[-1]) in WEAK:
-        try:
-            operands = operands[0], dtype.type(operands[1])
-        except OverflowError:       # beyond the dtype: refused
-            return None
-    storage.clean = False       # before the look at who reads it: who comes later waits until it is written
-    try:
-        if storage.readers:
-            changing(storage)
-        plan(*operands, c)
-    except device.faults as error:
-        device.failed(error)
-        raise
-    finally:
-        storage.reads = 0
-        storage.writes += 1
-        if storage.mirror is not None:      # a finaliser has asked for it
-            coherence.end_write(storage, handles.meta_of(z))
-        storage.update_clean()
-    return z

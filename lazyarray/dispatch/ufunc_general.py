@@ -24,8 +24,6 @@ _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.gre
 #: (ufunc, dtypes of the operands) -> device function that takes NumPy's loop by itself; with a Python
 #: number as second operand its type instead of a dtype -> (device function, the scalar type of the loop).
 PLANS: dict = {}
-#: The same keys -> device ufunc that takes an output, where operands and result have one dtype.
-IN_PLACE: dict = {}
 #: (ufunc, dtype or type of number for each operand) -> (device function, dtypes of the loop), for all plain calls whose
 #: operands and results need no cast: with a signature, such as ``matmul``, with several results, or of scalars, too.
 LOOPS: dict = {}
@@ -240,22 +238,12 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
 def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: Sequence[Any]) -> None:
     """Note a call whose operands and result need no cast, so that the next one is quick."""
     kinds = key[1:]
-    named = _is_named(ufunc, dtypes[0].kind)
     if not isinstance(kinds[0], np.dtype):
         return
     if isinstance(kinds[-1], np.dtype):
         PLANS[key] = function
     elif kinds[-1] in WEAK and len(kinds) == 2:
         PLANS[key] = function, dtypes[1].type
-    else:
-        return
-    if named and all(dtype == dtypes[0] for dtype in dtypes):
-        IN_PLACE[key] = function
-
-
-def _is_named(ufunc: np.ufunc, kind: str) -> bool:
-    """Whether the device's own ufunc runs, which takes an output; an adapter takes none."""
-    return isinstance(tables.UFUNCS.get(ufunc), str) and (ufunc, kind) not in tables.UFUNC_BY_KIND
 
 
 def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

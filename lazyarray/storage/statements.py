@@ -23,7 +23,7 @@ def held(given: Iterable[Any], statement: Callable[..., Any], *args: Any) -> Any
     What else there may be among `given` is left out. A function, not a context: only a ``with`` statement on the lock
     itself is sure to release it, whenever a signal handler raises.
     """
-    # While one of these names refers to a storage, nobody takes an array away from it: see `recording_in_place`.
+    # While one of these names refers to a storage, nobody takes an array away from it: see `become_recorded`.
     first = several = None
     for x in given:
         if type(storage := getattr(x, "_self_storage", None)) is Storage and storage is not first:

@@ -24,7 +24,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import ON_BOTH, StorageState, changing, small_limit, tick
+from .state import ON_BOTH, StorageState, small_limit, tick
 from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
@@ -117,30 +117,6 @@ class Storage(StorageState):
                 return self._write(view, array, work, overwrite)
         with self._lock or self.lock:
             return self._write(view, array, work, overwrite)
-
-    def write_clean(self, view: np.ndarray, value: Any) -> bool:
-        """Assign to a view of a storage that is current on the device alone, on the current stream; False if it is not.
-
-        As `write_device`, of which nothing but the order is left then.
-        """
-        device = self.device
-        with self._lock or self.lock:
-            stream = device.stream()
-            if not self.clean or not self.device_only or self.joined or self.stream is not stream and (
-                    self.stream != stream):
-                return False
-            target = self.device_view(view)
-            self.clean = False      # before the look at who reads it: who comes later waits until it is written
-            try:
-                if self.readers:
-                    changing(self)
-                device.assign(target, value)
-            except device.faults as error:
-                device.failed(error)
-                raise
-            finally:
-                self.written(view)
-        return True
 
     def written(self, view: np.ndarray) -> None:
         """A view of a storage that was current on the device alone has been written there."""

@@ -146,7 +146,7 @@ class TestErrors:
     @pytest.mark.parametrize("name, given", [
         *[("recorded", given) for given in ((), (np.add,), (np.add, [1]), (np.add, ()), (np.add, (1,), None, None))],
         *[("array_of", given) for given in ((), ([],), ([], None), ([1], None))], ("compute", (1,)), ("needed", (1,)),
-        ("note_reader", (1, 2)), ("note_reader", ()), ("taken_over", (1, 2)), ("bind", (3,)),
+        ("note_reader", (1, 2)), ("note_reader", ()), ("bind", (3,)),
     ])
     def test_what_is_not_meant(self, name, given):
         with pytest.raises(TypeError):

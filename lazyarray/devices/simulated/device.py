@@ -77,7 +77,7 @@ class _Written:
         self._program = program
 
     def launch(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> tuple[Any, ...]:
-        """What is left to do, which takes no Python code: (function, where it writes to, what); and the other outputs."""
+        """What is left to do, without Python code: a function, where it writes to, what; and the other outputs."""
         target = arguments[-1]._view
         for one in arguments[:-1]:
             if type(one) is SimulatedArray and np.may_share_memory(one._view, target) and _place(one._view) != (

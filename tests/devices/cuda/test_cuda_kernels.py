@@ -303,7 +303,7 @@ class TestOnTheGpu:
                         o + 1 for o in made.outputs[::-1]]), len(shape), True)
                 outside = memory.copy()
                 arguments = [*operands, dense, target]
-                for turn in range(3):
+                for _ in range(3):
                     kernel = kernels.get(program, max(int(np.prod(shape)), 1))
                     if kernel is None or not kernel.prepare(arguments, shape, False):
                         kernels.wait()
@@ -352,7 +352,7 @@ class TestOnTheGpu:
                                   ((add, (0, 1)),), (3,), len(shape), True)
                 arguments = [target, other, target]
                 target[...] = cupy.asarray(random.uniform(1, 2, shape).astype(dtype))
-                for turn in range(4):
+                for _ in range(4):
                     expected = target + other
                     kernel = kernels.get(program, target.size)
                     if kernel is None or not kernel.prepare(arguments, shape, False):

@@ -252,7 +252,7 @@ def _index(form: Form) -> str:
 
 
 def _offsets(program: Program, form: Form, at: str, strided: list[int] | None = None) -> str:
-    """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes; all of them, if not told which."""
+    """Text that sets ``o0`` ..., where strided inputs have the element `at`, in bytes: those inputs, or all."""
     if strided is None:
         strided = form.walkers
     if not strided:
