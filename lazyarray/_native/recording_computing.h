@@ -80,6 +80,35 @@ ticked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return tick() < 0 ? NULL : Py_NewRef(now);
 }
 
+/* What runs a program on so many elements, or None: a new reference. A program knows its kernel where there is one for all
+sizes that 31 bits count, and one device. */
+static PyObject *
+kernel_for(PyObject *device, PyObject *program, PyObject *size)
+{
+    PyObject *kernel = PyObject_GetAttr(program, text.kernel);
+    if (kernel == NULL || (kernel != Py_None && PyLong_AsSsize_t(size) < limits.WIDE))
+        return kernel;
+    Py_DECREF(kernel);
+    return PyObject_CallMethodObjArgs(device, text.kernel, program, size, NULL);
+}
+
+/* What a kernel gives, by its launch in C if it has one. */
+static PyObject *
+run_by(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fortran)
+{
+    PyObject *launch = PyObject_GetAttr(kernel, text.launch), *results = NULL;
+    if (launch == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        launch = Py_NewRef(Py_None);
+    }
+    if (launch != NULL && launch != Py_None)
+        results = PyObject_CallFunctionObjArgs(launch, arguments, shape, fortran, NULL);
+    if (launch == Py_None || results == Py_None)
+        Py_XSETREF(results, PyObject_CallFunctionObjArgs(kernel, arguments, shape, fortran, NULL));
+    Py_XDECREF(launch);
+    return results;
+}
+
 PyDoc_STRVAR(compute_doc, "compute(node, /)\n--\n\n"
 "Compute a node, and with it those on the way to it that somebody holds. The caller holds the lock.");
 
@@ -117,10 +146,10 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
         if (crossed == NULL)
             goto end;
     }
-    if ((kernel = PyObject_CallMethodObjArgs(device, text.kernel, program, got(node, N.size), NULL)) == NULL)
+    if ((kernel = kernel_for(device, program, got(node, N.size))) == NULL)
         goto end;
     if (kernel != Py_None)
-        results = PyObject_CallFunctionObjArgs(kernel, arguments, shape, fortran, NULL);
+        results = run_by(kernel, arguments, shape, fortran);
     else if ((last = PyList_New(kept)) != NULL) {
         for (int i = 0; i < kept; i++)
             PyList_SET_ITEM(last, i, Py_NewRef(chain.node[outputs[i]]));

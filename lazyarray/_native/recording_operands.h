@@ -116,6 +116,26 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     return alike < 0 ? FAILED : WHOLE;
 }
 
+/* The device array that a meta other than the root's sees in a storage whose bytes are there: a new reference. */
+static PyObject *
+device_view_of(PyObject *storage, PyObject *meta)
+{
+    PyObject *block = PyObject_GetAttr(storage, text._block), *shape = NULL, *dtype = NULL, *strides = NULL, *offset = NULL;
+    PyObject *array = NULL;
+    if (block == Py_None)
+        Py_SETREF(block, PyObject_GetAttr(storage, text.block));
+    if (block != NULL && (shape = PyObject_GetAttr(meta, text.shape)) != NULL
+            && (dtype = PyObject_GetAttr(meta, text.dtype)) != NULL && (strides = PyObject_GetAttr(meta, text.strides)) != NULL
+            && (offset = PyLong_FromSsize_t((Py_ssize_t)PyArray_DATA((PyArrayObject *)meta) - limits.ORIGIN)) != NULL)
+        array = PyObject_CallMethodObjArgs(got(storage, S.device), text.view, block, shape, dtype, strides, offset, NULL);
+    Py_XDECREF(block);
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    Py_XDECREF(strides);
+    Py_XDECREF(offset);
+    return array;
+}
+
 /* A device array that is ready, of a view or of a scalar (without a meta). */
 static int
 see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
@@ -131,6 +151,13 @@ see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *met
             s->array = Py_NewRef(root);
             s->turned = Py_NewRef(x);
         }
+    }
+    if (ours && s->array == NULL && meta != Py_None && meta != root_view && PyArray_Check(meta)
+            && PyTuple_CheckExact(got(storage, S.loans)) && PyTuple_GET_SIZE(got(storage, S.loans)) == 0) {
+        if ((s->array = device_view_of(storage, meta)) == NULL)
+            return FAILED;
+        if (got(x, X.meta) == meta && got(storage, S.clean) == Py_True)     /* else another thread has changed it */
+            put(x, X.array, s->array);
     }
     if (s->array == NULL && (s->array = PyObject_CallOneArg(py.ready_array, x)) == NULL)
         return FAILED;

@@ -11,11 +11,11 @@ typedef PyObject *Object;
     unfused, joined, reformed, seen_on_host, wrote_on_host, host_result, given_back, trace, listeners, begin_on_host, \
     end_on_host, on_host, cheap, no_value, changing, apart, device_of, meta_of, brought, plain, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand
-#define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT
+#define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT, ORIGIN, WIDE
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, learns, value, \
     flat, strided, nbytes, strides, count, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;

@@ -159,8 +159,9 @@ target_of(const Place *place, PyObject *array)
     PyObject *root = got(place->storage, S.root);
     if (array != Py_None)
         return Py_NewRef(array);
-    return place->meta == got(place->storage, S.root_view) && root != Py_None
-        ? Py_NewRef(root) : PyObject_CallMethodOneArg(place->storage, text.device_view, place->meta);
+    if (place->meta != got(place->storage, S.root_view))
+        return device_view_of(place->storage, place->meta);
+    return root != Py_None ? Py_NewRef(root) : PyObject_CallMethodOneArg(place->storage, text.device_view, place->meta);
 }
 
 /* An error of the device's is told to it, which may make another one of it. */
@@ -366,7 +367,7 @@ write_chain(PyObject *node, Place *place, PyObject *target)
     done = FAILED;
     if ((program = program_of(&chain, outputs, kept + 1, 1)) == NULL
             || (arguments = list_of(chain.argument, chain.inputs)) == NULL
-            || (kernel = PyObject_CallMethodObjArgs(device, text.kernel, program, got(node, N.size), NULL)) == NULL)
+            || (kernel = kernel_for(device, program, got(node, N.size))) == NULL)
         goto end;
     if (kernel == Py_None && chain.nodes == 1 && kept == 0) {
         done = LEFT;
@@ -547,7 +548,10 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         waits |= Py_TYPE(home) == types.Storage && got(home, S.pending) != Py_None;
     }
     Place place = {NULL, NULL, NULL, NULL, NULL};
-    const int whole = waits && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
+    const int alone = waits ? is_alone(got(storage, S.device)) : 0;     /* with several, what is written stays where it is */
+    if (alone < 0)
+        return NULL;
+    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
     PyObject *before = whole ? Py_None : got(storage, S.pending);
     if (before != Py_None) {
         Py_INCREF(before);

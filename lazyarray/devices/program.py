@@ -44,6 +44,10 @@ def step_of(name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...
     return _made.setdefault(key, Step(name, function, inputs, output, scalar, indexed)) if found is None else found
 
 
+#: Elements from which on their indexes take 64 bits.
+WIDE = 1 << 31
+
+
 class Operand(NamedTuple):
     """How a kernel reads an input: "flat" (the result's own order), "value" (a number), "strided"."""
 
@@ -57,16 +61,17 @@ class Program:
     Each of `steps` has the numbers of its operands: first the inputs, then the results of earlier steps. `outputs` are
     the numbers of the results that are kept, `ndim` that of the shape that strided inputs are walked in (0 without
     any), `arrays` the numbers of the inputs that are arrays, and whether these are "flat"; `uses` counts how often a
-    kernel was asked for at first. `into`: the last input is no operand but memory that the output is written to, which
+    kernel was asked for at first. `kernel`: what runs it on less than `WIDE` elements, once there is one, where there
+    is one device alone. `into`: the last input is no operand but memory that the output is written to, which
     other inputs may be, too, in the same place.
     """
 
-    __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "into", "_hash")
+    __slots__ = ("inputs", "steps", "outputs", "ndim", "arrays", "uses", "into", "kernel", "_hash")
 
     def __init__(self, inputs: tuple[Operand, ...], steps: tuple[tuple[Step, tuple[int, ...]], ...],
                  outputs: tuple[int, ...], ndim: int, into: bool = False) -> None:
         self.inputs, self.steps, self.outputs, self.ndim, self.uses = inputs, steps, outputs, ndim, 0
-        self.into = into
+        self.into, self.kernel = into, None
         self.arrays = tuple([(i, mode == "flat") for i, (_, mode) in enumerate(inputs) if mode != "value"])
         self._hash = hash((inputs, steps, outputs, ndim, into))
 

@@ -219,7 +219,7 @@ def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     return None
 
 
-#: Writes the result of a plain call into an array, by the kernel that computes it, and gives that; None where it can not.
+#: Writes the result of a plain call into an array, by the kernel that computes it, and gives the array, or None.
 updated: Callable[[np.ufunc, tuple[Any, ...], Any], Any] = (
     _not_updated if _native.recording is None else _native.recording.updated)
 

@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import LazyArrayError, NotOnDevice
 from .. import lines
 from ..base import HERE, HOLDABLE, Device, Diagnosis, Token
+from ..program import WIDE
 from . import driver
 from .copies.copies import Copies
 from .copies.dirty_upload import copy_written
@@ -175,6 +176,8 @@ class CudaDevice(Device):
         found = kernels.get(program, size, now)
         if found is None:
             kernels.unfused(program)
+        elif size < WIDE and self.count == 1:
+            program.kernel = found
         return found
 
     def fuses(self, step: Step) -> bool:

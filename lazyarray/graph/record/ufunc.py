@@ -13,10 +13,10 @@ from numpy._core import umath
 
 from ... import devices
 from ...devices import base
-from ...devices.program import Operand, Program, Step, reformed
+from ...devices.program import WIDE, Operand, Program, Step, reformed
 from ...functions import memory_order
 from ...settings import options
-from ...storage import handles
+from ...storage import handles, views
 from ...storage.foreign_streams import partners
 from ...storage.state import changing, cut
 from ...storage.storage import Storage
@@ -152,9 +152,10 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
             "note_large": memory_bound.note, "cut": cut, "new_program": programs.new_program,
-            "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of, "brought": brought,
+            "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
+            "brought": brought,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
-            "LARGE_RESULT": LARGE_RESULT,
+            "LARGE_RESULT": LARGE_RESULT, "ORIGIN": views.ORIGIN, "WIDE": WIDE,
         })

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...program import WIDE
+
 if TYPE_CHECKING:
     from ...program import Program
 
 __all__ = ["THREADS", "VECTOR", "WIDE", "Form", "Plan", "collapsed", "dtype_of", "general", "packed", "plan",
            "vector_length", "walk_bytes", "walk_size"]
-
-#: Elements from which on their indexes take 64 bits.
-WIDE = 1 << 31
 
 #: Bytes that a thread loads at once.
 VECTOR = 16
