@@ -6,15 +6,19 @@ what the device has computed is a wait for the device.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import devices
-from ..storage import facts, handles, transfer
+from ..events.trace import begin, end
+from ..storage import facts, handles
 
-__all__ = ["FETCHED", "GREATEST", "are_within", "note", "note_series"]
+if TYPE_CHECKING:
+    from ..devices import Device
+
+__all__ = ["FETCHED", "GREATEST", "are_within", "bounds", "note", "note_series"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -24,6 +28,10 @@ def _shape(a: Any) -> tuple[int, ...]:
 def _along(a: Any, axis: Any = -1, *_: Any, **__: Any) -> int:
     shape = _shape(a)
     return (math.prod(shape) if axis is None else shape[axis]) - 1
+
+
+def _position(a: Any, axis: Any = None, *_: Any, **__: Any) -> int:
+    return _along(a, axis)
 
 
 def _along_axis(a: Any, kth: Any, axis: Any = -1, *_: Any, **__: Any) -> int:
@@ -44,6 +52,10 @@ GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
     np.nonzero: _each_axis, np.argwhere: lambda a: max(_each_axis(a)), np.flatnonzero: lambda a: _along(a, None),
     np.searchsorted: lambda a, *_, **__: _along(a, None) + 1,
     np.digitize: lambda x, bins, *_, **__: _along(bins, None) + 1,
+    **dict.fromkeys((np.argmax, np.argmin, np.nanargmax, np.nanargmin), _position),
+    np.where: lambda condition, *choices, **_: () if choices or _ else _each_axis(condition),
+    np.unravel_index: lambda indices, shape, order="C": (
+        tuple([n - 1 for n in shape]) if type(shape) is tuple and set(map(type, shape)) == {int} else ()),
 }
 
 
@@ -51,9 +63,10 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """Keep what the results of a function can be. The call has succeeded: its arguments are what they should be."""
     greatest = GREATEST[func](*args, **kwargs)
     if type(greatest) is tuple:
-        noted = facts.note_range if len(result) == 1 else facts.note_bounds      # places along one axis, each once
-        for x, most in zip(result, greatest):
-            noted(x, 0, most)
+        noted = facts.note_range if len(greatest) == 1 and func is not np.unravel_index else facts.note_bounds
+        for x, most in zip(result, greatest) if greatest else ():       # of places along one axis each comes once
+            if handles.is_array(x):
+                noted(x, 0, most)
     elif handles.is_array(result):
         whole = func in _PERMUTATIONS and result.ndim == 1
         (facts.note_range if whole else facts.note_bounds)(result, 0, greatest)
@@ -77,7 +90,7 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
 #: Bytes up to which values are fetched to be looked at on the host: the copy takes as long as that of a flag, and the
 #: device has nothing to compute for it.
 FETCHED = 1 << 13
-#: Bytes up to which the host looks at an index that it has.
+#: The same for an index, whose extremes would take two kernels; the host looks at one of that size if it has it.
 _LOOKED_AT = 1 << 16
 
 
@@ -86,27 +99,65 @@ def are_within(index: Any, array: Any, low: int, high: int) -> bool:
 
     `index`: the array, lazy, or None.
     """
-    found = None if index is None else facts.bounds_of(index)
-    if found is not None and found[0] >= low and found[1] < high:
-        return True
-    least, greatest = _extremes(index, array)       # what is known may be wider than what is there
+    least, greatest = bounds([(index, array, low, high)])[0]
     return least >= low and greatest < high
 
 
-def _extremes(index: Any, array: Any) -> tuple[int, int]:
-    known = None if index is None else facts.known_of(index)
-    if known is not None and "extremes" in known:
-        return known["extremes"]    # type: ignore[no-any-return]
-    device = devices.current()
-    if index is not None and array.nbytes <= _LOOKED_AT and index._self_storage.state in ("host", "both"):
-        values = handles.host_of(index, "bounds check")
-    elif array.nbytes <= FETCHED:
-        values = transfer.to_host(device, array, "bounds check", "synchronise")
-    else:
-        both = device.empty((2,), array.dtype)
-        array.min(out=both[0]), array.max(out=both[1])
-        values = transfer.to_host(device, both, "bounds check", "synchronise")
-    low, high = int(values.min()), int(values.max())
+def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
+    """Bounds of integers of the device: (lazy array or None, device array that is not empty, low, high) each.
+
+    They are exact unless those that are known lie in low ... high - 1. All that is looked at takes one wait.
+    """
+    found: list[Any] = []
+    missing: list[tuple[int, Any, Any]] = []        # place in `found`, what is known, the storage's facts
+    for n, (index, array, low, high) in enumerate(entries):
+        at = known = kept = None
+        if index is not None:
+            at = facts.bounds_of(index)
+            if at is None or at[0] < low or at[1] >= high:      # what is known may be wider than what is there
+                # Asked for before the values are looked at: they are forgotten if somebody has written since.
+                known, kept = facts.known_of(index), index._self_storage.facts
+                at = None if known is None else known.get("extremes")
+                if at is None and array.nbytes <= _LOOKED_AT and index._self_storage.state in ("host", "both"):
+                    at = _noted(index, known, kept, handles.host_of(index, "bounds check"))
+        if at is None:
+            missing.append((n, known, kept))
+        found.append(at)
+    if missing:
+        device = devices.current()
+        for (n, known, kept), values in zip(missing, _fetched(device, [entries[n][1] for n, _, _ in missing])):
+            found[n] = _noted(entries[n][0], known, kept, *values)
+    return found
+
+
+def _noted(index: Any, known: dict[str, Any] | None, kept: Any, values: np.ndarray, *greatest: Any) -> facts.Bounds:
+    """The bounds of an index, which are kept: its `values`, or the least of them and the `greatest`."""
+    at = int(values.min()), int((*greatest, values)[0].max())
     if known is not None:
-        known["bounds"] = known["extremes"] = low, high
-    return low, high
+        known["bounds"] = known["extremes"] = at
+        if not greatest and values.flags.owndata:
+            known["value"] = values
+        if index._self_base is None and index.nbytes == index._self_storage.nbytes:     # so have views of it
+            kept[1]["bounds"] = *at, index.dtype
+    return at
+
+
+def _fetched(device: Device, arrays: list[Any]) -> list[list[np.ndarray]]:
+    """The values of each device array, or its least and its greatest if it is large: with one wait for all."""
+    parts = [[device.contiguous(a)] if a.nbytes <= _LOOKED_AT else [a.min(), a.max()] for a in arrays]
+    found = [[np.empty(part.shape, part.dtype) for part in several] for several in parts]
+    token = begin("synchronise", sum([values.nbytes for several in found for values in several]), arrays[0].shape,
+                  arrays[0].dtype, "bounds check")
+    copies: list[Any] = []
+    with device.noting:
+        try:
+            for several in parts:
+                for part in several:
+                    copies.append(device.fetch_begin(part))
+        finally:        # nothing may be under way when an error or an interrupt is raised
+            for copy, values in zip(copies, [values for several in found for values in several]):
+                device.fetch_end(copy, values.reshape(-1).view(np.uint8).data)
+                values.flags.writeable = False
+    if token is not None:
+        end(token)
+    return found

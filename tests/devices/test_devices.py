@@ -345,6 +345,15 @@ def test_keywords_that_cupy_lacks_are_refused(xp, name, keywords):
         function(xp.ones((2, 2)), **keywords)
 
 
+@simulated_only
+@pytest.mark.parametrize("reduce", [
+    lambda xp, a, out: a.min(out=out), lambda xp, a, out: xp.min(a, out=out), lambda xp, a, out: xp.amin(a, None, out),
+    lambda xp, a, out: xp.ptp(a, out=out)])
+def test_the_least_of_an_array_takes_no_output(xp, reduce):
+    with pytest.raises(TypeError, match="NotImplemented"):
+        reduce(xp, xp.arange(4), xp.empty((), int))
+
+
 @pytest.mark.parametrize("name", ["spacing", "isnat", "vecdot", "vecmat", "matvec", "linalg.multi_dot", "nosuchname"])
 def test_names_that_cupy_lacks_are_missing(xp, name):
     with pytest.raises(AttributeError):

@@ -14,6 +14,7 @@ from ...errors.inspection import once_made
 from . import dlpack, indexing
 from .api import table
 from .cuda import DeviceContext
+from .cupy_differences import refuse_output
 from .execution import SCALARS, SimulatedArrayBase, check_dtype, exports, launch, make, parts, wrap_new
 from .hardware import Stream, hardware, merge, note_write, poisoned, start_work, unseen
 from .signatures import binder, parameters
@@ -371,6 +372,7 @@ def _method(name: str, signature: str) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = bind(args, kwargs)
         out = kwargs.get("out")
+        refuse_output(name, out)
         return launch(function, args, kwargs, args[:1] if name in IN_PLACE else () if out is None else (out,))
 
     method.__name__ = name

@@ -50,9 +50,16 @@ def _over_several_axes(path: str, function: Function, a: np.ndarray, axis: Any =
 @_around
 def _along_own_axes(path: str, function: Function, a: np.ndarray, axis: Any = None, *rest: Any, **options: Any) -> Any:
     """What has no dimensions has no axis 0, although NumPy reduces it along one."""
+    refuse_output(path, options.get("out", rest[0] if rest else None))
     if a.ndim == 0 and axis is not None and not isinstance(axis, tuple):
         raise np.exceptions.AxisError(operator.index(axis), 0)
     return function(a, axis, *rest, **options)
+
+
+def refuse_output(name: str, out: Any) -> None:
+    """CuPy 14.2 hands ``out`` of these to CUB in the place of the dtype, with which it compares each type there is."""
+    if out is not None and name in ("min", "amin", "ptp"):
+        raise TypeError("operand type(s) all returned NotImplemented from __array_ufunc__(<ufunc 'equal'>)")
 
 
 @_around
@@ -179,7 +186,8 @@ _WRAPPERS: dict[str, Wrapper] = {
     "fft": _as_cufft, "linalg": _never_singular, "random": _with_dtype, "piecewise": _without_callables,
     "ravel_multi_index": _wrapping_by_default, "array": _making,
     **dict.fromkeys(("argmax", "argmin"), _over_several_axes),
-    **dict.fromkeys("sum prod max min amax amin any all cumsum cumprod nancumsum nancumprod".split(), _along_own_axes),
+    **dict.fromkeys("sum prod max min amax amin ptp any all cumsum cumprod nancumsum nancumprod".split(),
+                    _along_own_axes),
     "gradient": _along_a_tuple, "where": _of_a_mask,
     **dict.fromkeys(("apply_along_axis", "apply_over_axes"), _calling_back),
     **dict.fromkeys(("take_along_axis", "put_along_axis"), _wrapping),
