@@ -1,6 +1,7 @@
 """Indexes with arrays and masks on the device, checked and ordered as NumPy does."""
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
@@ -13,13 +14,13 @@ from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
-from ..functions import memory_order
+from ..functions import index_bounds, memory_order
+from ..functions.adapters.indexing import at
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.storage import Storage
 from . import masks, small_arrays
-from .function import upload_operand
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -38,259 +39,415 @@ def plain_slice(s: slice) -> slice:
     return s
 
 
+_WHOLE = slice(None)
 #: No value: the index is read.
 _NOTHING = object()
+#: Types of items that are no arrays.
+_PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
+#: Integers of a list whose array is kept.
+_FEW = 64
+
+
+@functools.lru_cache(1024)
+def _of_integers(*values: int) -> np.ndarray:
+    array = np.array(values)
+    array.flags.writeable = False
+    return array
+
+
+def _uploaded(device: Device, array: Any) -> Any:
+    return upload_cache.operand(device, array, "host operand of take") if isinstance(array, np.ndarray) else array
 
 
 class Index:
-    """An advanced index, item by item: arrays are on the device, or host ones still to be uploaded."""
+    """An advanced index: what numbers and slices leave of an array, and positions along some axes of that.
+
+    Arrays are on the device, or host ones still to be uploaded.
+    """
 
     def __init__(self, meta: np.ndarray, index: Any) -> None:
-        self.items = []
-        self.checked = []       # (array, axis, axis length)
-        self.masks = False
-        items = index if type(index) is tuple else (index,)
+        self.meta = meta
+        self.items: list[Any] = []
+        self.checked: list[Any] = []        # (array, axis length)
+        self.lazy: dict[int, Any] = {}      # by the identity of an array
+        self.least: dict[int, int] = {}     # the same, as far as it is known
+        used = 0
+        kinds: list[str] = []               # of the dtypes of arrays; "" for other items
+        for i in index if type(index) is tuple else (index,):
+            kind, n = "", 1
+            if type(i) is slice:
+                i = plain_slice(i)
+            elif i is None or i is Ellipsis:
+                n = 0
+            elif type(i) is not int and (array := self._array(i)) is not None:
+                if handles.is_array(i):
+                    self.lazy[id(array)] = i
+                i, kind = array, array.dtype.kind
+                n = array.ndim if kind == "b" else 1
+            used += n
+            kinds.append(kind)
+            self.items.append(i)
         shape = meta.shape
-        arrays = [self._array(i) for i in items]
-        self.lazy = {id(a): i for i, a in zip(items, arrays) if handles.is_lazy(i) and handles.is_array(i)}
-        used = sum(0 if i is None or i is Ellipsis else a.ndim if a is not None and a.dtype == bool else 1
-                   for i, a in zip(items, arrays))
-        self.fits = used <= len(shape)
-        axis = 0
-        for i, a in zip(items, arrays):
-            if i is Ellipsis:
-                axis += len(shape) - used
-            elif a is None and i is not None:
-                if isinstance(i, slice):
-                    pass
-                elif not hasattr(type(i), "__index__"):
-                    self.fits = False       # also a list that makes no array
-                elif axis < len(shape) and not -shape[axis] <= operator.index(i) < shape[axis]:
-                    self.fits = False
-                axis += 1
-            elif a is not None and a.dtype == bool:
-                self.masks = True
-                if a.ndim and a.shape != shape[axis:axis + a.ndim]:
-                    self.fits = False
-                axis += a.ndim
-            elif a is not None:
-                if a.dtype.kind not in "iu":
-                    self.fits = False
-                if axis < len(shape):
-                    self.checked.append((a, axis, shape[axis]))
-                axis += 1
-            self.items.append(i if a is None else a)
+        missing = meta.ndim - used
+        fits, whole, masks, flags, scalar = missing >= 0, True, False, False, True
+        basic: list[Any] = []               # whole axes in place of arrays
+        #: (positions or a mask, the axes of `sub` that they index)
+        self.arrays: list[tuple[Any, tuple[int, ...]]] = []
+        axis = left = at = first = last = count = 0
+        for k, (i, kind) in enumerate(zip(self.items, kinds)):
+            if type(i) is slice or i is None:
+                whole = whole and i == _WHOLE
+                axis += i is not None
+                left += 1
+            elif i is Ellipsis:
+                axis += missing
+                left += missing
+            else:
+                if not count:
+                    at, first = left, k
+                last, count, n = k, count + 1, 1
+                if kind == "b":
+                    masks, n = True, i.ndim
+                    flags = flags or not n
+                    fits = fits and i.shape == shape[axis:axis + n]
+                elif kind:
+                    fits = fits and kind in "iu"
+                    if axis < len(shape):
+                        self.checked.append((i, shape[axis]))
+                elif not hasattr(type(i), "__index__") or axis < len(shape) and not (
+                        -shape[axis] <= operator.index(i) < shape[axis]):
+                    fits = False            # also a list that makes no array
+                axis += n
+                if kind and (i.ndim or not isinstance(i, (np.ndarray, np.generic))):
+                    scalar = scalar and not i.ndim
+                    self.arrays.append((i, (left,) if n == 1 else tuple(range(left, left + n))))
+                    basic += [_WHOLE] * n
+                    left += n
+                    continue
+                whole = False
+            basic.append(i)
+        self.fits, self.masks = fits, masks
+        #: Where in the result the axes are that the arrays have in common: first if something lies between them.
+        self.at = 0 if last - first >= count else at
+        #: Whether there is a mask without dimensions, or no array with any: the device's library does those.
+        self.plain = flags or scalar
+        self._basic = None if whole or self.plain else basic
+        #: What numbers and slices leave, once the index was checked.
+        self.sub = meta
+        #: The mask, if that is the only array; else None.
+        self.mask: Any = self.arrays[0][0] if masks and len(self.arrays) == 1 and not self.plain else None
 
     @staticmethod
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            found = small_arrays.on_host(i) if type(i) is handles.array_type else None
-            return handles.operand_of(i, "an index") if found is None else found
-        if isinstance(i, (np.ndarray, np.bool_, bool)):
-            return np.asarray(i)
+            if type(i) is handles.array_type and handles.meta_of(i).dtype.kind != "b" and (     # masks are counted once
+                    found := small_arrays.on_host(i)) is not None:
+                return found
+            return handles.operand_of(i, "an index")
         if isinstance(i, (list, tuple)):
+            if len(i) <= _FEW and set(map(type, i)) == {int}:
+                return _of_integers(*i)
             try:
                 array = np.asarray(with_values(i))
             except ValueError:
                 return None
             return array.astype(np.intp) if array.size == 0 and array.dtype.kind == "f" else array
+        if isinstance(i, (np.ndarray, np.bool_, bool)):
+            return np.asarray(i)
         if isinstance(i, devices.current().array_type):
             return transfer.to_current(devices.current(), i, "an index")
         return None
 
-    def is_distinct(self, array: Any, shape: tuple[int, ...]) -> bool:
-        """Whether an array of the index, if it has the shape of all of them, is known to name no place twice."""
-        if array.shape != shape:
-            return False
-        if isinstance(array, np.ndarray):       # in order, as ``arange`` is
-            return (array.ndim == 1 and array.dtype.kind in "iu" and array[0] >= 0
-                    and bool((array[1:] > array[:-1]).all()))
-        return (x := self.lazy.get(id(array))) is not None and facts.is_distinct(x)
-
-    def host(self) -> tuple[Any, ...]:
-        """The index for NumPy."""
-        device = devices.current()
-        return tuple([transfer.to_host(device, i, "an index that is out of range", "synchronise")
-                     if isinstance(i, device.array_type) else i for i in self.items])
-
-    def check(self, meta: np.ndarray, value: Any = _NOTHING) -> None:
-        """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
-        bad = not self.fits
-        if not bad and current_options().check_indices:
-            for array, _, length in self.checked:
-                if array.size and not _within(array, length, self.lazy.get(id(array))):
-                    bad = True
-                    break
-        if bad:
-            # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
-            blank = np.lib.stride_tricks.as_strided(np.zeros(1, meta.dtype), meta.shape, (0,) * meta.ndim)
-            if value is _NOTHING:
-                blank[self.host()]
-            elif getattr(value, "ndim", 0) and hasattr(value, "dtype"):
-                blank[self.host()] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
-            else:
-                blank[self.host()] = with_values(value)
-            raise NotOnDevice("this kind of index is not supported on the device")
-
     def device(self) -> tuple[Any, ...]:
         """The index with every array on the device."""
-        device = devices.current()
-        return tuple([upload_operand(device, i, np.take) if isinstance(i, np.ndarray) and i.ndim else
-                     i[()] if isinstance(i, np.ndarray) else
-                     plain_slice(i) if type(i) is slice else i for i in self.items])
+        return tuple([_uploaded(devices.current(), i) if getattr(i, "ndim", 0) else
+                     i[()] if isinstance(i, np.ndarray) else i for i in self.items])
+
+    def check(self, value: Any = _NOTHING) -> None:
+        """Raise what NumPy raises for this index, if it does; with a `value` to assign, it comes first."""
+        bad = not self.fits
+        if not bad and self.checked and current_options().check_indices:
+            there = []
+            for array, length in self.checked:
+                if not isinstance(array, (np.ndarray, np.generic)):
+                    if array.size:
+                        there.append((self.lazy.get(id(array)), array, -length, length))
+                elif array.size:
+                    self.least[id(array)] = low = int(array.min())
+                    bad = bad or low < -length or array.max() >= length
+            for (_, array, least, length), (low, high) in zip(there, index_bounds.bounds(there) if there else there):
+                self.least[id(array)] = low
+                bad = bad or low < least or high >= length
+        if bad:
+            # NumPy's own words: the same index into an array of that shape without memory. The value is judged first.
+            meta, device = self.meta, devices.current()
+            blank = np.lib.stride_tricks.as_strided(np.zeros(1, meta.dtype), meta.shape, (0,) * meta.ndim)
+            index = tuple([transfer.to_host(device, i, "an index that is out of range", "synchronise")
+                           if isinstance(i, device.array_type) else i for i in self.items])
+            if value is _NOTHING:
+                blank[index]
+            else:
+                blank[index] = np.broadcast_to(np.zeros((), value.dtype), value.shape) if (
+                    getattr(value, "ndim", 0) and hasattr(value, "dtype")) else with_values(value)
+            raise NotOnDevice("this kind of index is not supported on the device")
+        if self._basic is not None:
+            self.sub = self.meta[tuple([i if type(i) in _PLAIN else operator.index(i) for i in self._basic])]
+
+    # What it names, unless it is `plain`.
+
+    def settle(self, device: Device) -> None:
+        """Find out where masks are true, and the shape that the arrays are broadcast to."""
+        arrays, sub = self.arrays, self.sub
+        if len(arrays) > 1:
+            arrays.sort(key=lambda a: -abs(sub.strides[a[1][0]]))
+        #: The positions, in the order of their axes in memory; what they are of; their least; the lazy array.
+        self.positions: list[tuple[Any, int, int | None, Any]] = []
+        for array, axes in arrays:
+            given = self.lazy.get(id(array))
+            if array.dtype.kind != "b":
+                self.positions.append((array, sub.shape[axes[0]], self.least.get(id(array)), given))
+            else:
+                found = np.flatnonzero(array) if isinstance(array, np.ndarray) else masks.places(
+                    device, masks.known(given), array, sub)
+                self.positions.append((found, array.size, 0, _SORTED))
+        self.axes: tuple[int, ...] = arrays[0][1]
+        self.common: tuple[int, ...] = self.positions[0][0].shape
+        if len(arrays) > 1:
+            self.axes = tuple([axis for _, axes in arrays for axis in axes])
+            self.common = np.broadcast_shapes(*[p[0].shape for p in self.positions])
+
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        rest = [n for axis, n in enumerate(self.sub.shape) if axis not in self.axes]
+        return (*rest[:self.at], *self.common, *rest[self.at:])
+
+    def is_distinct(self) -> bool:
+        """Whether an array that has the shape of all of them is known to name no place twice."""
+        return any(array.shape == self.common and (given is _SORTED or given is not None and facts.is_distinct(given))
+                   for array, _, _, given in self.positions)
+
+    def key(self, device: Device, positive: bool = False, host: list[Any] | None = None) -> Any:
+        """The places along the axes taken as one, in memory order; `host`: the arrays, where NumPy is to compute.
+
+        That of one array may count from the end, unless it is to be `positive`: the device wraps around.
+        """
+        arrays = [p[0] for p in self.positions] if host is None else host
+        if len(arrays) == 1 and not positive:
+            return _uploaded(device, arrays[0])
+        on_host = all(isinstance(array, np.ndarray) for array in arrays)
+        key, step = None, 1
+        for array, (_, length, least, _) in zip(reversed(arrays), reversed(self.positions)):
+            array = array.astype(np.int64, copy=False)
+            if least is None or least < 0:
+                array = (np if isinstance(array, np.ndarray) else device.xp).remainder(array, np.int64(length))
+            if step != 1:
+                array = array * np.int64(step)
+            array = array if on_host else _uploaded(device, array)
+            key = array if key is None else key + array
+            step *= length
+        return _uploaded(device, key) if on_host and host is None else key
+
+    def spread(self, device: Device, array: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The device array of `sub` with the axes that are indexed beside each other, and the index into that."""
+        rest = [i for i in range(array.ndim) if i not in self.axes]
+        index: list[Any] = []
+        for (positions, *_), (source, axes) in zip(self.positions, self.arrays):
+            positions = _uploaded(device, positions)
+            index += [positions] if source.dtype.kind != "b" else at(
+                device.xp, positions, tuple([self.sub.shape[axis] for axis in axes]))
+        return (array.transpose(*rest[:self.at], *self.axes, *rest[self.at:]),
+                (*(_WHOLE,) * self.at, *index))
+
+    def merged(self, order: tuple[int, ...] | None) -> tuple[np.ndarray, int, Any] | None:
+        """A view of the elements in which all axes that are indexed are one; its number; how to turn what is taken.
+
+        The result's axes lie in memory in this `order`. None where that can't be had of one view.
+        """
+        sub = self.sub
+        if not sub.size:
+            return None
+        if order is None and self.axes == (self.at,):
+            return sub, self.at, None
+        found = _merged(sub.shape, sub.strides, self.axes, self.at, len(self.common), order)
+        if found is None:
+            return None
+        shape, strides, axis, turned = found
+        if shape != sub.shape or strides != sub.strides:
+            sub = views.meta(shape, sub.dtype, strides, views.offset_of(sub))
+        return sub, axis, turned
 
 
-def _within(array: Any, length: int, index: Any) -> bool:
-    """Whether all indexes are in -length ... length - 1. `index`: the lazy array that they are, if it is one."""
-    if isinstance(array, (np.ndarray, np.generic)):
-        return int(array.min()) >= -length and int(array.max()) < length
-    return masks.are_within(index, array, -length, length)
+#: In place of the lazy array: the positions rise, as those of a mask do.
+_SORTED = object()
+
+
+@functools.lru_cache(4096)
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...], at: int, ndim: int,
+            order: tuple[int, ...] | None) -> tuple[Any, Any, int, Any] | None:
+    """The shape and strides of that view, the axis, and the axes that make the result of what is taken along it."""
+    if any(strides[i] != strides[k] * shape[k] for i, k in zip(axes, axes[1:])):
+        return None
+    rest = [i for i in range(len(shape)) if i not in axes]
+    result = [*rest[:at], *[-1] * ndim, *rest[at:]]
+    walk = tuple(range(len(result))) if order is None else order
+    if len(walk) != len(result):
+        return None
+    axis = [result[i] for i in walk].index(-1)
+    if walk[axis:axis + ndim] != tuple(range(at, at + ndim)):
+        return None
+    lengths, steps = [[n[i] for i in map(result.__getitem__, walk) if i >= 0] for n in (shape, strides)]
+    lengths.insert(axis, math.prod([shape[i] for i in axes]))
+    steps.insert(axis, strides[axes[-1]])
+    return (*lengths,), (*steps,), axis, None if order is None else tuple([walk.index(i) for i in range(len(walk))])
 
 
 # -- advanced indexes on the device ------------------------------------------------------------
 
 def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
     device = devices.current()
-    if device.usable() is not None:
-        raise NotOnDevice(device.usable())
+    if (reason := device.usable()) is not None:
+        raise NotOnDevice(reason)
     with x._self_storage.place():
         return _taken(device, x, meta, index)
 
 
 def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
-    """`take`, where the device of `x` is the current one."""
-    parsed: Index | None = None
-    mask = _mask_alone(device, meta, index)
-    if mask is None:
-        parsed = Index(meta, index)
-        parsed.check(meta)
-    token = None
-    known = None if mask is None else masks.known(mask[0])
-    again = mask is not None and masks.comes_again(known, mask[1])
-    if not again and (parsed is None or parsed.masks):
-        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
+    parsed = Index(meta, index)
+    parsed.check()
+    mask = parsed.mask
     try:
-        array = handles.device_of(x)
-        if again:
-            found = _laid_out(device, meta, (mask[1],), array[masks.counted(device, known, mask[1], meta)])
-            return _noted(x, meta, handles.fresh(device, found), True)
-        result = array[parsed.device()] if parsed is not None else _rows(device, array, mask[1])
-        result = _laid_out(device, meta, (mask[1],) if parsed is None else parsed.items, result)
-        if token is not None:
-            end(token)
-        if parsed is None:
-            if known is not None:
-                known["count"] = result.shape[0]
-            return _noted(x, meta, handles.fresh(device, result), True)
-        taken = handles.wrap(device, result, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
-        return _noted(x, meta, taken, False)
+        if parsed.plain:
+            token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size") if parsed.masks else None
+            found = _laid_out(device, parsed, handles.device_of(x)[parsed.device()])
+            if token is not None:
+                end(token)
+            taken = handles.wrap(device, found, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
+        elif mask is not None and parsed.arrays[0][1][0] == 0 and not masks.comes_again(
+                known := masks.known(parsed.lazy.get(id(mask)))):
+            taken = handles.fresh(device, _laid_out(device, parsed, _rows(device, x, parsed.sub, mask, known)))
+        else:
+            taken = handles.fresh(device, _gathered(device, x, parsed))
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
-
-
-def _laid_out(device: Device, meta: np.ndarray, items: Any, result: Any) -> Any:
-    """What an index takes of an array, in the memory order of NumPy's result."""
-    if result.ndim < 2:
-        return result
-    order = memory_order.order_of_indexed(meta, tuple(items))
-    return result if order is not None and len(order) != result.ndim else memory_order.laid_out(device, result, order)
-
-
-def _noted(x: ArrayHandle, meta: np.ndarray, taken: Any, once: bool) -> Any:
-    """The elements `taken` of `x`, with what is known of those; `once`: each was taken at most once."""
     if meta.dtype.kind in "iu" and handles.is_array(taken) and (bounds := facts.bounds_of(x)) is not None:
-        (facts.note_range if once and facts.is_distinct(x) else facts.note_bounds)(taken, *bounds)
+        once = mask is not None and facts.is_distinct(x)        # a mask takes each element at most once
+        (facts.note_range if once else facts.note_bounds)(taken, *bounds)
     return taken
 
 
-def _mask_alone(device: Device, meta: np.ndarray, index: Any) -> tuple[Any, Any] | None:
-    """The index, and its array on the device or host, if it is one mask that fits, which is all that it has to do."""
-    rest = 0
-    if type(index) is tuple and index:
-        rest = len(index) - 1       # whole axes after the mask are what it leaves anyway
-        if rest and not all(type(i) is slice and i.start is i.stop is i.step is None for i in index[1:]):
-            return None
-        index = index[0]
-    lazy = handles.is_array(index)
-    if not (lazy or type(index) is np.ndarray or isinstance(index, device.array_type)):
-        return None
-    mask = handles.meta_of(index) if lazy else index
-    ndim = mask.ndim
-    if mask.dtype.char != "?" or not ndim or mask.shape != meta.shape[:ndim] or ndim + rest > meta.ndim:
-        return None
-    if lazy:
-        return index, handles.operand_of(index, "an index")
-    return index, mask if type(mask) is np.ndarray else transfer.to_current(device, mask, "an index")
+def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:
+    """A new device array of what an index names, in NumPy's memory order, by one kernel where that will do."""
+    parsed.settle(device)
+    order = None if len(parsed.axes) == parsed.sub.ndim else memory_order.order_of_indexed(
+        parsed.meta, tuple(parsed.items))
+    merged = parsed.merged(order)
+    if merged is None:
+        array, index = parsed.spread(device, _device_view(x, parsed.sub))
+        return _laid_out(device, parsed, array[index])
+    view, axis, turned = merged
+    found = _device_view(x, view).take(parsed.key(device), axis)
+    return found if turned is None else found.transpose(turned)
 
 
-def _rows(device: Device, array: Any, mask: Any) -> Any:
-    """A new device array of what a mask, still to be uploaded if it is on the host, is true of."""
-    if type(mask) is np.ndarray:
-        mask = upload_operand(device, mask, np.take)
+def _device_view(x: ArrayHandle, view: np.ndarray) -> Any:
+    """The device array, current, of a view of `x`."""
+    return handles.device_of(x) if view is handles.meta_of(x) else x._self_storage.read_device(view)
+
+
+def _rows(device: Device, x: ArrayHandle, sub: np.ndarray, mask: Any, known: dict[str, Any] | None) -> Any:
+    """A new device array of the rows of a view where a mask is true, which is counted."""
+    array = _device_view(x, sub)
+    token = begin("synchronise", 0, sub.shape, sub.dtype, "boolean-mask size")
+    mask = _uploaded(device, mask)
+    found = None
     if array.size >= max(device.selected_from, 1) and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
-            device.on_current(array, mask)) and (found := device.select(array, mask)) is not None:
-        return found
-    return array[mask]
+            device.on_current(array, mask)):
+        found = device.select(array, mask)
+    if found is None:
+        found = array[mask]
+    if token is not None:
+        end(token)
+    if known is not None:
+        known["count"] = found.shape[0]
+    return found
+
+
+def _laid_out(device: Device, parsed: Index, result: Any) -> Any:
+    """What an index takes of an array, in the memory order of NumPy's result."""
+    if result.ndim < 2:
+        return result
+    order = memory_order.order_of_indexed(parsed.meta, tuple(parsed.items))
+    return result if order is not None and len(order) != result.ndim else memory_order.laid_out(device, result, order)
 
 
 def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
-    device = devices.current()
-    storage = x._self_storage
-    parsed: Index | None = None
-    mask = _mask_alone(device, meta, index)
-    if mask is None:
-        parsed = Index(meta, index)
-        parsed.check(meta, value)
+    device, storage = devices.current(), x._self_storage
+    parsed = Index(meta, index)
+    parsed.check(value)
+    for i in parsed.lazy.values():
+        if i._self_storage is storage:      # the device's threads know no order
+            index = index if type(index) is tuple else (index,)
+            return put(x, meta, tuple([i.copy() if getattr(i, "_self_storage", None) is storage else i
+                                       for i in index]), value)
+    value = value_for(x, parsed.sub, value, by_arrays=True)
+    array = getattr(value, "ndim", 0) > 0
+    mask, sub = parsed.mask, parsed.sub
+    if array and parsed.masks and (parsed.plain or not meta.size):
+        raise NotOnDevice("0-d masks, and assignments to an empty selection, are not supported on the device")
+    if parsed.plain:
+        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size") if parsed.masks else None
         items = parsed.device()
-    else:
-        items = (upload_operand(device, mask[1], np.take) if type(mask[1]) is np.ndarray else mask[1],)
-    value = value_for(x, meta, value, by_arrays=True)
-    token = None
-    placed = None
-    if getattr(value, "ndim", 0):
-        if parsed is None:          # it names each place once
-            placed = _placed(device, meta, mask[0], items[0], value)
-            if placed is None:
-                items = _counted(device, meta, items, value, mask[0])
-        elif parsed.masks:
-            items = _counted(device, meta, items, value)
-            if parsed.checked:
-                parsed = Index(meta, items)
-        if parsed is not None and parsed.checked and current_options().ordered_assignment:
-            try:
-                value = _last_wins(device, meta, parsed, items, value)
-            except ValueError as error:
-                raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
-    elif parsed is not None and parsed.masks and len(items) > 1:     # a mask alone that takes one value is a kernel
-        token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
+        _write(device, x, meta, lambda target: operator.setitem(target, items, value))
+        if token is not None:
+            end(token)
+        return
+    if mask is not None and mask.size and not array:        # without a wait
+        where = _uploaded(device, mask)
+        if mask.ndim < sub.ndim:
+            where = where.reshape([n if axis in parsed.arrays[0][1] else 1 for axis, n in enumerate(sub.shape)])
+        _write(device, x, sub, lambda target: device.xp.copyto(target, value, "unsafe", where))
+        return
+    if mask is not None and mask.size and parsed.arrays[0][1][0] == 0:
+        placed = _placed(device, sub, parsed.lazy.get(id(mask)), _uploaded(device, mask), value)
+        if placed is not None:
+            _write(device, x, sub, placed)
+            return
+    try:
+        parsed.settle(device)
+        if array:
+            # Of a mask of all axes NumPy takes a vector or a scalar.
+            value = _fitting(parsed, value, sub is meta and mask is not None and mask.ndim == meta.ndim)
+            if parsed.checked and current_options().ordered_assignment:
+                value = _last_wins(device, parsed, value)
+    except ValueError as error:
+        raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
+    if not sub.size or 0 in parsed.common:
+        return
+    if (merged := parsed.merged(None)) is None:
+        _write(device, x, sub, lambda target: operator.setitem(*parsed.spread(device, target), value))
+        return
+    view, axis, _ = merged
+    key = (*(_WHOLE,) * axis, parsed.key(device))
+    _write(device, x, view, lambda target: operator.setitem(target, key, value))
 
+
+def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:
+    """Have `work` write to a view of `x`."""
     def assign(target: Any) -> None:
         try:
-            if placed is not None and device.contiguity(target)[0]:
-                placed(target)
-            elif parsed is None and not getattr(value, "ndim", 0) and items[0].size:
-                device.xp.copyto(target, value, "unsafe", _along_first(items[0], target.ndim))     # without a wait
-            else:
-                target[items] = value
-            if token is not None:
-                end(token)
+            work(target)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
-    storage.write_device(meta, x._self_array, assign)
-
-
-def _along_first(mask: Any, ndim: int) -> Any:
-    """A mask of the first axes, which broadcasts along the others."""
-    return mask.reshape((*mask.shape, *(1,) * (ndim - mask.ndim))) if mask.ndim < ndim else mask
+    x._self_storage.write_device(view, x._self_array if view is handles.meta_of(x) else None, assign)
 
 
 def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any) -> Callable[[Any], None] | None:
     """What writes the rows of `value` where a mask is true; None where the device does not know better than others."""
     known = masks.known(given)
     if (meta.size < max(device.selected_from, 1) or value.dtype != meta.dtype or not meta.flags.c_contiguous
-            or value.shape[1:] != meta.shape[mask.ndim:] or masks.comes_again(known, mask)
+            or value.shape[1:] != meta.shape[mask.ndim:] or masks.comes_again(known)
             or not (device.contiguity(value)[0] and device.contiguity(mask)[0] and device.on_current(mask, value))):
         return None
     token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
@@ -307,94 +464,54 @@ def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any)
     return write
 
 
-def _counted(device: Device, meta: np.ndarray, items: tuple[Any, ...], value: Any,
-             alone: Any = None) -> tuple[Any, ...]:
-    """The index with positions in place of masks; NotOnDevice if NumPy would find too few or too many values.
+def _fitting(parsed: Index, value: Any, whole: bool) -> Any:
+    """The values to assign, without superfluous axes; NotOnDevice if NumPy would find too few or too many.
 
-    The device library does not look: it repeats the values or leaves some out. `alone`: the mask, as it was
-    given, if it is all of the index.
+    The device library does not look: it repeats the values or leaves some out. `whole`: the index is a mask of all
+    axes.
     """
-    if meta.size == 0:
-        raise NotOnDevice("assignment to an empty selection")
-    found: list[Any] = []
-    for i in items:
-        if hasattr(i, "ndim") and i.dtype == bool:
-            if not i.ndim:
-                raise NotOnDevice("0-d masks are not supported on the device")
-            found += masks.counted(device, None if alone is None else masks.known(alone), i, meta)
-        else:
-            found.append(i)
-    shape, _ = _target(meta, found)
-    whole = len(items) == 1 and len(found) == meta.ndim      # NumPy takes a vector or a scalar there
+    shape = parsed.shape()
     value = value if whole else _drop_leading(value, len(shape))
-    if not (value.shape in ((1,), shape) if whole else value.ndim <= len(shape) and _joins(value.shape, shape)):
-        raise NotOnDevice("the number of values differs from the number of True elements in the mask")
-    return tuple(found)
-
-
-def _target(meta: np.ndarray, items: list[Any]) -> tuple[tuple[int, ...], int]:
-    """The shape of ``x[items]``, where at least one item is an array and none is a mask; where its own axes begin."""
-    places = [k for k, i in enumerate(items) if not (i is None or i is Ellipsis or isinstance(i, slice))]
-    try:
-        common = np.broadcast_shapes(*[getattr(items[k], "shape", ()) for k in places])
-    except ValueError as error:
-        raise NotOnDevice(f"index arrays cannot be broadcast together: {error}") from None
-    first, last = places[0], places[-1]
-    rest = np.broadcast_to(np.False_, meta.shape)[tuple([0 if k in places else i for k, i in enumerate(items)])].shape
-    if last - first >= len(places):     # something lies between them: the common axes come first
-        return (*common, *rest), 0
-    used = sum(i is not None and i is not Ellipsis for i in items)
-    before = sum(meta.ndim - used if i is Ellipsis else 1 for i in items[:first])
-    return (*rest[:before], *common, *rest[before:]), before
-
-
-def _joins(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether values of one shape can be repeated to fill another."""
-    return all(n in (1, m) for n, m in zip(shape[::-1], target[::-1]))
+    if value.shape != shape and (value.shape != (1,) if whole else np.broadcast_shapes(value.shape, shape) != shape):
+        raise NotOnDevice("the number of values differs from the number of selected elements")
+    return value
 
 
 #: Places of an array up to which one more of that size may be made, to note who was the last. Else the index is sorted.
 _MOST_PLACES = 1 << 26
 
 
-def _last_wins(device: Device, meta: np.ndarray, parsed: Index, items: tuple[Any, ...], value: Any) -> Any:
+def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
     """The values to assign: of several to one element, each is the last one, as NumPy's order has it.
 
     So it does not matter in which order the device assigns them, nor how many there are: nobody waits to find out.
     """
-    shape = np.broadcast_shapes(*[getattr(i, "shape", ()) for i in items])
-    count = math.prod(shape)
-    if count < 2 or value.size == 1 or any(parsed.is_distinct(array, shape) for array, _, _ in parsed.checked):
+    count = math.prod(parsed.common)
+    if count < 2 or value.size == 1 or parsed.is_distinct():
         return value
-    on_host = all(isinstance(a, np.ndarray) for a, _, _ in parsed.checked)
+    host = [p[0] if isinstance(p[0], np.ndarray) else (masks.known(p[3]) or {}).get("value") for p in parsed.positions]
+    on_host = all(values is not None for values in host)
     xp = np if on_host else device.xp
-    key, places = None, 1
-    for array, _, length in parsed.checked:
-        if not on_host and isinstance(array, np.ndarray):
-            array = upload_operand(device, array)
-        array = array.astype(np.int64, copy=False)
-        flat = xp.broadcast_to(xp.where(array < 0, array + length, array), shape).ravel()
-        key = flat if key is None else key * length + flat
-        places *= length
-    if on_host:
-        found, which = np.unique(key, return_inverse=True)
-        if len(found) == count:
-            return value
-        last = np.empty(len(found), np.intp)
-        last[which] = np.arange(count)
-        winners = transfer.to_device(device, last[which], "index with duplicates")
-    elif places <= _MOST_PLACES and count < 2**31:
-        last = xp.empty(places, np.int32)
-        last[key] = -1
-        xp.maximum.at(last, key, xp.arange(count, dtype=np.int32))
+    key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common).ravel()
+    places = math.prod([p[1] for p in parsed.positions])
+    if places <= _MOST_PLACES and count < 2**31:
+        last, turn = xp.empty(places, np.int32), xp.arange(count, dtype=np.int32)
+        if on_host:     # where one thread writes, in this order
+            last[key] = turn
+        else:
+            last[key] = -1
+            xp.maximum.at(last, key, turn)
         winners = last[key]
     else:
         order = xp.argsort(key, kind="stable")
         winners = order[xp.searchsorted(key[order], key, side="right") - 1]
-    full, at = _target(meta, list(items))
-    value = device.xp.broadcast_to(_drop_leading(value, len(full)), full)
-    value = value.reshape((*full[:at], count, *full[at + len(shape):]))
-    return value[(*(slice(None),) * at, winners)].reshape(full)
+    if on_host:
+        if (winners == np.arange(count)).all():
+            return value
+        winners = transfer.to_device(device, winners, "index with duplicates")
+    full, at, ndim = parsed.shape(), parsed.at, len(parsed.common)
+    value = device.xp.broadcast_to(value, full).reshape((*full[:at], count, *full[at + ndim:]))
+    return value.take(winners, at).reshape(full)
 
 
 def _drop_leading(value: Any, ndim: int) -> Any:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..events.trace import begin, end
-from ..functions.adapters.indexing import at
-from ..functions.index_bounds import are_within
 from ..storage import facts, handles
 
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["are_within", "comes_again", "counted", "known"]
+__all__ = ["comes_again", "known", "places"]
 
 #: Elements of a mask up to which its places are found by a search, without a wait, if their number is known. In a
 #: larger one the wait is the shorter part.
@@ -31,30 +29,33 @@ def known(index: Any) -> dict[str, Any] | None:
     return facts.known_of(index) if handles.is_array(index) else None
 
 
-def comes_again(known: dict[str, Any] | None, array: Any) -> bool:
+def comes_again(known: dict[str, Any] | None) -> bool:
     """Whether a mask was counted before, and its places may be kept."""
     count = None if known is None else known.get("count")
-    return count is not None and 8 * count * array.ndim <= _MOST
+    return count is not None and 8 * count <= _MOST
 
 
-def counted(device: Device, known: dict[str, Any] | None, array: Any, meta: np.ndarray) -> tuple[Any, ...]:
-    """Where a mask is true, one array for each axis; with a wait only if that is not known.
+def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.ndarray) -> Any:
+    """Where a mask is true, counted in C order; with a wait only if that is not known.
 
     `meta`: that of the array that is indexed, for the event.
     """
     stream = device.stream()
     kept = None if known is None else known.get("places")
     if kept is not None and kept[0] == stream:
-        return kept[1]      # type: ignore[no-any-return]
+        return kept[1]
     count = None if known is None else known.get("count")
     xp = device.xp
+    flat = array if array.ndim == 1 else array.ravel()
     if count is not None and array.size <= _SEARCHED:       # CuPy's nonzero waits
-        places = at(xp, xp.searchsorted(xp.cumsum(array.ravel()), xp.arange(1, count + 1)), array.shape)
+        found = xp.searchsorted(xp.cumsum(flat), xp.arange(1, count + 1))
     else:
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
-        places = xp.nonzero(array)
+        found = xp.nonzero(flat)[0]
         if token is not None:
             end(token)
-    if known is not None and sum(p.nbytes for p in places) <= _MOST:
-        known["places"] = stream, places
-    return places
+    if known is not None:
+        known["count"] = found.size
+        if found.nbytes <= _MOST:
+            known["places"] = stream, found
+    return found

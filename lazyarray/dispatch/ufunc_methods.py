@@ -292,7 +292,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
         raise NotOnDevice("the result needs a cast to another kind of number")
     parsed = advanced_indexing.Index(meta, index)
-    parsed.check(meta)
+    parsed.check()
     device = devices.current()
     items = parsed.device()
     items = items[0] if len(items) == 1 else items

@@ -156,6 +156,101 @@ def test_what_does_not_fit_is_found_each_time():
         lazy(np.arange(8.0))[small]
 
 
+UNKNOWN = RNG.integers(0, 20, 50)
+
+
+def unknown(values=UNKNOWN):
+    """An index of whose values nothing is known."""
+    return lazy(np.array(values, float)).astype(np.asarray(values).dtype)
+
+
+def test_views_of_a_checked_index_are_not_checked():
+    x, index = lazy(X), unknown()
+    assert waits(lambda: x[:, index])[0] == 1
+    found, parts = waits(lambda: (x[:, index[:-1]], x[0, index[::2]], x[index.reshape(5, 10)]))
+    assert found == 0
+    for part, wanted in zip(parts, (X[:, UNKNOWN[:-1]], X[0, UNKNOWN[::2]], X[UNKNOWN.reshape(5, 10)])):
+        np.testing.assert_array_equal(np.asarray(part), wanted)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_indexes_of_one_statement_take_one_wait(large):
+    values = np.resize(UNKNOWN, 20000) if large else UNKNOWN
+    x, rows, columns = lazy(X), unknown(values), unknown(values[::-1])
+    found, result = waits(lambda: x[rows, columns])
+    assert found == 1
+    np.testing.assert_array_equal(np.asarray(result), X[values, values[::-1]])
+
+    def change():
+        x[rows, columns] -= 1
+
+    assert waits(change)[0] == 0
+    expected = X.copy()
+    expected[values, values[::-1]] -= 1
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_what_one_way_to_index_has_found_holds_for_the_others(large):
+    values = np.resize(UNKNOWN, 20000) if large else UNKNOWN
+    ways = [lambda x, i: x[:, i], lambda x, i: np.take(x, i, 1), lambda x, i: np.put(x, i, 1),
+            lambda x, i: np.take_along_axis(x[0], i, 0), lambda x, i: np.put_along_axis(x[0], i, 2, 0),
+            lambda x, i: operator.setitem(x, (1, i), 3)]
+    for first in ways:
+        x, index, expected = lazy(X), unknown(values), X.copy()
+        first(expected, values)
+        assert waits(lambda: first(x, index))[0] == 1
+        for way in ways:
+            way(expected, values)
+            assert waits(lambda: way(x, index))[0] == 0
+        np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[::-1], lambda x: x > 3, lambda x: x[1:4]])
+def test_an_array_is_assigned_to_by_itself(view):
+    values = np.array([3, 1, 0, 5, 2, 4])
+    for value in (7, values[view(values)] * 10):
+        x, expected = lazy(values), values.copy()
+        x[view(x)] = value
+        expected[view(expected)] = value
+        np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: np.argmax(x, axis=1), lambda x: x.argmin(axis=1), lambda x: np.where(x[0] > 0.5)[0],
+    lambda x: np.unravel_index(np.argsort(x.ravel()), x.shape)[1]], ids=["argmax", "argmin", "where", "unravel_index"])
+def test_places_that_a_function_found_are_not_checked(make):
+    x = lazy(X)
+    index = make(x)
+    found, result = waits(lambda: x[0, index])
+    assert found == 0
+    np.testing.assert_array_equal(np.asarray(result), X[0, make(X)])
+
+
+def test_a_mask_among_other_items_is_counted_once():
+    flags = RNG.random(30) < 0.4
+    x, mask = lazy(X), lazy(flags)
+    expected = X.copy()
+    for most in (1, 0):
+        found, parts = waits(lambda: (x[3, mask], x[:, mask], x[2:9, mask]))
+        assert found <= most
+        for part, wanted in zip(parts, (X[3, flags], X[:, flags], X[2:9, flags])):
+            np.testing.assert_array_equal(np.asarray(part), wanted)
+            assert part.strides == wanted.strides
+    x[4, mask] = x[3, mask]
+    expected[4, flags] = expected[3, flags]
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_a_number_is_assigned_by_a_mask_without_a_wait():
+    flags = RNG.random(20) < 0.4
+    x, expected = lazy(X), X.copy()
+    assert waits(lambda: (operator.setitem(x, (lazy(flags), 1), 5), operator.setitem(x, (2, lazy(X[0] < 0.5)), 7),
+                          operator.setitem(x, (slice(None), lazy(X[1] < 0.5)), 9)))[0] == 0
+    expected[flags, 1], expected[2, X[0] < 0.5], expected[:, X[1] < 0.5] = 5, 7, 9
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
 def test_an_index_that_was_written_is_checked_again():
     x = lazy(np.arange(8.0))
     for write in (lambda i: operator.setitem(i, 2, 8), lambda i: operator.iadd(i, 1),

@@ -145,12 +145,20 @@ def test_masks_of_other_kinds(selected, kind, events):
 
 
 @pytest.mark.parametrize("index", [
-    lambda m: (m, Ellipsis), lambda m: (m, 0), lambda m: (m, slice(1, None)), lambda m: (None, m), lambda m: m.tolist(),
-    lambda m: np.bool_(True)])
+    lambda m: (m, 0), lambda m: (m, slice(1, None)), lambda m: (None, m), lambda m: np.bool_(True)])
 def test_masks_among_others_take_the_other_way(selected, index):
     values, mask = numbers((5000, 3), "f"), np.arange(5000) % 3 == 0
     x, lazy_mask = lazyarray.asarray(values), lazyarray.asarray(mask)
     assert np.array_equal(x[index(lazy_mask)], values[index(mask)]) and not selected
+
+
+@pytest.mark.parametrize("index", [lambda m: (m, Ellipsis), lambda m: m.tolist(), lambda m: (0, m)])
+def test_one_mask_of_what_else_leaves_the_axes_as_they_are(selected, index):
+    values, mask = numbers((1, 5000, 3), "f"), np.arange(5000) % 3 == 0
+    key = index(mask)
+    values = values if type(key) is tuple and type(key[0]) is int else values[0]
+    x, lazy_mask = lazyarray.asarray(values), lazyarray.asarray(mask)
+    assert np.array_equal(x[index(lazy_mask)], values[key]) and len(selected) == 1
 
 
 @pytest.mark.together
