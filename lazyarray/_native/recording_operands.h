@@ -264,6 +264,39 @@ bring(PyObject *ufunc, Seen *given, Py_ssize_t count)
     return 1;
 }
 
+/* A lazy array in its storage. */
+static int
+see_array(PyObject *x, PyObject *storage, Seen *s)
+{
+    PyObject *leaf, *meta;
+    if (got(storage, S.pending) != Py_None) {
+        s->item = Py_NewRef(got(storage, S.pending));
+        return see_node(x, storage, s);
+    }
+    put(storage, S.used, now);
+    int ours = is_ours(storage);
+    if (ours < 0)
+        return FAILED;
+    leaf = got(x, X.leaf);
+    meta = got(x, X.meta);
+    if (leaf != Py_None && ours && AT(leaf, L.storage) == storage && AT(leaf, L.array) == got(x, X.array))
+        Py_INCREF(leaf);
+    else if (leaf == Py_None && meta != Py_None && meta != got(storage, S.root_view))
+        leaf = Py_NewRef(Py_None);
+    else if ((leaf = PyObject_CallOneArg(py.ready, x)) == NULL)
+        return FAILED;
+    if (Py_TYPE(leaf) == types.Leaf) {
+        s->item = leaf;
+        SEE_AS(s->form, leaf, L);
+        s->lies = Py_NewRef(s->form.fortran);
+        return WHOLE;
+    }
+    Py_DECREF(leaf);
+    if (got(storage, S.pending) != Py_None || got(x, X.storage) != storage)     /* since then */
+        return NONE;
+    return see_view(x, storage, s, got(x, X.array), got(x, X.meta), ours);
+}
+
 /* NONE: it is an operand for the general way. */
 static int
 see(PyObject *x, Seen *s)
@@ -271,7 +304,7 @@ see(PyObject *x, Seen *s)
     if (PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x) || PyBool_Check(x))
         return see_number(x, s);
     if (Py_TYPE(x) == types.LazyNdarray) {
-        PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *meta;
+        PyObject *storage = got(x, X.storage);
         if (storage == Py_None) {
             int completed = is_completed(x, &storage);
             if (completed < 0)
@@ -281,31 +314,10 @@ see(PyObject *x, Seen *s)
         }
         if (Py_TYPE(storage) != types.Storage)
             return NONE;
-        if (got(storage, S.pending) != Py_None) {
-            s->item = Py_NewRef(got(storage, S.pending));
-            return see_node(x, storage, s);
-        }
-        put(storage, S.used, now);
-        int ours = is_ours(storage);
-        if (ours < 0)
-            return FAILED;
-        meta = got(x, X.meta);
-        if (leaf != Py_None && ours && AT(leaf, L.array) == got(x, X.array))
-            Py_INCREF(leaf);
-        else if (leaf == Py_None && meta != Py_None && meta != got(storage, S.root_view))
-            leaf = Py_NewRef(Py_None);
-        else if ((leaf = PyObject_CallOneArg(py.ready, x)) == NULL)
-            return FAILED;
-        if (Py_TYPE(leaf) == types.Leaf) {
-            s->item = leaf;
-            SEE_AS(s->form, leaf, L);
-            s->lies = Py_NewRef(s->form.fortran);
-            return WHOLE;
-        }
-        Py_DECREF(leaf);
-        if (got(storage, S.pending) != Py_None)     /* since then */
-            return NONE;
-        return see_view(x, storage, s, got(x, X.array), got(x, X.meta), ours);
+        Py_INCREF(storage);     /* another thread may give `x` another one */
+        int what = see_array(x, storage, s);
+        Py_DECREF(storage);
+        return what;
     }
     if (Py_TYPE(x) == types.LazyScalar) {
         PyObject *storage = got(x, V.storage), *array = got(x, V.array);

@@ -74,12 +74,28 @@ is_writable(PyArrayObject *meta)
     return 1;
 }
 
-/* The first look at a place, before what is written is read: 1, or 0 if it is for Python, or -1 with an error.
-`leave_place` is called in any case. */
+/* The whole of a lazy array as a place: 1, or 0 if it is for Python, or -1 with an error. `leave_place` is called in any case.
+As long as the place has the storage, nobody takes that away from the lazy array. */
 static int
-see_place(Place *place, PyObject *storage, PyObject *meta)
+find_place(Place *place, PyObject *x)
 {
-    *place = (Place){Py_NewRef(storage), Py_NewRef(meta), NULL, NULL, NULL};
+    PyObject *storage = got(x, X.storage), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
+    *place = (Place){Py_NewRef(storage), NULL, NULL, NULL, NULL};
+    if (profiler == NULL && PyErr_Occurred())
+        return -1;
+    if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None))
+        return 0;
+    place->meta = got(x, X.meta) != Py_None ? Py_NewRef(got(x, X.meta)) : PyObject_CallOneArg(py.meta_of, x);
+    return place->meta == NULL ? -1 : PyArray_Check(place->meta) && got(x, X.storage) == storage;
+}
+
+/* The first look at a place, before what is written is read: the same answers. `whole`: it is only taken over. */
+static int
+see_place(Place *place, int whole)
+{
+    PyObject *storage = place->storage, *meta = place->meta;
+    if (whole)
+        return (place->writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 1;
     if (!is_writable((PyArrayObject *)meta) || PyArray_SIZE((PyArrayObject *)meta) == 0)
         return 0;
     int alone = is_alone(got(storage, S.device));
@@ -91,10 +107,10 @@ see_place(Place *place, PyObject *storage, PyObject *meta)
     return is_open(storage, place->stream);
 }
 
-/* Begin to write: the same answers. From here on other threads' statements wait. No lock is waited for: whoever has it may
-wait for one that this thread has. */
+/* From here on other threads' statements wait: the same answers, 0 also if another thread is at one, or has been. No lock is
+waited for: whoever has it may wait for one that this thread has. */
 static int
-open_place(Place *place)
+lock_place(Place *place)
 {
     PyObject *lock = PyObject_GetAttr(place->storage, text._lock);
     if (lock == Py_None)
@@ -110,8 +126,9 @@ open_place(Place *place)
     PyObject *writes = PyObject_GetAttr(place->storage, text.writes);
     int alike = writes == NULL ? -1 : same(writes, place->writes);     /* else what was read may be what was there before */
     Py_XDECREF(writes);
-    return alike > 0 ? is_open(place->storage, place->stream) : alike;
+    return alike;
 }
+
 
 static int
 leave_place(Place *place)
@@ -123,6 +140,42 @@ leave_place(Place *place)
     Py_CLEAR(place->meta);
     Py_CLEAR(place->storage);
     return failed;
+}
+
+/* What a statement reads besides, each storage once: nobody writes to it from then on until the statement is over. */
+typedef struct { Place at[MOST_OPERANDS]; int count; } Reads;
+
+static int
+note_read(Reads *reads, const Place *written, PyObject *x)
+{
+    PyObject *storage = Py_TYPE(x) == types.LazyNdarray ? got(x, X.storage) : Py_None;
+    for (int i = 0; i < reads->count; i++)
+        if (reads->at[i].storage == storage)
+            return 0;
+    if (Py_TYPE(storage) != types.Storage || storage == written->storage || reads->count == MOST_OPERANDS)
+        return 0;
+    Place *read = &reads->at[reads->count++];
+    *read = (Place){Py_NewRef(storage), NULL, NULL, NULL, NULL};
+    return (read->writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 0;
+}
+
+static int
+leave_reads(Reads *reads)
+{
+    int failed = 0;
+    while (reads->count > 0)
+        failed |= leave_place(&reads->at[--reads->count]);
+    return failed;
+}
+
+/* Begin to write what was read: the same answers. `whole`: it is only taken over. */
+static int
+open_place(Place *place, Reads *reads, int whole)
+{
+    int done = lock_place(place);
+    for (int i = 0; done > 0 && i < reads->count; i++)
+        done = lock_place(&reads->at[i]);
+    return done > 0 && !whole ? is_open(place->storage, place->stream) : done;
 }
 
 /* What was written is noted: 0, or -1 with an error. An exception stays the one that is raised. */
@@ -470,12 +523,12 @@ count_leaves(PyObject *x, PyObject *storage)
 }
 
 /* Let a lazy array become what was recorded, if it is the whole of its memory, and only recorded work looks at that: 1;
-0: it is not; -1: an error. `read`: the place that was read. */
+0: it is not; -1: an error. `read`: the place that was read, and `reads` what else was. */
 static int
-become_recorded(PyObject *x, PyObject *result, Place *read)
+become_recorded(PyObject *x, PyObject *result, Place *read, Reads *reads)
 {
     PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *fresh = got(result, X.storage);
-    if (Py_TYPE(storage) != types.Storage || Py_TYPE(fresh) != types.Storage || got(x, X.base) != Py_None || meta == Py_None
+    if (storage != read->storage || Py_TYPE(fresh) != types.Storage || got(x, X.base) != Py_None || meta == Py_None
             || meta != got(storage, S.root_view) || !PyArray_Check(meta)
             || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
         return 0;
@@ -492,13 +545,11 @@ become_recorded(PyObject *x, PyObject *result, Place *read)
     }
     PyObject *view = got(fresh, S.root_view);
     const int whole = got(result, X.meta) == view && PyArray_Check(view);
-    PyObject *found = PyObject_GetAttr(storage, text.writes);
-    int alike = found == NULL ? -1 : same(found, read->writes);
-    Py_XDECREF(found);
-    if (alike <= 0)
-        return alike;
+    int locked = open_place(read, reads, 1);
+    if (locked <= 0)
+        return locked;
     Py_ssize_t leaves = count_leaves(x, storage);       /* from here on no Python code runs */
-    if (leaves < 0 || got(x, X.storage) != storage || read->storage != storage)
+    if (leaves < 0 || got(x, X.storage) != storage)
         return 0;
     Py_CLEAR(read->storage);        /* `x` has it, and perhaps nobody else */
     if (!whole || PyArray_NDIM((PyArrayObject *)view) != PyArray_NDIM((PyArrayObject *)meta)
@@ -530,27 +581,24 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || !PyTuple_CheckExact(inputs)
             || PyTuple_GET_SIZE(inputs) < 1)
         Py_RETURN_NONE;
-    PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
-    if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None) || PyErr_Occurred())
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    if (meta == Py_None) {
-        PyObject *made = PyObject_CallOneArg(py.meta_of, x);
-        Py_XDECREF(made);
-        if (made == NULL)
-            return NULL;
-        meta = got(x, X.meta);
+    Place place;
+    Reads reads = {.count = 0};
+    int known = find_place(&place, x), done = FAILED, waits, alone, open;
+    Py_ssize_t least = -1;
+    if (known <= 0) {
+        leave_place(&place);
+        return known < 0 ? NULL : Py_NewRef(Py_None);
     }
-    if (!PyArray_Check(meta))
-        Py_RETURN_NONE;
-    int waits = got(storage, S.pending) != Py_None;        /* then it may become what is made of it */
+    PyObject *storage = place.storage, *meta = place.meta;
+    waits = got(storage, S.pending) != Py_None;        /* then it may become what is made of it */
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
         PyObject *one = PyTuple_GET_ITEM(inputs, i), *home = Py_TYPE(one) == types.LazyNdarray ? got(one, X.storage) : Py_None;
         waits |= Py_TYPE(home) == types.Storage && got(home, S.pending) != Py_None;
+        if (note_read(&reads, &place, one) < 0)
+            goto end;
     }
-    Place place = {NULL, NULL, NULL, NULL, NULL};
-    const int alone = waits ? is_alone(got(storage, S.device)) : 0;     /* with several, what is written stays where it is */
-    if (alone < 0)
-        return NULL;
+    if ((alone = waits ? is_alone(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
+        goto end;
     const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
     PyObject *before = whole ? Py_None : got(storage, S.pending);
     if (before != Py_None) {
@@ -558,32 +606,27 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         int failed = compute_alone(before);
         Py_DECREF(before);
         if (failed)
-            return NULL;
+            goto end;
     }
-    int open = whole ? 1 : see_place(&place, storage, meta), done = FAILED;
-    Py_ssize_t least = open > 0 ? least_bytes(&bytes) : -1;
+    open = see_place(&place, whole);
+    least = open > 0 ? least_bytes(&bytes) : -1;
     int told = least < 0 ? 0 : told_of_errors();
     if (open == 0)
         result = Py_NewRef(Py_None);
-    if (whole) {
-        place.storage = Py_NewRef(storage);
-        place.meta = Py_NewRef(meta);
-        open = (place.writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 1;
-    }
     if (open <= 0 || least == -2 || told < 0)
         goto end;
     result = least < 0 || told ? Py_NewRef(Py_None) : recorded_from(ufunc, inputs, meta, least, bytes);
     if (result == NULL || result == Py_None)
         goto end;
     if (whole) {
-        int become = Py_TYPE(result) == types.LazyNdarray ? become_recorded(x, result, &place) : 0;
+        int become = Py_TYPE(result) == types.LazyNdarray ? become_recorded(x, result, &place, &reads) : 0;
         Py_SETREF(result, become < 0 ? NULL : Py_NewRef(become ? x : Py_None));
         goto end;
     }
     PyObject *home = Py_TYPE(result) == types.LazyNdarray ? got(result, X.storage) : Py_None;
     node = Py_TYPE(home) == types.Storage && got(result, X.meta) == got(home, S.root_view) ? Py_NewRef(got(home, S.pending)) : NULL;
     Py_SETREF(result, Py_NewRef(Py_None));      /* nobody holds the node's own array: its value is for the target alone */
-    if (node == NULL || Py_TYPE(node) != types.Node || (open = open_place(&place)) == 0)
+    if (node == NULL || Py_TYPE(node) != types.Node || (open = open_place(&place, &reads, 0)) == 0)
         goto end;
     if (open < 0 || (target = target_of(&place, got(x, X.array))) == NULL || (done = write_node(node, &place, target)) == FAILED)
         Py_CLEAR(result);
@@ -602,7 +645,7 @@ end:
     Py_XDECREF(target);
     Py_XDECREF(node);
     Py_XDECREF(bytes);
-    if (leave_place(&place) < 0)
+    if (leave_reads(&reads) | leave_place(&place))
         Py_CLEAR(result);
     return result;
 }
@@ -701,20 +744,18 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     PyObject *x = args[0], *value = args[2], *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         Py_RETURN_FALSE;
-    PyObject *storage = got(x, X.storage), *meta = got(x, X.meta), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
-    if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None) || PyErr_Occurred())
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    if (meta == Py_None)
-        meta = got(storage, S.root_view);
-    if (meta == Py_None || !PyArray_Check(meta) || !is_writable((PyArrayObject *)meta))
-        Py_RETURN_FALSE;
-    if ((part = part_of(meta, args[1])) == NULL)
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
     Place place;
-    PyObject *source = Py_None;
-    int done = 0, open = see_place(&place, storage, part);
-    if (open < 0)
+    Reads reads = {.count = 0};
+    PyObject *storage, *source = Py_None;
+    int done = 0, open = find_place(&place, x);
+    if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, args[1])) == NULL)
         goto end;
+    storage = place.storage;
+    Py_SETREF(place.meta, Py_NewRef(part));
+    if ((open = see_place(&place, 0)) < 0 || note_read(&reads, &place, value) < 0) {
+        open = -1;
+        goto end;
+    }
     if (Py_TYPE(value) == types.LazyNdarray && got(value, X.storage) == Py_None) {     /* small, and on the host */
         given = got(value, X.host);
         if (open == 0 || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
@@ -750,7 +791,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (open == 0 || (node != NULL && (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None)))
         goto end;
     if ((number == NULL && node == NULL && (number = PyObject_CallOneArg(py.device_of, value)) == NULL)
-            || (open = open_place(&place)) <= 0)
+            || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
     done = -1;
     if ((target = target_of(&place, Py_None)) == NULL)
@@ -771,7 +812,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     done = assign_to(&place, target, number) < 0 ? -1 : 1;
 end:
-    if (leave_place(&place) < 0)
+    if (leave_reads(&reads) | leave_place(&place))
         done = -1;
     Py_XDECREF(target);
     Py_XDECREF(number);
