@@ -12,7 +12,7 @@ from fault_points import Fault, monitored
 from interleaving import Deadlock, Schedule, locks, outcomes
 
 import lazyarray
-import lazyarray.devices.simulated.libraries  # noqa: F401  else under a lock that the schedule does not know
+import lazyarray.devices.simulated.libraries  # else under a lock that the schedule does not know
 
 pytestmark = pytest.mark.skipif(lazyarray.device().name == "cuda", reason="the schedule does not know CUDA's own waits")
 
