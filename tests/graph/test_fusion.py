@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import growth, lazies, same
+from recorded import forget_kernels, growth, lazies, same
 
 import lazyarray
 import lazyarray.numpy as lnp
@@ -535,6 +535,7 @@ class TestWhatIsNeededByItself:
                         for array, dtype in zip(results, dtypes)]
             return run
 
+        forget_kernels()
         monkeypatch.setattr(device, "kernel", kernel, raising=False)
         monkeypatch.setattr(type(device), "learns", True)
         rules, partners = dict(loops.rules), list(foreign_streams.partners)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recorded import base, lazies, pending
+from recorded import base, forget_kernels, lazies, pending
 
 import lazyarray
 from lazyarray.graph import memory_bound
@@ -93,6 +93,7 @@ def test_a_result_that_fails_leaves_the_rest_as_it_was(monkeypatch):
     def refuses(*args):
         raise MemoryError("none left")
 
+    forget_kernels()
     with monkeypatch.context() as patch:
         patch.setattr(device, "kernel", refuses, raising=False)
         with pytest.raises(MemoryError):

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import lazyarray
-from lazyarray.graph import waiting
+from lazyarray.graph import programs, waiting
 
 
 def pending(x):
@@ -25,15 +25,24 @@ def compiled():
         lazyarray.device().kernels.wait()
 
 
+def forget_kernels():
+    """Have the device asked for the kernel of each program again."""
+    for program in programs.programs.values():
+        program.kernel = None
+
+
 @contextlib.contextmanager
 def kernels():
     """The programs that are computed within: a list that fills."""
     device, found = lazyarray.device(), []
     kernel, reduction = device.kernel, device.reduction
+    forget_kernels()
 
     def noted(program, size):
         found.append(program)
-        return kernel(program, size)
+        result = kernel(program, size)
+        program.kernel = None
+        return result
 
     def noted_reduction(program, *args):
         found.append(program)
