@@ -742,6 +742,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     PyObject *x = args[0], *value = args[2], *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
+    PyObject *seen = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         Py_RETURN_FALSE;
     Place place;
@@ -768,12 +769,11 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     else if (Py_TYPE(value) == types.LazyNdarray) {
         source = got(value, X.storage);
-        given = got(value, X.meta);
         if (Py_TYPE(source) != types.Storage)
             goto end;
-        if (given == Py_None)
-            given = got(source, S.root_view);
-        if (given == Py_None || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
+        /* its own: one that was made on the host has none until it is asked for */
+        given = seen = got(value, X.meta) != Py_None ? Py_NewRef(got(value, X.meta)) : PyObject_CallOneArg(py.meta_of, value);
+        if (given == NULL || got(value, X.storage) != source || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
             goto end;
         if (source == storage) {    /* ``x[1:] += y`` writes a view, and then assigns it to its own place */
             PyArrayObject *one = (PyArrayObject *)given, *other = (PyArrayObject *)part;
@@ -817,6 +817,7 @@ end:
     Py_XDECREF(target);
     Py_XDECREF(number);
     Py_XDECREF(node);
+    Py_XDECREF(seen);
     Py_XDECREF(part);
     return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
 }

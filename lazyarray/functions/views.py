@@ -103,6 +103,8 @@ def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
             x, args = args[0], args[1:]
             if type(x) is handles.array_type and _are_plain(args) and (not kwargs or _are_plain(kwargs.values())):
                 meta = handles.meta_of(x)       # the usual call, with nothing to be looked into
+                if func is np.flip and not meta.ndim:
+                    return _element(x, numpys, args, kwargs)
                 result = numpys(meta, *args, **kwargs)
                 return handles.view_of(x, result) if type(result) is type(meta) and result is not meta else (
                     viewed(x, result))
@@ -116,9 +118,17 @@ def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
         if handles.is_scalar(x) and isinstance(func(handles.meta_of(x).dtype.type(0), *args, **kwargs), np.generic):
             return x        # NumPy asks a scalar's own method, which gives the scalar
         x = as_lazy(x)
+        if func is np.flip and not x.ndim:
+            return _element(x, numpys, args, kwargs)
         return viewed(x, numpys(handles.meta_of(x), *args, **kwargs))
 
     return handler
+
+
+def _element(x: Any, numpys: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The one element of an array without axes, as ``numpy.flip`` reads it: a meta has none to be read."""
+    numpys(np.zeros(()), *args, **kwargs)       # NumPy words the errors
+    return x[()]
 
 
 def _each(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,8 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import lazyarray
+from lazyarray import _native
+from lazyarray.storage import handles
 from lazyarray.testing import assert_copies
 
 rng = np.random.default_rng(3)
@@ -164,3 +166,32 @@ def test_an_output_of_another_shape_gets_numpys_own_words():
     several = lazyarray.asarray(np.zeros((3, 2, 2)))
     np.matmul(lazyarray.asarray(np.eye(2)), lazyarray.asarray(np.eye(2)), out=several)
     assert np.array_equal(np.asarray(several), np.broadcast_to(np.eye(2), (3, 2, 2)))
+
+
+@pytest.mark.skipif(_native.recording is None, reason="small arrays are kept on the host by the part in C")
+@pytest.mark.parametrize("index", [..., slice(None), (slice(None), ...)])
+@pytest.mark.parametrize("part", [
+    lambda x: x[::-1], lambda x: x[:, ::-1], lambda x: x[:1], lambda x: x[:, 2:3], lambda x: x[1:], lambda x: x[:, :2],
+    lambda x: x[:0], lambda x: x[...]])
+def test_a_part_that_was_made_on_the_host_is_assigned_to_the_whole(index, part):
+    """Such a view has no meta before it is asked for: it is not taken for the whole array."""
+    before = _native.recording.small(1 << 20)
+    try:
+        plain = np.arange(12.0).reshape(3, 4)
+        fetched = lazyarray.asarray(plain) * 1
+        _native.recording.small(0)
+        fetched = fetched + 0
+        handles.device_of(fetched)
+        _native.recording.small(1 << 20)
+        str(fetched)        # which leaves it on both sides
+        for x in (lazyarray.asarray(plain.copy()) * 1, fetched):
+            expected = plain.copy()
+            wrong = []
+            for each in (x, expected):
+                try:
+                    each[index] = part(each)
+                except ValueError as error:
+                    wrong.append(str(error))
+            assert len(wrong) in (0, 2) and len({*wrong}) <= 1 and np.array_equal(np.asarray(x), expected)
+    finally:
+        _native.recording.small(before)
