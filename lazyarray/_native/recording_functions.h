@@ -5,6 +5,7 @@ one new storage, which take longer in Python than the device's function itself. 
 */
 
 #define MOST_GIVEN 32
+#define MOST_BEFORE 6
 
 /* The current device, if it is the only one and can be used: borrowed; NULL without an error if it is not. */
 static PyObject *
@@ -61,7 +62,24 @@ is_plain(PyObject *object)
     return PySet_Contains(py.plain, (PyObject *)Py_TYPE(object));
 }
 
-/* An argument, a new reference; NULL without an error: the call is not plain. `steers`: it says how, not what. */
+static int
+is_sequence(PyObject *object)
+{
+    return PyTuple_CheckExact(object) || PyList_CheckExact(object);
+}
+
+/* Whether all items of a list or a tuple are plain; -1: an error. */
+static int
+are_plain(PyObject *sequence)
+{
+    int all = 1;
+    for (Py_ssize_t i = 0; all > 0 && i < PySequence_Fast_GET_SIZE(sequence); i++)
+        all = is_plain(PySequence_Fast_GET_ITEM(sequence, i));
+    return all;
+}
+
+/* An argument, a new reference; NULL without an error: the call is not plain. `steers`: it says how, not what. `within`: an item,
+which may be a list of numbers, such as the widths of an axis. */
 static PyObject *
 bare(PyObject *object, int steers, int within, Given *given)
 {
@@ -75,8 +93,10 @@ bare(PyObject *object, int steers, int within, Given *given)
             Py_CLEAR(array);
         return array;
     }
-    if (within || (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)))
+    if (!is_sequence(object))
         return NULL;
+    if (within)
+        return are_plain(object) > 0 ? Py_NewRef(object) : NULL;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(object), before = PyList_GET_SIZE(given->arrays);
     PyObject *items = PyList_New(count), *found;
     for (Py_ssize_t i = 0; items != NULL && i < count; i++) {
@@ -138,17 +158,30 @@ lazy_of(PyObject *result, PyObject *device, PyObject *arrays, PyObject *stream)
 static PyObject *
 refused(PyObject *device, PyObject *func, PyObject *args, PyObject *kwargs)
 {
-    PyObject *kind, *error, *trace, *result;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return NULL;
-    PyErr_Fetch(&kind, &error, &trace);
-    PyErr_NormalizeException(&kind, &error, &trace);
-    if (trace != NULL)
-        PyException_SetTraceback(error, trace);
-    result = PyObject_CallFunctionObjArgs(py.refused, device, error, func, args, kwargs, NULL);
-    Py_XDECREF(kind);
-    Py_XDECREF(error);
-    Py_XDECREF(trace);
+    PyObject *error = raised(), *result = PyObject_CallFunctionObjArgs(py.refused, device, error, func, args, kwargs, NULL);
+    Py_DECREF(error);
+    return result;
+}
+
+/* `function` called with `before`, then with what a call is given by position and by name, as a tuple and a dict. */
+static PyObject *
+call_with(PyObject *function, PyObject *const *before, int least, PyObject *const *operands, Py_ssize_t count, PyObject *names)
+{
+    PyObject *all[MOST_BEFORE + 2], *result = NULL, *by_place = PyTuple_New(count), *by_name = PyDict_New();
+    for (Py_ssize_t i = 0; by_place != NULL && i < count; i++)
+        PyTuple_SET_ITEM(by_place, i, Py_NewRef(operands[i]));
+    for (Py_ssize_t i = 0; by_name != NULL && names != NULL && i < PyTuple_GET_SIZE(names); i++)
+        if (PyDict_SetItem(by_name, PyTuple_GET_ITEM(names, i), operands[count + i]) < 0)
+            Py_CLEAR(by_name);
+    memcpy(all, before, least * sizeof *all);
+    all[least] = by_place;
+    all[least + 1] = by_name;
+    if (by_place != NULL && by_name != NULL)
+        result = PyObject_Vectorcall(function, all, least + 2, NULL);
+    Py_XDECREF(by_place);
+    Py_XDECREF(by_name);
     return result;
 }
 
@@ -172,7 +205,7 @@ static PyObject *
 called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
 {
     PyObject *entry = entry_of(func), *device, *operands[MOST_GIVEN + 1], *names = NULL, *result = NULL, *name, *value;
-    Py_ssize_t count = PyTuple_GET_SIZE(args), named = kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs), made = 0, place = 0;
+    Py_ssize_t count = PyTuple_GET_SIZE(args), named = PyDict_GET_SIZE(kwargs), made = 0, place = 0;
     if (entry == NULL || !PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != PARTS
             || (first && PyTuple_GET_ITEM(entry, AT_FIRST) != Py_True) || count == 0 || count + named > MOST_GIVEN
             || count > PyLong_AsSsize_t(PyTuple_GET_ITEM(entry, MOST_POSITIONS)) || (device = usable_device()) == NULL)
@@ -212,44 +245,21 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
         goto end;
     PyObject *rest = PyTuple_GET_ITEM(entry, IN_PYTHON);
     if (rest != Py_None) {
-        PyObject *by_place = PyTuple_New(count), *by_name = PyDict_New();
-        for (Py_ssize_t i = 0; by_place != NULL && i < count; i++)
-            PyTuple_SET_ITEM(by_place, i, Py_NewRef(operands[i + 1]));
-        for (Py_ssize_t i = 0; by_name != NULL && i < named; i++)
-            if (PyDict_SetItem(by_name, PyTuple_GET_ITEM(names, i), operands[count + i + 1]) < 0)
-                Py_CLEAR(by_name);
-        if (by_place != NULL && by_name != NULL)
-            result = PyObject_CallFunctionObjArgs(rest, device, func, args, kwargs == NULL ? Py_None : kwargs, given.sources,
-                                                  given.arrays, by_place, by_name, NULL);
-        Py_XDECREF(by_place);
-        Py_XDECREF(by_name);
+        PyObject *const before[] = {device, func, args, kwargs, given.sources, given.arrays};
+        result = call_with(rest, before, MOST_BEFORE, operands + 1, count, names);
         goto end;
     }
-    PyObject *own = kwargs == NULL ? PyDict_New() : Py_NewRef(kwargs), *xp = PyObject_GetAttr(device, text.xp);
-    PyObject *found = NULL;
-    if (own != NULL && xp != NULL) {
+    PyObject *xp = PyObject_GetAttr(device, text.xp), *found = NULL;
+    if (xp != NULL) {
         operands[0] = xp;
         found = PyObject_Vectorcall(PyTuple_GET_ITEM(entry, ADAPTER), operands, count + 1, names);
         PyObject *rule = PyTuple_GET_ITEM(entry, RULE);
         int is_array = found == NULL ? 0 : is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found));
         if (is_array > 0 && rule != Py_None) {
             int laid = is_laid_out(found, given.arrays);
-            if (laid == 0) {
-                PyObject *by_place = PyTuple_New(count), *by_name = PyDict_New();
-                for (Py_ssize_t i = 0; by_place != NULL && i < count; i++)
-                    PyTuple_SET_ITEM(by_place, i, Py_NewRef(operands[i + 1]));
-                for (Py_ssize_t i = 0; by_name != NULL && i < named; i++)
-                    if (PyDict_SetItem(by_name, PyTuple_GET_ITEM(names, i), operands[count + i + 1]) < 0)
-                        Py_CLEAR(by_name);
-                if (by_place == NULL || by_name == NULL)
-                    laid = -1;
-                else
-                    Py_SETREF(found, PyObject_CallFunctionObjArgs(py.after, device, rule, found, by_place, by_name, NULL));
-                Py_XDECREF(by_place);
-                Py_XDECREF(by_name);
-            }
-            if (laid < 0)
-                Py_CLEAR(found);
+            PyObject *const before[] = {device, rule, found};
+            if (laid <= 0)
+                Py_SETREF(found, laid < 0 ? NULL : call_with(py.after, before, 3, operands + 1, count, names));
         }
         if (found != NULL && is_array > 0)
             result = lazy_of(found, device, given.arrays, given.stream);
@@ -257,11 +267,10 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
             result = PyObject_CallFunctionObjArgs(py.given, device, found, given.sources, given.arrays,
                                                   PyTuple_GET_ITEM(entry, SCALAR), NULL);
         if (result == NULL && PyErr_Occurred())
-            result = refused(device, func, args, own);
+            result = refused(device, func, args, kwargs);
     }
     Py_XDECREF(found);
     Py_XDECREF(xp);
-    Py_XDECREF(own);
 end:
     while (made > 0)
         Py_DECREF(operands[made--]);
@@ -382,16 +391,9 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
         /* What the device refuses the general way runs into again, and knows more. */
-        PyObject *kind, *error, *trace;
-        PyErr_Fetch(&kind, &error, &trace);
-        PyErr_NormalizeException(&kind, &error, &trace);
-        if (trace != NULL)
-            PyException_SetTraceback(error, trace);
-        PyObject *reason = PyObject_CallMethodOneArg(device, text.refusal, error);
+        PyObject *error = raised(), *reason = PyObject_CallMethodOneArg(device, text.refusal, error);
         Py_XDECREF(reason);
-        Py_XDECREF(kind);
-        Py_XDECREF(error);
-        Py_XDECREF(trace);
+        Py_DECREF(error);
     }
 end:
     while (made > 0)

@@ -129,7 +129,6 @@ lock_place(Place *place)
     return alike;
 }
 
-
 static int
 leave_place(Place *place)
 {
@@ -221,18 +220,11 @@ target_of(const Place *place, PyObject *array)
 static void
 tell_failed(PyObject *device)
 {
-    PyObject *kind, *error, *trace;
-    PyErr_Fetch(&kind, &error, &trace);
-    PyErr_NormalizeException(&kind, &error, &trace);
-    PyObject *told = PyObject_CallMethodOneArg(device, text.failed, error);
-    if (told == NULL) {
-        Py_XDECREF(kind);
-        Py_XDECREF(error);
-        Py_XDECREF(trace);
-    }
-    else
-        PyErr_Restore(kind, error, trace);
+    PyObject *error = raised(), *told = PyObject_CallMethodOneArg(device, text.failed, error);
+    if (told != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(told);
+    Py_DECREF(error);
 }
 
 /* ``device.assign(target, value)``: 0, or -1 with an error. */
@@ -490,6 +482,20 @@ compute_alone(PyObject *node)
     return done(node, text.compute);
 }
 
+/* A node is computed, and its value assigned: 1; 0: another thread has computed it, on another stream; -1: an error. */
+static int
+assign_node(PyObject *node, Place *place, PyObject *target)
+{
+    if (got(node, N.array) == Py_None && compute_alone(node) < 0)
+        return -1;
+    if (got(node, N.stream) != place->stream)
+        return 0;
+    PyObject *array = Py_NewRef(got(node, N.array));
+    int done = assign_to(place, target, array);
+    Py_DECREF(array);
+    return done < 0 ? -1 : 1;
+}
+
 /* -- what becomes another array ------------------------------------------------------------------------------------ */
 
 #define MOST_LEAVES 32
@@ -630,16 +636,9 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         goto end;
     if (open < 0 || (target = target_of(&place, got(x, X.array))) == NULL || (done = write_node(node, &place, target)) == FAILED)
         Py_CLEAR(result);
-    else if (done == WRITTEN)
-        Py_SETREF(result, Py_NewRef(x));
-    else if (done == NOT_WRITTEN) {
-        PyObject *computed = got(node, N.array) == Py_None ? PyObject_CallMethodNoArgs(node, text.compute)
-                                                            : Py_NewRef(got(node, N.array));
-        if (computed == NULL || assign_to(&place, target, computed) < 0)
-            Py_CLEAR(result);
-        else
-            Py_SETREF(result, Py_NewRef(x));
-        Py_XDECREF(computed);
+    else if (done != LEFT) {
+        int assigned = done == WRITTEN ? 1 : assign_node(node, &place, target);
+        Py_SETREF(result, assigned < 0 ? NULL : Py_NewRef(assigned ? x : Py_None));
     }
 end:
     Py_XDECREF(target);
@@ -798,19 +797,10 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         goto end;
     if (node != NULL) {
         int found = write_node(node, &place, target);
-        if (found == WRITTEN)
-            done = 1;
-        if (found == WRITTEN || found == FAILED)
-            goto end;
-        if (got(node, N.array) == Py_None && compute_alone(node) < 0)
-            goto end;
-        number = Py_NewRef(got(node, N.array));
-        if (got(node, N.stream) != place.stream) {      /* another thread has computed it */
-            done = 0;
-            goto end;
-        }
+        done = found == FAILED ? -1 : found == WRITTEN ? 1 : assign_node(node, &place, target);
     }
-    done = assign_to(&place, target, number) < 0 ? -1 : 1;
+    else
+        done = assign_to(&place, target, number) < 0 ? -1 : 1;
 end:
     if (leave_reads(&reads) | leave_place(&place))
         done = -1;

@@ -99,6 +99,20 @@ located(const Slot *slots, size_t count)
     return 0;
 }
 
+/* The exception that is raised, with its traceback, and raised no more: a new reference. */
+static inline PyObject *
+raised(void)
+{
+    PyObject *kind, *error, *trace;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyErr_NormalizeException(&kind, &error, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(error, trace);
+    Py_XDECREF(kind);
+    Py_XDECREF(trace);
+    return error;
+}
+
 /* -- locks ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *text_acquire, *text_release;

@@ -218,17 +218,6 @@ def is_dense_array(array: np.ndarray) -> bool:
 overlap: Callable[[np.ndarray, np.ndarray], bool] = undispatched(np.may_share_memory)
 
 
-def overlaps_itself(view: np.ndarray) -> bool:
-    """Whether two elements of an array may share bytes, as the windows of ``as_strided`` do."""
-    reach = view.itemsize
-    for stride, n in sorted(zip(map(abs, view.strides), view.shape)):
-        if n > 1:
-            if stride < reach:
-                return True
-            reach += stride * (n - 1)
-    return False
-
-
 def same_place(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two metas name the same elements in the same order."""
     return (a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
