@@ -175,7 +175,8 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
         _finite(xp, a, "least squares")
     values = found[1:].real
     refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
-    cutoff = float(values[0]) * (rcond if rcond > 0 else np.finfo(float).eps)
+    # LAPACK's dlalsd takes DLAMCH('Epsilon') where rcond is not positive: half of what NumPy calls eps.
+    cutoff = float(values[0]) * (rcond if rcond > 0 else np.finfo(float).eps / 2)
     rank = np.count_nonzero(values > cutoff)
     large = s > cutoff
     x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
