@@ -7,6 +7,7 @@ results can be larger than their arguments (`GROWING`), and calls that write int
 """
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -171,7 +172,8 @@ _fourier = ("fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 r
 
 def _itemsize(args: tuple[Any, ...]) -> int:
     """Bytes of an element of the result, at most, if the arrays are arguments themselves."""
-    dtypes = [a.dtype for a in args if isinstance(a, np.ndarray)]
+    dtypes = [host.dtype for a in args
+              if isinstance(host := on_host(a) if type(a) is handles.array_type else a, np.ndarray)]
     least = 4 if dtypes and all(dtype.kind in "fb" for dtype in dtypes) else 8      # of integers float64 may come
     return max([least, *[dtype.itemsize for dtype in dtypes]])
 
@@ -225,6 +227,14 @@ def _learn(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | No
             or not (func in VIEWS or func in tables.ADAPTED or func in tables.COMPOSED or func in tables.LAZY
                     or func in tables.HOST_ONLY and func.__module__ == "numpy.linalg")):
         return None
+    if (found := _entry(func)) is not None:
+        ON_HOST[func] = found
+    return found
+
+
+@functools.cache
+def _entry(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | None:
+    """What C needs to know of a function; None if that writes into more than `out`."""
     written = tables.WRITES.get(func, ())
     if set(written) - {"out"}:
         return None
@@ -233,8 +243,7 @@ def _learn(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | No
         most = place
     kind = (native.BROADCASTS if func in _BROADCAST else native.MULTIPLIES if func in _MULTIPLIED
             else native.LENGTHENS if func in _LENGTHENED else 0)
-    found = ON_HOST[func] = getattr(func, "_implementation", func), most, kind
-    return found
+    return getattr(func, "_implementation", func), most, kind
 
 
 def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -259,6 +268,10 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             return NotImplemented
         if elements * _itemsize(args) > limit() // (1 if func in CHEAP else COSTLY):
             return NotImplemented
+        if func not in _DECIDED and (entry := _entry(func)) is not None:
+            result = _native_run(func, args, kwargs, entry)
+            if result is not NotImplemented:
+                return result
     elif func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE:
         return NotImplemented
     positions, names = written_parameters.written_on_host(func, args, kwargs)
@@ -363,18 +376,21 @@ _MADE: dict[Callable[..., Any], Callable[..., int]] = {
     **dict.fromkeys((np.linspace, np.logspace, np.geomspace), lambda start, stop, num=50, *args, **kwargs: num),
     np.indices: lambda dimensions, *args, **kwargs: _ints(dimensions) * len(dimensions),
 }
+#: What is no array.
+_PLAIN = frozenset((int, float, complex, bool, tuple, str, type, type(None)))
 
 
 def made(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A small lazy array made by NumPy, on the host; None if it is not small, or not made of numbers."""
     if func in _LIKE and args and type(args[0]) is handles.array_type:
-        result = run(func, args, kwargs)
+        entry = (ON_HOST.get(func) or _learn(func)) if limit() else None
+        result = NotImplemented if entry is None else _native_run(func, args, kwargs, entry)
         return None if result is NotImplemented else result
     size = _MADE.get(func)
     if size is None or not (most := limit()) or not current_options().small_on_host:
         return None
     for value in (*args, *kwargs.values()):
-        if isinstance(value, (np.ndarray, views.Meta)) or handles.is_lazy(value):
+        if type(value) not in _PLAIN and (isinstance(value, (np.ndarray, views.Meta)) or handles.is_lazy(value)):
             return None
     try:
         if not 0 <= size(*args, **kwargs) * 8 <= most:

@@ -64,6 +64,8 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             copy: bool | None = None) -> Any:
     """`numpy.asarray`: a lazy array as it is, anything else copied to the device."""
     check_device(device)
+    if type(a) is handles.array_type and dtype is None and order is None and not copy and current_options().lazy:
+        return a
     a = _stacked(a, copy)
     if not handles.is_array(a):
         a = convert.asarray(a, dtype, copy=copy)
