@@ -125,6 +125,14 @@ def test_cuda_is_asked_for_where_there_is_none():
     assert found.returncode == 0 or re.search("^device: +none", found.stdout, re.MULTILINE)
 
 
+def test_a_misspelt_library_ends_the_command(capsys):
+    with pytest.raises(SystemExit) as caught:
+        command.main(["run", "--enable", "numpy, scipyy", "program.py"])
+    assert caught.value.code == 2
+    assert "error: argument --enable: Unknown library 'scipyy'" in (said := capsys.readouterr().err)
+    assert "Did you mean 'scipy'?" in said
+
+
 def test_what_is_measured_can_be_put_in_force():
     def run(**settings):
         environment = os.environ | {"PYTHONPATH": str(ROOT)} | settings
