@@ -212,6 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     chosen = parser.parse_args(_traced(sys.argv[1:] if arguments is None else arguments))
     if chosen.command == "run":
+        if not chosen.module and not os.path.exists(chosen.program):
+            runs.error(f"no such file: {chosen.program}")
         run(chosen.enable, chosen.module, chosen.program, chosen.arguments, chosen.trace)
         return
     usable = devices.why().device != "none"
