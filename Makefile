@@ -2,8 +2,8 @@
 #
 # Each Python version gets its own virtual environment, made at the first call, and again when setup.cfg or the C changes.
 # PYTHON=python3.13 takes another interpreter. READY=1 takes the interpreter as it is and installs nothing.
-# EXTRAS=libraries,notebook,docs,torch,nvrtc installs what the tests of other libraries, the notebooks, the documents and
-# CUDA's kernels need.
+# EXTRAS=libraries,notebook,docs,torch,nvrtc,types installs what the tests of other libraries, the notebooks, the
+# documents, CUDA's kernels and pyright need.
 
 PYTHON ?= python3
 WORKERS ?= auto

@@ -181,6 +181,16 @@ def _traced(arguments: Sequence[str]) -> list[str]:
     return given
 
 
+def _names(text: str) -> str:
+    """The value of --enable, as it was given: an unknown name in it ends the command, before the program has begun."""
+    try:
+        if names := [name.strip() for name in text.split(",") if name.strip()]:
+            lazyarray.enabled(*names)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """What the command does."""
     parser = argparse.ArgumentParser(prog="python -m lazyarray", description=(
@@ -188,8 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--version", action="version", version=f"lazyarray {lazyarray.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("measure", help="measure what decides where small work runs (some seconds)")
-    runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device")
-    runs.add_argument("--enable", metavar="NAMES", default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
+    runs = commands.add_parser("run", help="run a program with calls of SciPy and scikit-image sent to the device, "
+                                      "and profile it (--trace)")
+    runs.add_argument("--enable", metavar="NAMES", type=_names,
+                      default=os.environ.get("LAZYARRAY_ENABLE") or "scipy,skimage,numpy",
                       help="libraries, with commas between; with numpy among them, large host arrays go to the device "
                            "too, and large arrays that the program makes after that (numpy.zeros) are lazy "
                            "(default: LAZYARRAY_ENABLE, else %(default)s)")
@@ -200,6 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     chosen = parser.parse_args(_traced(sys.argv[1:] if arguments is None else arguments))
     if chosen.command == "run":
+        if not chosen.module and not os.path.exists(chosen.program):
+            runs.error(f"no such file: {chosen.program}")
         run(chosen.enable, chosen.module, chosen.program, chosen.arguments, chosen.trace)
         return
     usable = devices.why().device != "none"

@@ -367,7 +367,9 @@ def dump(x: ArrayHandle, file: Any) -> None:
 
 def dumps(x: ArrayHandle) -> bytes:
     """`numpy.ndarray.dumps`: pickled bytes."""
-    return pickle.dumps(x)
+    # NumPy's protocol is 2. Up to 4 the arrays that are read are the same; 5, Python's default from 3.14 on, keeps byte
+    # orders that 2 does not.
+    return pickle.dumps(x, 4)
 
 
 def get(x: ArrayHandle | ScalarHandle, stream: Any = None, order: str = "C", out: np.ndarray | None = None,

@@ -129,6 +129,7 @@ class TestScalars:
         assert outcome(lambda s: result(s, ours), s) == expected
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python has words of its own")
 def test_a_float_where_c_code_takes_an_integer_or_a_float_says_what_to_pass():
     with pytest.raises(TypeError, match=r"float\(s\)"):
         time.sleep(lazyarray.asarray(np.zeros(3)).sum())

@@ -125,6 +125,17 @@ def test_cuda_is_asked_for_where_there_is_none():
     assert found.returncode == 0 or re.search("^device: +none", found.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--enable", "numpy, scipyy", "program.py"], r"--enable: Unknown library 'scipyy'\. .* Did you mean 'scipy'\?"),
+    (["program.py", "its arguments"], "no such file: program.py"),
+])
+def test_a_mistake_in_the_command_is_no_traceback(arguments, says, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        command.main(["run", *arguments])
+    assert caught.value.code == 2 and re.search(f"error: .*{says}$", capsys.readouterr().err.rstrip())
+
+
 def test_what_is_measured_can_be_put_in_force():
     def run(**settings):
         environment = os.environ | {"PYTHONPATH": str(ROOT)} | settings

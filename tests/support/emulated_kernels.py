@@ -131,9 +131,12 @@ static int launch(unsigned int blocks, unsigned int count, unsigned int seed) {
 _KERNEL = re.compile(r'extern "C" __global__ void __launch_bounds__\(\w+\) (\w+)\((.*?)\) \{', re.DOTALL)
 
 
+def compiler():
+    return shutil.which("c++") or shutil.which("g++") or pytest.skip("no C++ compiler here")
+
+
 def compiled(source, folder):
     """The kernels of a source by name, each called with blocks, threads, a seed, and the addresses of parameters."""
-    compiler = shutil.which("c++") or shutil.which("g++") or pytest.skip("no C++ compiler here")
     text, names = SHIM + source, []
     for name, parameters in _KERNEL.findall(source):
         kinds = [" ".join(p.replace("__restrict__", "").split()[:-1]) for p in parameters.split(",")]
@@ -143,7 +146,7 @@ def compiled(source, folder):
                  f"{{ body = body_{name}; table = given; return launch(blocks, count, seed); }}\n")
         names.append(name)
     (folder / "kernels.cpp").write_text(text)
-    subprocess.run([compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared",
+    subprocess.run([compiler(), "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared",
                     "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"], check=True)
     library = ctypes.CDLL(str(folder / "kernels.so"))
     return {name: getattr(library, f"run_{name}") for name in names}
@@ -189,6 +192,7 @@ class Emulator:
     """Stands for CuPy; `launched` are the names of kernels, with their blocks."""
 
     def __init__(self, folder):
+        compiler()      # in the test's thread: kernels may be compiled in others, where a skip is an error
         self.folder, self.launched, self._functions, self.ndarray = folder, [], [], Array
         failures = {name: type(name, (Exception,), {}) for name in (
             "CompileException", "CUDARuntimeError", "CUDADriverError")}

@@ -14,7 +14,8 @@ from collections.abc import Callable
 import lazyarray
 
 ROOT = os.path.dirname(lazyarray.__file__) + os.sep
-_POINTS = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
+_AFTER = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX"}
+_BEFORE = {"JUMP_BACKWARD"}
 
 
 @functools.cache
@@ -31,7 +32,8 @@ def _points(code) -> frozenset[int]:
 
     found, last = set(), None
     for instruction in bytecode:
-        if last is not None and last.opname in _POINTS and caught(last.offset) == caught(instruction.offset):
+        after = last is not None and last.opname in _AFTER and caught(last.offset) == caught(instruction.offset)
+        if after or instruction.opname in _BEFORE:
             found.add(instruction.offset)
         last = instruction
     return frozenset(found)
