@@ -183,8 +183,9 @@ def _traced(arguments: Sequence[str]) -> list[str]:
 
 def _names(text: str) -> str:
     """The value of --enable, as it was given: an unknown name in it ends the command, before the program has begun."""
+    names = [*filter(None, map(str.strip, text.split(",")))]
     try:
-        if names := [name.strip() for name in text.split(",") if name.strip()]:
+        if names:
             lazyarray.enabled(*names)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

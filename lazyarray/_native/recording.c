@@ -12,6 +12,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include <numpy/ufuncobject.h>
 
 #include "recording_slots.h"
+#include "recording_locks.h"
 #include "recording_nodes.h"
 #include "recording_operands.h"
 #include "recording_calls.h"
@@ -90,6 +91,7 @@ static PyMethodDef methods[] = {
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
+    {"holding", holding, METH_O, holding_doc},
     {"member", FAST(member), METH_FASTCALL, member_doc},
     {"on_host", given_on_host, METH_O, on_host_doc},
     {"run_on_host", FAST(run_on_host), METH_FASTCALL, run_on_host_doc},
@@ -119,7 +121,8 @@ PyInit_recording(void)
         return NULL;
     import_array1(NULL);
     import_umath1(NULL);
-    if ((member_type = (PyTypeObject *)PyType_FromSpec(&member_spec)) == NULL)
+    if ((member_type = (PyTypeObject *)PyType_FromSpec(&member_spec)) == NULL
+            || (holding_type = (PyTypeObject *)PyType_FromSpec(&holding_spec)) == NULL)
         return NULL;
     no_arguments = PyTuple_New(0);
     zero = PyLong_FromLong(0);
@@ -127,7 +130,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 20) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 21) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

@@ -9,6 +9,7 @@ import os
 import threading
 
 from ..errors import DeviceUnavailableError, SimulatedDeviceWarning
+from ..errors.interrupts import holding
 from ..events import trace
 from ..events.callers import warn_user
 from .base import Device, Diagnosis
@@ -89,7 +90,7 @@ def _chosen() -> Device:
     """`_choose`, and a warning where a GPU was to be expected: once everything is settled, since it may be an error."""
     global _silent
     device = _choose()
-    with _lock:
+    with holding(_lock):
         silent, _silent = _silent, True
     if not silent and _why is not None and _why.expected:
         warn_user(f"lazyarray uses the simulated device, which computes on the CPU: {_why.reason}. {_why.advice} "
@@ -100,7 +101,7 @@ def _chosen() -> Device:
 
 def _choose() -> Device:
     global _why
-    with _lock:
+    with holding(_lock):
         if _current is not None:
             return _current
         asked = os.environ.get("LAZYARRAY_DEVICE") or None

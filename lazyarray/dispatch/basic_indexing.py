@@ -16,6 +16,7 @@ import numpy as np
 from .. import _native, devices
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
+from ..errors.interrupts import holding
 from ..functions.pytree import replace
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, views
@@ -161,7 +162,7 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
     if storage.loans or storage.foreign:
         return None
     if storage.mirror is not None:
-        with storage.lock:
+        with holding(storage.lock):
             offset = views.offset_of(sub)
             if storage.mirror.full or storage.mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize)):
                 return storage.read_host(sub, "one element read")[()]

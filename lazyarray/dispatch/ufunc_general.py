@@ -137,6 +137,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     core = (0,) * ufunc.nout if ufunc.signature is None else _core_dimensions(ufunc.signature)
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)
+    ordered = ufunc.signature is None and any(out is None for out in outs)
     with devices_of(device, operands, outs):
         if not all(map(_fits, dtypes, kinds, operands)):
             return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), (), outs, where, shape, kwargs, core)
@@ -144,7 +145,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                      for x, kind, dtype in zip(operands, kinds, dtypes)]
         order = None
-        if ufunc.signature is None and any(out is None for out in outs):
+        if ordered:
             order = memory_order.order_of(_arrays(device, arguments))
         if order is not None:
             # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.

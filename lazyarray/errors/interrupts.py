@@ -1,9 +1,20 @@
-"""Telling what a signal handler raised from what the code raised that it interrupted."""
+"""Signal handlers that raise: locks that are given back all the same, and what was raised by one."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
-__all__ = ["from_handler"]
+from .. import _native
+
+__all__ = ["from_handler", "holding"]
+
+#: ``with holding(lock):``, which gives the lock back whenever a handler raises; see `_native/recording_locks.h`.
+#: Without the part in C it is the lock itself: from Python 3.14 on a handler that raises just after it was taken leaves
+#: it held.
+holding: Callable[[Any], AbstractContextManager[Any]] = (
+    (lambda lock: lock) if _native.recording is None else _native.recording.holding)
 
 
 def from_handler(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, get_args
 
 from lazyarray.errors import TransferError
 from lazyarray.errors.inspection import once_made
+from lazyarray.errors.interrupts import holding
 from lazyarray.events.callers import place_of, user_line
 from lazyarray.events.event import Event, Kind
 from lazyarray.events.report import LineTotal, by_line, format_bytes, line_table, summary, table, write_chrome
@@ -199,7 +200,7 @@ class trace(Scope):
         if not self._whole_process:
             return super().__enter__()
         global _process
-        with _process_lock:
+        with holding(_process_lock):
             _process = (*_process, (self, None))
         return self
 
@@ -207,7 +208,7 @@ class trace(Scope):
         if not self._whole_process:
             return super().__exit__(*exc_info)
         global _process
-        with _process_lock:
+        with holding(_process_lock):
             _process = without(_process, self)
         return None
 
@@ -410,7 +411,7 @@ class no_transfers(Scope):
         global _process
         changes = no_transfers(level, uploads=uploads, materialisations=materialisations,
                                peer_copies=peer_copies)._levels
-        with _process_lock:
+        with holding(_process_lock):
             before: dict[str, Level] = next((levels for listener, levels in _process if listener is no_transfers), {})
             levels = before | changes
             others = _less(_process, no_transfers)

@@ -28,6 +28,7 @@ import numpy as np
 
 from .. import devices
 from ..errors import NotOnDevice
+from ..errors.interrupts import holding
 from ..storage import handles, transfer
 from ..storage.views import undispatched
 from . import creation
@@ -131,7 +132,7 @@ def here(value: Any) -> Any:
     """What stands for a global of NumPy's code: a substitute, or a function or module that knows substitutes too."""
     kind = type(value)
     if kind is types.FunctionType and value not in SUBSTITUTES and value.__module__.startswith("numpy."):
-        with _lock:
+        with holding(_lock):
             return _made.get(value) or _rebound(value)
     if kind is types.ModuleType and value.__name__.split(".")[0] == "numpy":
         return _made.setdefault(value, _Module(value))

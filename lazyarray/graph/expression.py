@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from .node import Leaf, Node, lock
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def expression(storage: Storage, name_of: Callable[[Storage, Any], str | None] =
     (str, int) or None
         An operation that is used several times is counted once.
     """
-    with lock:      # nothing is computed meanwhile
+    with holding(lock):      # nothing is computed meanwhile
         node = storage.pending
         if node is None or node.array is not None:
             return None

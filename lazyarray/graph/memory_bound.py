@@ -13,6 +13,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..devices import base
+from ..errors.interrupts import holding
 from ..storage.mirror import mirror
 from .node import Node, lock
 
@@ -82,7 +83,7 @@ def note(node: Node, ref: Any = None) -> None:
     All nodes are looked through only if the bytes could be too many: what was counted at the last look, and what came
     since.
     """
-    with lock:
+    with holding(lock):
         kept.nodes.append(ref or weakref.ref(node))
         _count(node)
         # While they are looked through, this is a finaliser's: it is seen at the end.

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from ..devices.program import Step
 from ..errors.inspection import Unique
+from ..errors.interrupts import holding
 from ..events import trace
 from ..settings.options import current as current_options
 from . import host_execution
@@ -100,7 +101,7 @@ class Node(Unique):
     def compute(self) -> Any:
         """The device array, computed now if it wasn't."""
         if self.array is None:
-            with lock:
+            with holding(lock):
                 if trace.ranges is None or self.array is not None:
                     self._compute()
                 else:       # a profiler is attached
@@ -126,19 +127,19 @@ class Node(Unique):
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
         if not self.described:
             return None
-        with lock:
+        with holding(lock):
             return host_execution.value(self) if self.array is None else None
 
     def leave(self) -> bool:
         """Its storage has the bytes from elsewhere, and waits no more; False if it has them from here already."""
-        with lock:
+        with holding(lock):
             if self.array is None:
                 self.storage = None
             return self.array is None
 
     def read_late(self, ref: weakref.ref[Node]) -> None:
         """Another thread computed it while a node that reads it was made: its storage gets that reader, too."""
-        with lock:
+        with holding(lock):
             home = None if self.storage is None else self.storage()
             if home is not None and home.pending is None and home.readers is not self.readers:
                 native.note_reader(home, ref)

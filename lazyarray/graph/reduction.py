@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..devices.program import Extent, Operand, Program, Reduction
+from ..errors.interrupts import holding
 from .node import Leaf, Node, lock, native
 from .programs import joined, laid_out
 
@@ -88,7 +89,7 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
             return launched(device, *work, (array.shape, False))
         with device.on(device.device_of(array)):
             return launched(device, *work, (array.shape, False))
-    with lock:
+    with holding(lock):
         if source.place is None:
             return _of_work(device, source, reduction, extent, freedom, shape)
         with device.on(source.place):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..devices.base import HERE
 from ..devices.program import reformed
+from ..errors.interrupts import holding
 from . import programs
 from .node import Leaf, Node, lock
 
@@ -37,7 +38,7 @@ def sampled(node: Node, pick: Pick) -> Any:
         Makes an array of elements of the array that it is given, whatever their values are. It is called with device
         arrays of the node's shape.
     """
-    with lock:
+    with holding(lock):
         if node.array is not None or not _possible(node, set()):
             return None
         device = node.device

@@ -15,6 +15,8 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from ..errors.interrupts import holding
+
 #: Module of ours -> the libraries, or parts of them, whose import it waits for.
 _WAITING_FOR: dict[str, str] = {
     "autograd": "autograd.numpy",
@@ -64,7 +66,7 @@ def on_import(module_name: str, callback: Callable[[ModuleType], object]) -> Non
     >>> on_import("math", lambda math: print(math.floor(2.5)))
     2
     """
-    with _lock:
+    with holding(_lock):
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
         _waiting.setdefault(module_name, []).append(callback)
@@ -139,7 +141,7 @@ def _run(name: str, whole: bool = False) -> None:
         return      # one that importlib.util.LazyLoader loads at the first look, or one of the simulated CuPy
     if not whole and getattr(getattr(module, "__spec__", None), "_initializing", False):
         return
-    with _lock:
+    with holding(_lock):
         callbacks = _waiting.pop(name, ())
     for callback in callbacks:
         try:

@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from ..events.trace import begin, end
 from ..settings.options import current as current_options
 from . import dirty_upload, foreign_streams, gathered, transfer, views
@@ -363,9 +364,9 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
             if not mirror.compares:         # there `fill_unwritten` finds what was written
                 mirror.collect(note=lambda written: storage.note_written(written - exact))
             _refresh_stale(storage, view, exact)
-            if storage.writes == writes:
-                return
-            # A signal handler or a finaliser has written on the device meanwhile: what has come may be older.
+            if storage.writes != writes:
+                continue        # a signal handler or a finaliser has written on the device: what has come may be older
+            return
     except BaseException as error:      # a fault of the device, or an interrupt: the mirror has what was there before
         if not mirror.compares:     # around what aliases write from now on they are stale: it is found to the byte
             mirror.track_exactly()
@@ -447,7 +448,7 @@ def hand_on(storage: StorageState, view: np.ndarray) -> None:
     What it wrote is fetched when somebody asks next, as ever.
     """
     if storage.loans or storage.foreign:
-        with storage.lock:
+        with holding(storage.lock):
             settle_device(storage, Ranges.span(*views.extent(view)), view, "an alias was written", trusting=True)
             if foreign_streams.partners:
                 foreign_streams.let_partners_wait(storage.device)
@@ -471,7 +472,7 @@ def distrust(storage: StorageState, view: np.ndarray) -> None:
         if storage.compacts:
             storage.compacts.refresh(storage, whole)
     if ended:
-        with loans_lock:
+        with holding(loans_lock):
             storage.loans = _others(storage.loans, ended)       # it may have been lent again
         storage.writes += 1
 

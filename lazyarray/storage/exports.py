@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from . import coherence, foreign_streams
 from .mirror.byte_ranges import Ranges
 from .state import StorageState, loans_lock
@@ -34,7 +35,7 @@ def note(storage: StorageState, token: weakref.ref[Any]) -> None:
     if storage.mirror is not None:
         coherence.exactly(storage)
     storage.host = None
-    with loans_lock:
+    with holding(loans_lock):
         storage.loans = (*_lasting(storage), token) if storage.loans else (token,)
     if foreign_streams.partners:
         storage.clean = False
@@ -97,7 +98,7 @@ def forget(storage: StorageState) -> None:
     for key in [key for key, known in list(_owners.items()) if known is storage]:
         _owners.pop(key, None)
     if storage.registered:
-        with _known_lock:
+        with holding(_known_lock):
             for key, before in list(_known.items()):
                 _known[key] = _table_without(before, storage)
         storage.registered = False
@@ -134,7 +135,7 @@ def register(storage: StorageState) -> None:
     start, stop = device.extent(block)
     entry = start, stop, weakref.ref(storage)
     key = device.name, device.device_of(block)
-    with _known_lock:
+    with holding(_known_lock):
         while True:
             before = _known.get(key)
             table = _entered(before, entry)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from ..events.callers import who_asks
 from ..events.trace import begin, end
 from ..settings.options import current as current_options
@@ -52,7 +53,7 @@ def first_alias(storage: StorageState, view: np.ndarray | None, why: str, frame:
         raise
     if current is not written and current != written:
         return None
-    with storage._lock or storage.lock:
+    with holding(storage._lock or storage.lock):
         if storage.mirror is not None or not storage.clean or storage.stream is not written:
             return None         # another thread was quicker
         first = _first_large if nbytes >= DIRECT_FROM else _first_small

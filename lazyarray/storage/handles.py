@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import _native, devices
 from ..errors import NotOnDevice
+from ..errors.interrupts import holding
 from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
@@ -378,7 +379,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         storage = home.storage
         if storage is None:
             made = Storage.over_host(devices.current(), home.array)
-            with making_lock:       # several views may be asked at once
+            with holding(making_lock):       # several views may be asked at once
                 if home.storage is None:
                     home.storage = made
                 storage = home.storage
@@ -535,7 +536,7 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
         if type(s._self_base) is Comparison:
             return s._self_base.value(s, why)
         storage = s._self_storage
-        with storage.lock:
+        with holding(storage.lock):
             value = s._self_value
             if value is None:
                 source = s._self_base

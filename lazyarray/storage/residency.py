@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from . import coherence, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 
@@ -36,7 +37,7 @@ def glance(storage: StorageState, view: np.ndarray) -> np.ndarray | None:
     mirror = storage.mirror
     if mirror is None or storage.loans or storage.foreign:
         return None
-    with storage.lock:
+    with holding(storage.lock):
         if not mirror.valid.covers(_bytes_of(view)):
             return None
         return mirror.view(view.shape, view.dtype, view.strides, views.offset_of(view))
@@ -72,7 +73,7 @@ class Look(NamedTuple):
 def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:
     """What to look at a view with: a host array, if that costs no copy, else the device's (`array`, if it is known)."""
     host = glance(storage, view)
-    with storage.lock:
+    with holding(storage.lock):
         if host is None and storage.pending is not None:
             host = pending_on_host.private(storage, view)
         if host is not None:
@@ -111,7 +112,7 @@ def fetched(seen: Look, why: str, edge: int, axes: int | None = None, places: Se
     found = transfer.to_host(storage.device, cut, why)
     if seen.written and found.size:
         offsets = [_offsets(view, place, edge, axes) for place in places]
-        with storage.lock:
+        with holding(storage.lock):
             _overlay(found, np.stack(offsets), seen.written, storage.mirror.bytes)
     return found
 

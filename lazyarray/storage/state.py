@@ -27,6 +27,7 @@ from .. import _native
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError
 from ..errors.inspection import Unique
+from ..errors.interrupts import holding
 from . import foreign_streams, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
@@ -117,7 +118,7 @@ class StorageState(_Slots):
         """Held by everything but the quick ways; made on first use."""
         if (lock := self._lock) is None:
             made = StorageLock()        # not within: to allocate may have the garbage collector run, and finalisers
-            with making_lock:
+            with holding(making_lock):
                 lock = self._lock = self._lock or made
         return lock
 
@@ -217,7 +218,7 @@ class StorageState(_Slots):
             return
         array = node.compute()
         if self.pending is node:
-            with node.lock:      # else another thread is about to do it
+            with holding(node.lock):      # else another thread is about to do it
                 if self.pending is node:
                     self.computed(array, node.stream, node.readers)
 
@@ -288,7 +289,7 @@ class StorageState(_Slots):
             self._check_usable()
             with device.noting:
                 device.wait(stream)
-            with _joining_lock:
+            with holding(_joining_lock):
                 self.joined += ((current, writes),)
                 first = (current, stream) not in self.ordered
                 if first:
@@ -324,7 +325,7 @@ def keep_alive(storage: StorageState) -> None:
     """
     loans = storage.loans
     alive = tuple([ref for ref in loans if ref() is not None])
-    with loans_lock:
+    with holding(loans_lock):
         if len(alive) < len(loans) and storage.loans is loans:      # else it was lent meanwhile
             storage.loans = alive
             storage.writes += 1
@@ -337,7 +338,7 @@ def all_ended(storage: StorageState) -> bool:
             break
     else:
         return not loans
-    with storage.lock:
+    with holding(storage.lock):
         if storage.mirror is None:
             keep_alive(storage)
         return not storage.loans

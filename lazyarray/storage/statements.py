@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..errors.interrupts import holding
 from .storage import Storage
 
 __all__ = ["held"]
@@ -38,7 +39,7 @@ def held(given: Iterable[Any], statement: Callable[..., Any], *args: Any) -> Any
         return _in_turn([several.pop(name) for name in sorted(several, reverse=True)], statement, args)
     if first is None:
         return statement(*args)
-    with (lock := first._lock or first.lock):
+    with holding(lock := first._lock or first.lock):
         lock.held += 1
         try:
             if first.mirror is not None:
@@ -54,7 +55,7 @@ def _in_turn(storages: list[Storage], statement: Callable[..., Any], args: tuple
     if not storages:
         return statement(*args)
     storage = storages.pop()
-    with (lock := storage.lock):
+    with holding(lock := storage.lock):
         lock.held += 1
         try:
             storage.begin_statement()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from ..events import trace
 from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
@@ -94,7 +95,7 @@ class Storage(StorageState):
             found = self._array(view) if array is None else array
             if self.clean:      # else it may have been spilled before `found` was there
                 return found
-        with self.lock:
+        with holding(self.lock):
             if view is not self.root_view or not dirty_upload.at_once(self):
                 coherence.settle_device(self, Ranges.span(*views.extent(view)), view, why)
                 self.join()
@@ -113,9 +114,9 @@ class Storage(StorageState):
         So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
         if self.device.count > 1:
-            with self._lock or self.lock, self.place(noting=False):
+            with holding(self._lock or self.lock), self.place(noting=False):
                 return self._write(view, array, work, overwrite)
-        with self._lock or self.lock:
+        with holding(self._lock or self.lock):
             return self._write(view, array, work, overwrite)
 
     def written(self, view: np.ndarray) -> None:
@@ -137,9 +138,10 @@ class Storage(StorageState):
                 begun = True        # at once: what is not valid in the mirror has to be refreshed, as aliases may write
                 writes = self.writes
                 result = work(target)
-                if (self.host_dirty is Ranges.EMPTY and self.writes == writes
-                        or coherence.has_written(self, view, later, writes if overwrite else None)):
-                    break
+                if (self.host_dirty is not Ranges.EMPTY or self.writes != writes) and not coherence.has_written(
+                        self, view, later, writes if overwrite else None):
+                    continue
+                break
             done = True
             self.writing = within
             coherence.end_write(self, view, False, later)
@@ -164,7 +166,7 @@ class Storage(StorageState):
         """A private read-only host array of `view`, current now."""
         if view.size == 0:
             return views.without_elements(view)
-        with self.lock:
+        with holding(self.lock):
             if self.pending is not None and (found := pending_on_host.private(self, view)) is not None:
                 return found
             if gathered.is_sparse(self, view):
@@ -176,7 +178,7 @@ class Storage(StorageState):
 
     def wrote_host(self, view: np.ndarray) -> None:
         """We have written a view on the host, where all of it was current."""
-        with self.lock:
+        with holding(self.lock):
             self.clean = False
             if coherence.is_sent_whole(self, view):
                 written = Ranges.span(0, self.nbytes)
@@ -193,7 +195,7 @@ class Storage(StorageState):
             alias = first_download.first_alias(self, view, why)
             if alias is not None:
                 return alias
-        with self._lock or self.lock:
+        with holding(self._lock or self.lock):
             if self.pending is not None and (alias := pending_on_host.alias(self, view)) is not None:
                 return alias
             if gathered.is_sparse(self, view):
@@ -214,7 +216,7 @@ class Storage(StorageState):
         if trace.before_host_use is not None and self.mirror is not None:   # else it is copied, with an event
             trace.before_host_use()
         key = None if view is self.root_view else view
-        with self._lock or self.lock:
+        with holding(self._lock or self.lock):
             resident = self._resident
             if (resident is not None and resident[0] is key and self.mirror.full and not (self.loans or self.foreign)
                     and both_or_neither(resident[1], view)):     # a program may have changed either flag since
@@ -229,12 +231,12 @@ class Storage(StorageState):
         """Begin to copy `view` to the host; who asks for it waits."""
         if view.size:
             from . import prefetch as prefetching  # few programs do
-            with self.lock:
+            with holding(self.lock):
                 prefetching.start(self, view, "prefetch")
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
         """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
-        with self.lock:
+        with holding(self.lock):
             coherence.settle_host(self, view, why)
             self.mirror.pin()
             self.clean = False
@@ -244,7 +246,7 @@ class Storage(StorageState):
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
         """A device array of `view` for GPU code that may write through it, now or later."""
-        with self._lock or self.lock:
+        with holding(self._lock or self.lock):
             if self.mirror is not None:
                 coherence.exactly(self)
             lent, token = self.device.lend(self.read_device(view, why=why))
@@ -253,12 +255,12 @@ class Storage(StorageState):
 
     def note_loan(self, token: weakref.ref[Any]) -> None:
         """GPU code may write to the device memory for as long as a loan's token lives."""
-        with self.lock:
+        with holding(self.lock):
             exports.note(self, token)
 
     def take_copy(self, kept: Storage) -> None:
         """Have the bytes, which the host alone has, on the device too: they are those of another storage."""
-        with self.lock, self.place():
+        with holding(self.lock), self.place():
             if self._block is None and self.host_dirty.nbytes == self.nbytes == kept.nbytes:
                 kept.join()
                 self._block = self.device.block(kept.root.copy("K"))[0]

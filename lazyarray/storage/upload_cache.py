@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from . import transfer, views
 from .storage import Storage
 
@@ -90,7 +91,7 @@ def _by_bytes(device: Device, array: np.ndarray, why: str, allowed: bool) -> Sto
     dense = _dense(array)
     content = transfer.flat_bytes(dense).tobytes()
     key = device, _number(device), content, dense.shape, dense.strides, dense.dtype
-    with _lock:
+    with holding(_lock):
         found = _copies.pop(key, None)
         if found is not None:
             _copies[key] = found
@@ -106,7 +107,7 @@ def _by_place(device: Device, array: np.ndarray, why: str, allowed: bool) -> Sto
     key = (device, _number(device), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
     dense = _dense(array)
     memory = transfer.flat_bytes(dense)
-    with _lock:
+    with holding(_lock):
         found = _copies.pop(key, None)
         first = found is None
         found = _copies[key] = found or _Copy()
@@ -135,7 +136,7 @@ def _uploaded(device: Device, content: np.ndarray, dense: np.ndarray, why: str, 
 
 def _enter(key: Any, copy: _Copy, content: Any, storage: Storage) -> None:
     global _held
-    with _lock:
+    with holding(_lock):
         if copy.storage is None:        # else another thread was quicker
             _held += len(content)
         else:
@@ -195,7 +196,7 @@ def found(device: Device, array: np.ndarray) -> Storage | None:
     if array.nbytes > SMALL or not views.is_dense_array(array):
         return None
     key = device, _number(device), transfer.flat_bytes(array).tobytes(), array.shape, array.strides, array.dtype
-    with _lock:
+    with holding(_lock):
         copy = _copies.get(key)
         return None if copy is None else copy.storage
 
@@ -228,7 +229,7 @@ def is_kept(device: Device, array: Any) -> bool:
 def forget_all() -> bool:
     """Let go of all copies, since the device lacks memory. Whether there were any."""
     global _held
-    with _lock:
+    with holding(_lock):
         before = bool(_copies)
         for copy in list(_copies.values()):
             _drop(copy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from ..errors.interrupts import holding
 from .mirror.byte_ranges import Ranges
 from .mirror.dirty_tracking import PAGE, Pages, kernel
 
@@ -130,7 +131,7 @@ def copy_of(device: Device, array: np.ndarray, least: int, layout: bool, number:
     if found is None or found[0].nbytes < least:        # of a few bytes there may be views with many
         return None
     owner, unchanging = found
-    with _lock:
+    with holding(_lock):
         try:
             known = _owners.pop(id(owner), None)
             if known is not None and (known.ref() is not owner or known.span != byte_bounds(owner)):
@@ -165,7 +166,7 @@ def _make_room(device: Device) -> None:
 
 def forget_all() -> bool:
     """Let go of all copies. Whether there were any."""
-    with _lock:
+    with holding(_lock):
         before = any(known.copies for known in list(_owners.values()))
         for known in list(_owners.values()):
             known.copies.clear()

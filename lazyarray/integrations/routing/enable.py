@@ -29,6 +29,7 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
+from ...errors.interrupts import holding
 from ...functions import tables
 from ...settings.enabled import NOTHING, Choice, current, default, scopes, set_default
 from ...settings.options import Scope
@@ -229,7 +230,7 @@ def from_environment() -> None:
 # -- routers in their places ------------------------------------------------------------------------
 
 def _choose(change: Callable[[Choice], Choice]) -> None:
-    with _lock:
+    with holding(_lock):
         before = default()
         after = change(before)
         set_default(after)
@@ -244,13 +245,13 @@ def _keys(choice: Choice) -> list[str]:
 
 def _hold(keys: list[str]) -> None:
     """Have routers for these, and have them stay for as long as they are used."""
-    with _lock:
+    with holding(_lock):
         if _installed.issuperset(keys):
             _users.update(keys)
             return
         missing = _missing(keys)
     ready = _found_now(missing)
-    with _lock:
+    with holding(_lock):
         _users.update(keys)
         _install_missing(ready)
     for key in missing:
@@ -259,7 +260,7 @@ def _hold(keys: list[str]) -> None:
 
 
 def _release(keys: list[str]) -> None:
-    with _lock:
+    with holding(_lock):
         _users.subtract(keys)
 
 
@@ -304,7 +305,7 @@ def _imported(module: types.ModuleType) -> None:
     """A module that was awaited is there."""
     name = module.__name__
     ready = {key: _routers(module, key) for key in (name, name + UFUNCS)}
-    with _lock:
+    with holding(_lock):
         _awaited.discard(name)
         _install_missing(_used(ready))
 
@@ -396,7 +397,7 @@ def _layers(function: Any) -> list[Any]:
 
 def _remove(modules: frozenset[str] | None) -> None:
     """Put back the functions of these modules, or of all, whose routers nobody uses now."""
-    with _lock:
+    with holding(_lock):
         _put_back(modules)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...dispatch import host_fallback
+from ...errors.interrupts import holding
 from ...settings import enabled
 from ...storage import handles, state
 from ...storage.storage import Storage
@@ -98,7 +99,7 @@ class Regions(list):
         unseen = self._unseen
         if unseen is None:
             return
-        with unseen.lock:
+        with holding(unseen.lock):
             if self._unseen is not None:
                 # Not `extend`: a finaliser that looked meanwhile has filled it.
                 list.__setitem__(self, slice(None), unseen.found())

@@ -26,6 +26,7 @@ import numpy as np
 
 from ... import devices
 from ...errors.inspection import Unique
+from ...errors.interrupts import holding
 from ...settings.options import current as current_options
 
 __all__ = ["HUGE_FROM", "Mapping", "Pool", "limit", "pool"]
@@ -121,7 +122,7 @@ class Pool:
     @property
     def kept_bytes(self) -> int:
         """Bytes that nobody uses."""
-        with self._lock:
+        with holding(self._lock):
             if not self._changing:
                 self._drain()
             return sum(mapping.size for mapping in self._kept)
@@ -213,7 +214,7 @@ class Pool:
     @contextlib.contextmanager
     def _changed(self) -> Iterator[bool]:
         """Hold the lock; False for a finaliser that runs within, in the same thread, and may change nothing."""
-        with self._lock:
+        with holding(self._lock):
             free = not self._changing
             self._changing = True
             try:
@@ -242,7 +243,7 @@ class Pool:
         while True:
             time.sleep(_LOOK_SECONDS)
             self.look_after()
-            with self._lock:
+            with holding(self._lock):
                 if self.count <= 0:     # below, in a forked child that gives back what it inherited
                     self._watcher = None
                     return

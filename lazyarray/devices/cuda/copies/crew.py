@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _native
 from ....errors.inspection import Unique
+from ....errors.interrupts import holding
 
 if TYPE_CHECKING:
     from ..driver import Driver
@@ -31,7 +32,7 @@ def turn(lock: threading.Lock) -> Iterator[bool]:
         return
     _here.never_waits = True    # a finaliser may run before the lock is taken, too
     try:
-        with lock:
+        with holding(lock):
             yield True
     finally:
         _here.never_waits = False

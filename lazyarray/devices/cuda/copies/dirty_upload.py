@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .... import _native
+from ....errors.interrupts import holding
 from ..kernels.elementwise import Launcher, functions
 from .pinned import PIECE, Pinned, Region
 
@@ -75,7 +76,7 @@ class Readers:
     def get(self, device: int) -> Reader | None:
         """That of a device, or None: then it is being compiled, or can't be."""
         if device not in self._known:
-            with self._lock:
+            with holding(self._lock):
                 if device not in self._known:
                     self._known[device] = None
                     self._begin(device)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _native
 from ....errors.inspection import Unique
+from ....errors.interrupts import holding
 from ..driver import LASTING
 from .crew import Crew, CrewInC, turn
 from .host_memory import cores, madvise
@@ -94,7 +95,7 @@ class Pinned(Unique):
             place = bisect.bisect_left(self._starts, region.start)
             if place < len(self._regions) and self._regions[place] is region:
                 del self._starts[place], self._regions[place]
-        with self._locking:
+        with holding(self._locking):
             locked, region.locked = region.locked, set()
         for piece in locked:
             try:
@@ -130,11 +131,11 @@ class Pinned(Unique):
 
     def are_locked(self, region: Region, pieces: Iterable[int]) -> None:
         """These pieces were locked elsewhere."""
-        with self._locking:
+        with holding(self._locking):
             region.locked.update(pieces)
 
     def lock_piece(self, region: Region, start: int, stop: int) -> bool:
-        with self._locking:
+        with holding(self._locking):
             if start not in region.locked:
                 try:
                     self.runtime.hostRegister(start, stop - start, _PORTABLE)

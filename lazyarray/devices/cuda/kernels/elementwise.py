@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _native
 from ....errors.inspection import Unique
+from ....errors.interrupts import holding
 from ..copies.host_memory import left_behind
 from .elementwise_source import lengths_in, source, strides_in
 from .launch_plan import VECTOR, WIDE, Form, Plan, dtype_of, general, packed, plan, walk_bytes, walk_size
@@ -356,7 +357,7 @@ class Kernels(Unique):
         return None if function is None else Kernel(self, program, form, function)
 
     def _made_here(self, known: Any, key: tuple[Any, ...], make: Callable[..., Any]) -> Any:
-        with self._lock:
+        with holding(self._lock):
             if known in self._known:
                 return self._known[known]
             if len(self._known) >= _MOST:
@@ -383,7 +384,7 @@ class Kernels(Unique):
             return None
 
     def _ask(self, known: Any, number: int | None, key: tuple[Any, ...], make: Callable[..., Any]) -> None:
-        with self._lock:
+        with holding(self._lock):
             if known in self._known:
                 return
             if len(self._known) >= _MOST:
@@ -415,7 +416,7 @@ class Kernels(Unique):
     def _work(self) -> None:
         while True:
             self._more.get()
-            with self._lock:
+            with holding(self._lock):
                 known = max(list(self._jobs), key=lambda k: self._jobs[k].asked)    # of several the first
                 job = self._jobs.pop(known)
             kernel = None

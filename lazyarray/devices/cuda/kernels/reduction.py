@@ -9,6 +9,7 @@ import numpy as np
 
 from .... import _native
 from ....errors.inspection import Unique
+from ....errors.interrupts import holding
 from .elementwise import Inputs, Kernels, Launcher, functions
 from .elementwise_source import walk_values
 from .launch_plan import VECTOR, WIDE, general, walk_size
@@ -220,7 +221,7 @@ class Reductions(Unique):
         """
         found = self.turns.get(stream)
         if found is None:
-            with self._lock:
+            with holding(self._lock):
                 found = self.turns.get(stream)
                 if found is None:
                     if len(self.turns) >= _STREAMS:
