@@ -76,6 +76,7 @@ report: $(PLOT_ENV)
 
 nightly: export LAZYARRAY_NIGHTLY := 1
 nightly: test
+	$(MAKE) wheel-test LAZYARRAY_NIGHTLY=
 
 clean:
 	rm -rf .venv-* build dist *.egg-info lazyarray/_native/*.so .pytest_cache .ruff_cache .mypy_cache .hypothesis

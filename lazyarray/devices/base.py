@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..errors import DeviceUnavailableError, LazyArrayError, NotOnDevice
-from ..errors.inspection import Unique
+from ..errors.inspection import Unique, once_made
 from ..errors.interrupts import from_handler
 
 if TYPE_CHECKING:
@@ -132,6 +132,10 @@ class Device(ABC):
 
     #: Why nothing can be done on it any more in this process, after an error that `is_lasting`.
     lost: str | None = None
+
+    @once_made("count")
+    def __repr__(self) -> str:
+        return f"<lazyarray device {self.name!r}, count {self.count}>"
 
     @functools.cached_property
     def noting(self) -> AbstractContextManager[None]:

@@ -80,6 +80,7 @@ class TestLibraries:
             with pytest.raises(ValueError, match=rf"Unknown library '{wrong}'.* Did you mean '{right}'\?$"):
                 use(wrong)
 
-    def test_what_is_near_to_nothing_gets_the_list(self):
-        with pytest.raises(ValueError, match=r"Unknown library 'xyzzy'\. Supported: .*scipy.*torch\.$"):
-            lazyarray.enable("xyzzy")
+    @pytest.mark.parametrize("name", ["xyzzy", "numba"])
+    def test_what_is_near_to_nothing_gets_the_list(self, name):
+        with pytest.raises(ValueError, match=rf"Unknown library '{name}'\. Supported: .*scipy.*torch\.$"):
+            lazyarray.enable(name)

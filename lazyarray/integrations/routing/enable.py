@@ -91,7 +91,7 @@ def modules_of(*names: str) -> frozenset[str]:
 
 def _nearest(name: str) -> str:
     name = name.lower()
-    near = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else get_close_matches(name, get_args(Library), 1)
+    near = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else get_close_matches(name, get_args(Library), 1, 0.7)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
