@@ -194,10 +194,6 @@ CONVERSIONS = (array, asarray, asanyarray, ascontiguousarray, asfortranarray, as
                frombuffer, from_dlpack, fromfunction)
 
 
-def _described(func: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.partial(made, func)
-
-
 class Grid:
     """`numpy.mgrid` or `numpy.ogrid`: made on the host, and copied to the device when it is needed there."""
 
@@ -268,7 +264,7 @@ def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Ca
 def _functions() -> Iterator[tuple[Callable[..., Any], Callable[..., Any], str]]:
     for name in DESCRIBED:
         func = getattr(_np, name)
-        yield func, _described(func), f"`numpy.{name}`, made on the device."
+        yield func, functools.partial(made, func), f"`numpy.{name}`, made on the device."
     for name in SPACED:
         func = getattr(_np, name)
         yield func, _spaced(func), f"`numpy.{name}`, computed on the device."
