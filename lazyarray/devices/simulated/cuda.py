@@ -219,10 +219,6 @@ def elapsed_time(start: Event, end: Event) -> float:
     return (end.seconds - start.seconds) * 1e3
 
 
-def _device(device: Any) -> int:
-    return hardware.current_device() if device is None or int(device) == -1 else DeviceContext(device).id
-
-
 def properties(device: int) -> dict[str, Any]:
     """CUDA's properties of a device, as far as programs look at them."""
     DeviceContext(device)

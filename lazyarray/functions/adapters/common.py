@@ -107,11 +107,6 @@ def refuse_negative_zero(start: Any) -> None:
         raise NotOnDevice("sums that start from -0.0 are not supported on the device")
 
 
-def holds(dtype: np.dtype) -> None:
-    if not devices.current().can_hold(dtype):
-        raise NotOnDevice(f"dtype {dtype} is not supported on the device")
-
-
 def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
     """An adapter for a device function that differs from NumPy's only in refusing lists and numbers for arrays.
 
