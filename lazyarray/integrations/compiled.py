@@ -38,7 +38,6 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "scipy.optimize._group_columns": (),
     "scipy.optimize._lbfgsb": (),
     "scipy.optimize._slsqplib": (),
-    "scipy.sparse._coo": ("_coo_base._matmul_multivector",),    # it views the product as the operand's own type
     "scipy.sparse.linalg._dsolve._superlu": ("gssv", "gstrs"),
     "scipy.spatial._distance_pybind": (),
     "scipy.spatial._distance_wrap": (),

@@ -21,8 +21,8 @@ _WAITING_FOR: dict[str, str] = {
     "compiled": "bottleneck.nonreduce h5py._hl.dataset numexpr.interpreter scipy.interpolate._dierckx "
                 "scipy.interpolate._fitpack scipy.interpolate._rbfinterp_pythran scipy.linalg.interpolative "
                 "scipy.ndimage._ni_label scipy.optimize._group_columns scipy.optimize._lbfgsb "
-                "scipy.optimize._slsqplib scipy.sparse._coo scipy.sparse.linalg._dsolve._superlu "
-                "scipy.spatial._distance_pybind scipy.spatial._distance_wrap skimage.transform._hough_transform",
+                "scipy.optimize._slsqplib scipy.sparse.linalg._dsolve._superlu scipy.spatial._distance_pybind "
+                "scipy.spatial._distance_wrap skimage.transform._hough_transform",
     "cupy": "cupy cupyx.jit",
     "dask": "dask.array dask.sizeof dask.tokenize distributed.protocol",
     "hints": "scipy skimage",
@@ -33,6 +33,7 @@ _WAITING_FOR: dict[str, str] = {
     "polars": "polars",
     "pyarrow": "pyarrow",
     "scalars": "deepdiff sqlite3 statistics",
+    "scipy.sparse": "scipy.sparse",
     "serialisers": "json.encoder msgpack orjson simplejson.encoder ujson",
     "sympy": "sympy",
     "torch": "torch torch.utils.data",
