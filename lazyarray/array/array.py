@@ -19,7 +19,7 @@ from ..graph.record.ufunc import bind
 from ..storage import foreign_streams, handles
 from ..storage.handles import ArrayHandle
 from . import attributes, function_methods, methods, operators, protocols, small_members
-from .flags_and_flat import LazyFlags
+from .flags_and_flat import LazyFlags, LazyFlatIter
 from .scalar import LazyScalar
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class LazyNdarray(_Typed):
     flags = property(LazyFlags)
     real = property(attributes.get_real, attributes.set_part(attributes.get_real))
     imag = property(attributes.get_imag, attributes.set_part(attributes.get_imag))
-    flat = property(attributes.get_flat, attributes.set_flat)
+    flat = property(LazyFlatIter, attributes.set_flat)
     ctypes = property(attributes.get_ctypes)
 
     # -- NumPy's protocols ---------------------------------------------------------------------

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
 
 
-def get_flat(x: ArrayHandle) -> LazyFlatIter:
-    """The elements one after the other."""
-    return LazyFlatIter(x)
-
-
 def set_flat(x: ArrayHandle, values: Any) -> None:
     LazyFlatIter(x)[:] = values
 

@@ -57,8 +57,6 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
             return on_host(getattr(np.ndarray, name), (self, *args), kwargs, "the function has no dtype=")
         return function.run(func, (self, *args), kwargs)
 
-    method.__name__ = name
-    method.__qualname__ = f"LazyNdarray.{name}"
     method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."
     return method
 

@@ -38,12 +38,6 @@ def read_on_host(name: str) -> Callable[..., Any]:
     """A member that reads the bytes on the host."""
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(handles.host_of(self, f"ndarray.{name}"), name)(*args, **kwargs)
-    return _named(method, name)
-
-
-def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    method.__name__ = name
-    method.__qualname__ = f"LazyNdarray.{name}"
     method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."
     return method
 

@@ -331,7 +331,6 @@ def _through_array(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
         result = function.run(func, (self, *args), kwargs)
         # NumPy's scalars return a scalar also where `out` is an array without dimensions.
         return result[()] if isinstance(result, np.ndarray) and not result.ndim else result
-    method.__name__ = name
     return method
 
 

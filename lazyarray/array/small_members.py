@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _native
 from ..dispatch.small_arrays import on_host
+from . import operators
 
 __all__ = ["complete", "member", "on_host"]
 
@@ -36,9 +37,6 @@ _METHODS = (
 _VIEWS = frozenset("diagonal ravel reshape squeeze swapaxes transpose copy flatten astype".split())
 #: Methods that give Python's objects.
 _VALUES = ("tolist", "tobytes", "item")
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "xor", "or", "pow")
-_COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
-_UNARY = ("neg", "pos", "abs", "invert")
 
 
 def complete(array_type: type) -> None:
@@ -48,7 +46,7 @@ def complete(array_type: type) -> None:
 
     put("__array_ufunc__", "ufunc")
     put("__array_function__", "function")
-    for name in _BINARY:
+    for name in (*operators.BINARY, "pow"):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         powers = ("POWERS",) if name == "pow" else ()       # squares are cheap
         put(f"__{name}__", function, "BROADCASTS", "COMPUTES", *powers)
@@ -58,9 +56,9 @@ def complete(array_type: type) -> None:
     put("__rdivmod__", divmod, "BROADCASTS", "COMPUTES", "REFLECTED")
     put("__matmul__", operator.matmul, "MULTIPLIES", "COMPUTES")
     put("__rmatmul__", operator.matmul, "MULTIPLIES", "COMPUTES", "REFLECTED")
-    for name in _COMPARISONS:
+    for name in operators.COMPARISONS:
         put(f"__{name}__", getattr(operator, name), "BROADCASTS", "COMPUTES")
-    for name in _UNARY:
+    for name in operators.UNARY:
         put(f"__{name}__", getattr(operator, name), "COMPUTES")
     for name in _METHODS:
         put(name, getattr(np.ndarray, name), *(() if name in _VIEWS else ("COMPUTES",)))

@@ -298,6 +298,10 @@ class Device(ABC):
         """Whether a step can be one of a kernel, where it gives what `step.function` gives."""
         return True
 
+    def raising(self) -> AbstractContextManager[Any] | None:
+        """A context in which factorisations that fail raise LinAlgError; None where their results are not finite."""
+        return None
+
     @abstractmethod
     def contiguous(self, d: Any) -> Any:
         """`d` itself if it is C-contiguous, else a C-contiguous copy."""

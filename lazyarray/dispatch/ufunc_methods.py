@@ -242,7 +242,7 @@ def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:
 
 def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
-    if ufunc not in tables.UFUNC_REDUCEAT:
+    if ufunc not in tables.UFUNC_METHODS["reduceat"]:
         raise NotOnDevice(f"{ufunc.__name__}.reduceat is not supported on the device")
     array = _operand(ufunc, inputs[0])
     _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)

@@ -40,13 +40,9 @@ def module_of(frame: FrameType) -> str:
     return frame.f_globals.get("__name__") or ""
 
 
-def user_frame(frame: FrameType | None = None) -> FrameType:
-    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray.
-
-    `frame`: where to begin, on any thread; the caller's by default.
-    """
-    frame = sys._getframe(1) if frame is None else frame
-    last = frame
+def user_frame() -> FrameType:
+    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray."""
+    frame: FrameType | None = sys._getframe(1)
     outside: FrameType | None = None
     while frame is not None:
         root = module_of(frame).partition(".")[0]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lazyarray.events.markup import cell, clipped, element, escape, table
@@ -29,21 +29,20 @@ class Block(NamedTuple):
     events: list[Event]
 
 
-def report(events: Sequence[Event], place: Callable[[str, int], str] | None = None, span: tuple[float, float] | None
-           = None, title: str = "") -> str:
+def report(events: Sequence[Event], span: tuple[float, float] | None = None, title: str = "") -> str:
     """Summary, timeline and totals by line, as one HTML element without ids, scripts or style sheets.
 
     Parameters
     ----------
-    place, span : optional
-        As in `lazyarray.events.report.line_rows` and `timeline`.
+    span : (float, float), optional
+        As in `timeline`.
     title : str
         Put before the summary, in bold.
     """
     head = (element("b", escape(title)) + " " if title else "") + escape(summary(events))
     parts = [element("div", head, "margin:.2em 0 .5em")]
     if events:
-        rows = line_rows(events, place)
+        rows = line_rows(events)
         parts += [element("div", timeline(events, span), "overflow-x:auto"),
                   element("div", _by_line(rows), "overflow-x:auto;margin:.5em 0 0")]
         left = len(by_line(events)) - len(rows)
@@ -52,10 +51,9 @@ def report(events: Sequence[Event], place: Callable[[str, int], str] | None = No
     return element("div", "".join(parts), "text-align:left", **{"class": "lazyarray-trace"})
 
 
-def page(events: Sequence[Event], place: Callable[[str, int], str] | None = None, span: tuple[float, float] | None
-         = None, title: str = "lazyarray trace") -> str:
+def page(events: Sequence[Event]) -> str:
     """`report` as a page of its own, light or dark as the reader's system is."""
-    return whole(report(events, place, span, title), title)
+    return whole(report(events, title="lazyarray trace"), "lazyarray trace")
 
 
 def whole(content: str, title: str) -> str:

@@ -50,14 +50,10 @@ def progress(items: Iterable[_Item], total: int, what: str) -> Iterator[_Item]:
             bar.close()
 
 
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
-
-
 def _is_seen() -> bool:
-    return in_notebook() or sys.stderr is not None and sys.stderr.isatty()
+    """Whether somebody looks: this is the kernel of a notebook, or writes to a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel") or sys.stderr is not None and sys.stderr.isatty()
 
 
 def _bar(total: int, what: str) -> Any:

@@ -1,7 +1,7 @@
 """Events as text, sums and Chrome-trace JSON: what `trace` shows."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike, getpid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ NAMES = {
 COPIES = ("upload", "materialise", "peer copy", "spill")
 COLUMNS = ("kind", "bytes", "ms", "array", "where", "line", "why")
 LINE_COLUMNS = ("where", "kind", "times", "bytes", "ms", "line", "why")
+MOST_ROWS = 200
 
 
 class LineTotal(NamedTuple):
@@ -116,19 +117,12 @@ def by_line(events: Sequence[Event]) -> list[LineTotal]:
     return sorted(lines, key=lambda line: (-line.nbytes, -line.seconds))
 
 
-def line_rows(
-    events: Sequence[Event], place: Callable[[str, int], str] | None = None, most: int = 200
-) -> list[tuple[str, ...]]:
+def line_rows(events: Sequence[Event]) -> list[tuple[str, ...]]:
     """A row of cells (`LINE_COLUMNS`) for each line of the user's and kind, in the order of the lines.
 
-    Parameters
-    ----------
-    place : callable, optional
-        Makes the first cell of a file name and a line number; `callers.place_of` by default.
-    most : int
-        How many rows there may be; those with the least bytes, then the least time, are left out.
+    Of more than `MOST_ROWS`, those with the least bytes, then the least time, are left out.
     """
-    totals = by_line(events)[:most]
+    totals = by_line(events)[:MOST_ROWS]
     files: dict[str, int] = {}
     reasons: dict[tuple[str, int, str], dict[str, None]] = {}
     for event in sorted(events, key=lambda event: event.start):
@@ -138,7 +132,7 @@ def line_rows(
     totals.sort(key=lambda total: (files[total.filename], total.lineno, kinds.index(total.kind)))
     return [
         (
-            (place or place_of)(total.filename, total.lineno),
+            place_of(total.filename, total.lineno),
             total.kind,
             str(total.events),
             format_bytes(total.nbytes) if total.kind in COPIES else "",
@@ -150,16 +144,16 @@ def line_rows(
     ]
 
 
-def line_table(events: Sequence[Event], place: Callable[[str, int], str] | None = None) -> str:
+def line_table(events: Sequence[Event]) -> str:
     """`line_rows` as text, and the summary."""
-    rows = [(*row[:5], _short(row[5]), _short(row[6])) for row in line_rows(events, place)]
+    rows = [(*row[:5], _short(row[5]), _short(row[6])) for row in line_rows(events)]
     lines = align([LINE_COLUMNS, *rows], right=(2, 3, 4)) if rows else []
     left = len(by_line(events)) - len(rows)
     return "\n".join([*lines, *([f"... and {left} more"] if left else []), summary(events)])
 
 
-def _few(texts: list[str], most: int = 3) -> str:
-    return "; ".join(texts[:most]) + (f"; and {len(texts) - most} more" if len(texts) > most else "")
+def _few(texts: list[str]) -> str:
+    return "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")
 
 
 def _short(text: str, length: int = 60) -> str:

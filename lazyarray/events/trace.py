@@ -64,10 +64,6 @@ def heard() -> bool:
     return bool(listeners.get() or _process)
 
 
-def _less(entries: tuple[tuple[Any, Any], ...], listener: Any) -> tuple[tuple[Any, Any], ...]:
-    return tuple([entry for entry in entries if entry[0] is not listener])
-
-
 def begin(
     kind: Kind,
     nbytes: int = 0,
@@ -414,5 +410,5 @@ class no_transfers(Scope):
         with holding(_process_lock):
             before: dict[str, Level] = next((levels for listener, levels in _process if listener is no_transfers), {})
             levels = before | changes
-            others = _less(_process, no_transfers)
+            others = without(_process, no_transfers)
             _process = others if set(levels.values()) == {"allow"} else ((no_transfers, levels), *others)

@@ -36,7 +36,7 @@ class Direct(NamedTuple):
 
     run: Callable[..., Any]
     dtypes: str
-    limit: float
+    limit: float = LARGE
 
     def applies(self, arrays: Sequence[Any]) -> bool:
         """Whether it may be called with these device arrays."""
@@ -242,31 +242,28 @@ def _covariance(name: str) -> Callable[..., Any]:
     return call
 
 
-def _of(run: Callable[..., Any], dtypes: str, limit: float = LARGE) -> Direct:
-    return Direct(run, dtypes, limit)
-
-
 _NONE = float("inf")
 
 #: NumPy function -> the device library's own.
 DIRECT: dict[Any, Direct] = {
-    np.stack: _of(_stack, _ALL, _NONE),
-    **{function: _of(run, _ALL, _NONE) for function, run in (
+    np.stack: Direct(_stack, _ALL, _NONE),
+    **{function: Direct(run, _ALL, _NONE) for function, run in (
         (np.vstack, _joining("vstack")), (np.hstack, _joining("hstack")), (np.dstack, _joining("dstack")),
         (np.column_stack, _joining("column_stack")), (np.append, _append), (np.tile, _tile), (np.roll, _roll),
         (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
         (np.meshgrid, _meshgrid))},
-    np.real_if_close: _of(_real_if_close, "fdbBhHiIlLqQ", _NONE),
-    np.outer: _of(_of_arrays("outer", 2), _NUMBERS), np.kron: _of(_of_arrays("kron", 2), _INEXACT),
-    np.diff: _of(_diff, _NUMBERS), np.ediff1d: _of(_of_arrays("ediff1d", 1), _NUMBERS),
-    np.tensordot: _of(_tensordot, _INEXACT), np.linalg.matrix_power: _of(_matrix_power, _REALS),
-    np.isclose: _of(_isclose, _REALS), np.allclose: _of(_allclose, _REALS), np.array_equal: _of(_array_equal, _ALL),
-    np.unwrap: _of(_unwrap, _REALS), np.isreal: _of(_of_arrays("isreal", 1), _ALL),
-    np.iscomplex: _of(_of_arrays("iscomplex", 1), _ALL), np.ptp: _of(_ptp, "fdbBhHiIlLqQ"),
-    np.average: _of(_average, _REALS), np.nansum: _of(_total("nansum"), _REALS),
-    np.nanprod: _of(_total("nanprod"), _REALS),
-    **{getattr(np, name): _of(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
-    np.nanargmax: _of(_position("argmax"), _REALS), np.nanargmin: _of(_position("argmin"), _REALS),
-    np.cov: _of(_covariance("cov"), _REALS), np.corrcoef: _of(_covariance("corrcoef"), _REALS),
-    **({np.fix: _of(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),
+    np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
+    np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
+    np.diff: Direct(_diff, _NUMBERS), np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
+    np.tensordot: Direct(_tensordot, _INEXACT), np.linalg.matrix_power: Direct(_matrix_power, _REALS),
+    np.isclose: Direct(_isclose, _REALS), np.allclose: Direct(_allclose, _REALS),
+    np.array_equal: Direct(_array_equal, _ALL),
+    np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
+    np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
+    np.average: Direct(_average, _REALS), np.nansum: Direct(_total("nansum"), _REALS),
+    np.nanprod: Direct(_total("nanprod"), _REALS),
+    **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
+    np.nanargmax: Direct(_position("argmax"), _REALS), np.nanargmin: Direct(_position("argmin"), _REALS),
+    np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),
+    **({np.fix: Direct(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),
 }

@@ -30,29 +30,18 @@ def _along(a: Any, axis: Any = -1, *_: Any, **__: Any) -> int:
     return (math.prod(shape) if axis is None else shape[axis]) - 1
 
 
-def _position(a: Any, axis: Any = None, *_: Any, **__: Any) -> int:
-    return _along(a, axis)
-
-
-def _along_axis(a: Any, kth: Any, axis: Any = -1, *_: Any, **__: Any) -> int:
-    return _along(a, axis)
-
-
-def _keys(keys: Any, axis: Any = -1) -> int:
-    return _along(keys[0], axis)
-
-
 def _each_axis(a: Any) -> tuple[int, ...]:
     return tuple([n - 1 for n in _shape(a)])
 
 
 #: Function -> what gives the greatest index that it can return, or one for each result; the least is 0.
 GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
-    np.argsort: _along, np.argpartition: _along_axis, np.lexsort: _keys,
+    np.argsort: _along, np.argpartition: lambda a, kth, axis=-1, *_, **__: _along(a, axis),
+    np.lexsort: lambda keys, axis=-1: _along(keys[0], axis),
     np.nonzero: _each_axis, np.argwhere: lambda a: max(_each_axis(a)), np.flatnonzero: lambda a: _along(a, None),
     np.searchsorted: lambda a, *_, **__: _along(a, None) + 1,
     np.digitize: lambda x, bins, *_, **__: _along(bins, None) + 1,
-    **dict.fromkeys((np.argmax, np.argmin, np.nanargmax, np.nanargmin), _position),
+    **dict.fromkeys((np.argmax, np.argmin, np.nanargmax, np.nanargmin), lambda a, axis=None, *_, **__: _along(a, axis)),
     np.where: lambda condition, *choices, **_: () if choices or _ else _each_axis(condition),
     np.unravel_index: lambda indices, shape, order="C": (
         tuple([n - 1 for n in shape]) if type(shape) is tuple and set(map(type, shape)) == {int} else ()),

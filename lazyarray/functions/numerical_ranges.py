@@ -6,6 +6,7 @@ dtype that the device can't hold, is left to NumPy.
 """
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any, NamedTuple
@@ -251,22 +252,17 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 
 # -- frequencies -----------------------------------------------------------------------------
 
-def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None, *, real: bool = False) -> Any:
     check_device(device)
     _numbers(d)
     refuse(not isinstance(n, (int, np.integer)) or n < 1, "the arguments are invalid")
-    xp = device_for(np.dtype(float)).xp
-    array = xp.arange(n, dtype=np.dtype(float))
-    array[(n - 1) // 2 + 1:] -= float(n)
+    array = device_for(_float64).xp.arange(n // 2 + 1 if real else n, dtype=_float64)
+    if not real:
+        array[(n - 1) // 2 + 1:] -= float(n)
     return wrapped(array * (1.0 / (n * d)))
 
 
-def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    check_device(device)
-    _numbers(d)
-    refuse(not isinstance(n, (int, np.integer)) or n < 1, "the arguments are invalid")
-    xp = device_for(np.dtype(float)).xp
-    return wrapped(xp.arange(n // 2 + 1, dtype=np.dtype(float)) * (1.0 / (n * d)))
+rfftfreq = functools.partial(fftfreq, real=True)
 
 
 SERIES: dict[Any, Any] = {

@@ -58,9 +58,6 @@ class Copies:
         self._made: list[tuple[Any, Any, Any]] = []     # original, copy, what was put into the copy
         self.originals: dict[int, Any] = {}             # id of a copy -> the original
 
-    def __len__(self) -> int:
-        return len(self._made)
-
     def note(self, original: Any, made: Any) -> None:
         """`made` was made of `original`."""
         self._made.append((original, made, _items(made)))

@@ -24,7 +24,7 @@ from .adapters import ufunc as _ufunc_adapters
 
 __all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "FILES", "HOST_ONLY", "IGNORES_OUT", "LAZY",
            "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY",
-           "UFUNC_METHODS", "UFUNC_REDUCEAT", "VIEWS", "WRITES", "ufunc_on_device"]
+           "UFUNC_METHODS", "VIEWS", "WRITES"]
 
 _Function = Callable[..., Any]
 
@@ -115,23 +115,14 @@ class _Writes(dict[_Function, tuple[str, ...]]):
 
     _BY_NAME = {"assign_fields_by_name": ("dst",), "recursive_fill_fields": ("output",)}
 
-    def __missing__(self, func: _Function) -> tuple[str, ...]:
-        if getattr(func, "__module__", "") != "numpy.lib.recfunctions" or func.__name__ not in self._BY_NAME:
-            raise KeyError(func)
-        return self._BY_NAME[func.__name__]
-
-    def __contains__(self, func: object) -> bool:
-        return self.get(func, None) is not None
-
     def get(self, func: Any, default: Any = None) -> Any:
-        try:
-            return self[func]
-        except KeyError:
-            return default
+        if getattr(func, "__module__", "") == "numpy.lib.recfunctions":
+            return self._BY_NAME.get(func.__name__, default)
+        return super().get(func, default)
 
 
 #: Function -> names of the parameters that it modifies.
-WRITES: dict[_Function, tuple[str, ...]] = _Writes({
+WRITES = _Writes({
     **dict.fromkeys(_named(
         "all any amax amin max min sum prod mean std var ptp argmax argmin nansum nanprod nanmax nanmin nanmean nanstd "
         "nanvar nanargmax nanargmin nanmedian nanpercentile nanquantile median percentile quantile cumsum cumprod "
@@ -178,7 +169,6 @@ IGNORES_OUT: frozenset[_Function] = frozenset(
 
 _umath = np._core.umath
 
-_ADAPTED_UFUNCS = _ufunc_adapters.UFUNCS
 _SAME_UFUNCS = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or "
     "bitwise_xor cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor "
@@ -188,7 +178,7 @@ _SAME_UFUNCS = (
 
 #: Ufunc -> the device's name for it, or adapter(xp, *operands in the dtypes of NumPy's loop).
 UFUNCS: dict[np.ufunc, str | _Function] = {
-    **{getattr(np, name): name for name in _SAME_UFUNCS.split()}, **_ADAPTED_UFUNCS,
+    **{getattr(np, name): name for name in _SAME_UFUNCS.split()}, **_ufunc_adapters.UFUNCS,
 }
 #: (Ufunc, kind of the numbers in its loop) -> adapter that comes before the name in `UFUNCS`.
 UFUNC_BY_KIND: dict[tuple[np.ufunc, str], _Function] = _ufunc_adapters.BY_KIND
@@ -222,9 +212,3 @@ UFUNC_METHODS: dict[str, frozenset[np.ufunc]] = {
     "outer": frozenset(u for u in UFUNCS if u.nin == 2 and u.signature is None),
     "at": frozenset(_named("add subtract maximum minimum bitwise_and bitwise_or bitwise_xor")),
 }
-UFUNC_REDUCEAT = UFUNC_METHODS["reduceat"]
-
-
-def ufunc_on_device(ufunc: np.ufunc, method: str = "__call__") -> bool:
-    """Whether the device can do this ufunc's method, for the dtypes it holds."""
-    return ufunc in UFUNC_METHODS[method]

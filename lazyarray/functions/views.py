@@ -77,10 +77,6 @@ def steering(obj: Any, name: str, func: Callable[..., Any]) -> Any:
     return obj.tolist()
 
 
-def _first_name(func: Callable[..., Any]) -> str:
-    return next(iter(inspect.signature(func).parameters))
-
-
 _INTEGERS = frozenset((int,))
 
 
@@ -94,7 +90,7 @@ def _are_plain(given: Iterable[Any]) -> bool:
 
 def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function whose first parameter is the array that its result is a view of."""
-    name = _first_name(func)
+    name = next(iter(inspect.signature(func).parameters))
     numpys = views.undispatched(func)
 
     @functools.wraps(func)

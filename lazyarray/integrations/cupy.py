@@ -19,8 +19,9 @@ from typing import Any
 
 from ..array import methods
 from ..storage import handles
-from ..wrapping.arguments import MAYBE, READ, WRITTEN, Rules
+from ..wrapping.arguments import READ, WRITTEN, Rules
 from ..wrapping.call import call
+from ..wrapping.parameters import UNKNOWN
 
 
 def register(module: ModuleType) -> None:
@@ -93,7 +94,7 @@ def launched(launch: Callable[..., Any], args: Iterable[Any], kernel: Any, strea
         return call(launch, tuple(args), {}, _name(kernel), _ANY)
 
 
-_ANY = Rules(lambda slot: MAYBE, hosts=False)
+_ANY = UNKNOWN._replace(hosts=False)
 
 
 def _on(stream: Any) -> Any:

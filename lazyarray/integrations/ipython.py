@@ -17,7 +17,6 @@ from typing import Any
 
 from lazyarray.events import html
 from lazyarray.events.report import line_table
-from lazyarray.events.trace import trace
 from lazyarray.integrations.profile import Profile
 from lazyarray.settings.options import options
 
@@ -28,40 +27,16 @@ OFF = ("lazyarray is off: asarray and GPU functions give NumPy arrays, fetched a
 ON = "lazyarray is on: asarray and GPU functions give lazy arrays. Run the cells that make the arrays again."
 
 
-class Report:
-    """What one cell copied and how long its lines took: HTML in a notebook, tables of text in a terminal.
-
-    Attributes
-    ----------
-    profile : lazyarray.integrations.profile.Profile
-    """
-
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
-
-    @property
-    def trace(self) -> trace:
-        """The events."""
-        return self.profile.trace
+class Report(Profile):
+    """What one cell copied and how long its lines took: HTML in a notebook, tables of text in a terminal."""
 
     @property
     def title(self) -> str:
         """How long the cell ran, and whether lazyarray was off."""
-        return self.profile.title + ("" if options.get().lazy else ", with lazyarray off")
-
-    def page(self) -> str:
-        """A web page of the report."""
-        return html.whole(self._repr_html_(), self.title)
-
-    def timeline(self) -> str:
-        """The picture alone, as the text of an SVG file."""
-        return html.timeline(self.trace.events, self.profile.span, standalone=True)
+        return super().title + ("" if options.get().lazy else ", with lazyarray off")
 
     def __repr__(self) -> str:
-        return f"{self.title}\n{line_table(self.trace.events)}{self.profile.text()}"
-
-    def _repr_html_(self) -> str:
-        return self.profile.html(self.title)
+        return f"{self.title}\n{line_table(self.trace.events)}{self.text()}"
 
 
 def load(shell: Any) -> None:
@@ -86,13 +61,13 @@ def load(shell: Any) -> None:
         # With a first line in place of the magic's own, line numbers are those of the cell.
         source = statement if cell is None else f"# %%lazy_trace\n{cell}"
         runs = _compiled(shell, source, UsageError)
-        found = Profile(process=chosen.process)
+        found = Report(process=chosen.process)
         try:
             with found:
                 for code in runs:
                     exec(code, shell.user_global_ns, shell.user_ns)
         finally:
-            _show(shell, Report(found), chosen)
+            _show(shell, found, chosen)
 
     def lazy_off(line: str) -> None:
         """Let `asarray` and GPU functions give NumPy arrays, to compare a program with and without lazy arrays."""
@@ -157,8 +132,9 @@ def _show(shell: Any, report: Report, chosen: Any) -> None:
 
     if chosen.output:
         shell.push({chosen.output: report.trace})
-    for path, text in ((chosen.html, report.page), (chosen.svg, report.timeline)):
-        if path:
-            Path(path).write_text(text(), encoding="utf-8")
+    if chosen.html:
+        Path(chosen.html).write_text(report.page(report.title), encoding="utf-8")
+    if chosen.svg:
+        Path(chosen.svg).write_text(html.timeline(report.trace.events, report.span, standalone=True), encoding="utf-8")
     sys.stdout.flush()      # what the cell printed comes first
     display(report)

@@ -14,30 +14,22 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import wrapt
 
 from .. import devices
-from ..errors.inspection import once_made
 from ..events.callers import SERVED, module_of
 from ..numpy import creation
 from ..settings import enabled
 from ..settings.options import current as current_options
 from ..storage import handles, transfer
+from .routing.router import LARGE, StandIn
 
 __all__ = ["LARGE", "NAMES", "install", "remove"]
 
-#: Bytes from which an array is made lazy, unless ``options(min_bytes=...)`` is set.
-LARGE = 1 << 20
 _FILLED = frozenset({"full", "full_like"})
 
 
-class Creator(wrapt.BaseObjectProxy):
-    """A creation function of NumPy's that makes lazy arrays where that is enabled. It is equal to that one."""
-
-    __lazyarray_router__ = True
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+class Creator(StandIn):
+    """A creation function of NumPy's that makes lazy arrays where that is enabled."""
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
@@ -47,16 +39,6 @@ class Creator(wrapt.BaseObjectProxy):
             return function(*args, **kwargs)
         made = _made(function, args, kwargs)
         return function(*args, **kwargs) if made is None else made
-
-    @once_made("__wrapped__")
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__wrapped__.__name__

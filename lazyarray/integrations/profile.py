@@ -11,7 +11,6 @@ import sys
 import sysconfig
 import threading
 import zlib
-from collections.abc import Callable
 from time import perf_counter
 from types import FrameType
 from typing import Any, NamedTuple, Self
@@ -211,11 +210,11 @@ class Profile:
         device = sum(times[0] for times in self._times.values())
         return f"{self.seconds * 1e3:.1f} ms, of which the device computed {device * 1e3:.1f} ms"
 
-    def _row(self, line: LineProfile, place: Callable[[str, int], str]) -> tuple[str, ...]:
+    def _row(self, line: LineProfile) -> tuple[str, ...]:
         def copies(number: int, nbytes: int) -> str:
             return f"{number} ({format_bytes(nbytes)})" if number else ""
 
-        return (place(line.filename, line.lineno), f"{(line.device + line.host) * 1e3:.1f}",
+        return (place_of(line.filename, line.lineno), f"{(line.device + line.host) * 1e3:.1f}",
                 f"{line.device * 1e3:.1f}", f"{line.host * 1e3:.1f}", copies(line.uploads, line.upload_bytes),
                 copies(line.materialisations, line.materialised_bytes), str(line.fallbacks or ""), line.code)
 
@@ -227,7 +226,7 @@ class Profile:
 
     def text(self) -> str:
         """The table of the lines, and the advice, each after an empty line."""
-        rows = [(*row[:-1], row[-1][:70]) for row in (self._row(line, place_of) for line in self._shown())]
+        rows = [(*row[:-1], row[-1][:70]) for row in (self._row(line) for line in self._shown())]
         parts = []
         if rows:
             parts += ["", *align([COLUMNS, *rows], right=_NUMBERS)]
@@ -242,7 +241,7 @@ class Profile:
         """The report as one HTML element: advice, timeline, the lines, and the reasons of their copies."""
         rows = [[cell(name, head=True, right=number in _NUMBERS) for number, name in enumerate(COLUMNS)]]
         for line in self._shown():
-            *texts, code = self._row(line, place_of)
+            *texts, code = self._row(line)
             rows.append([cell(texts[0], most=40), *(cell(text, right=True) for text in texts[1:]),
                          cell(code, code=True, most=70)])
         parts = []
@@ -251,7 +250,7 @@ class Profile:
                                  "margin:.3em 0 .6em;padding-left:1.4em"))
         if len(rows) > 1:
             parts.append(element("div", table(rows), "overflow-x:auto;margin:.5em 0 1em"))
-        parts.append(html.report(self.trace.events, None, self.span))
+        parts.append(html.report(self.trace.events, self.span))
         head = element("div", element("b", escape(title)), "margin:.2em 0 .5em")
         return element("div", head + "".join(parts), "text-align:left", **{"class": "lazyarray-profile"})
 

@@ -196,10 +196,6 @@ CONVERSIONS = (array, asarray, asanyarray, ascontiguousarray, asfortranarray, as
                frombuffer, from_dlpack, fromfunction)
 
 
-def _described(func: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.partial(made, func)
-
-
 class Grid:
     """`numpy.mgrid` or `numpy.ogrid`: made on the host, and copied to the device when it is needed there."""
 
@@ -220,7 +216,9 @@ def _spaced(func: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
-def _of_arrays(func: Callable[..., Any], which: slice) -> Callable[..., Any]:
+def _of_arrays(func: Callable[..., Any]) -> Callable[..., Any]:
+    which = OF_ARRAYS[func.__name__]
+
     def create(*args: Any, **kwargs: Any) -> Any:
         given = list(args)
         given[which] = [a if handles.is_lazy(a) or _is_subclass(a) else asarray(a) for a in given[which]]
@@ -268,18 +266,14 @@ def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Ca
 
 
 def _functions() -> Iterator[tuple[Callable[..., Any], Callable[..., Any], str]]:
-    for name in DESCRIBED:
-        func = getattr(_np, name)
-        yield func, _described(func), f"`numpy.{name}`, made on the device."
-    for name in SPACED:
-        func = getattr(_np, name)
-        yield func, _spaced(func), f"`numpy.{name}`, computed on the device."
-    for name, which in OF_ARRAYS.items():
-        func = getattr(_np, name)
-        yield func, _of_arrays(func, which), f"`numpy.{name}`, whose arrays may be lists, and whose result is lazy."
-    for name in ON_HOST:
-        func = getattr(_np, name)
-        yield func, _on_host(func), f"`numpy.{name}`: made on the host, and copied to the device when needed there."
+    for names, kind, doc in (
+            (DESCRIBED, lambda func: functools.partial(made, func), ", made on the device."),
+            (SPACED, _spaced, ", computed on the device."),
+            (OF_ARRAYS, _of_arrays, ", whose arrays may be lists, and whose result is lazy."),
+            (ON_HOST, _on_host, ": made on the host, and copied to the device when needed there.")):
+        for name in names:
+            func = getattr(_np, name)
+            yield func, kind(func), f"`numpy.{name}`{doc}"
     for convert_one in CONVERSIONS:
         yield getattr(_np, convert_one.__name__), convert_one, convert_one.__doc__ or ""
 

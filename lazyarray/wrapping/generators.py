@@ -77,20 +77,25 @@ class _Steps:
         self.arguments.let_go()
 
 
+def _stepped(inner: Any, steps: _Steps, sent: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
+    """Each step of a generator or awaitable; `sent` makes what it is sent of what the caller sends."""
+    method, value = inner.send, None
+    while True:
+        given, last = steps.take(method, value)
+        if last:
+            return given
+        try:
+            method, value = inner.send, sent((yield given))
+        except GeneratorExit:
+            inner.close()
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever is thrown in is the generator's to judge
+            method, value = inner.throw, error
+
+
 def _generator(inner: Generator[Any, Any, Any], steps: _Steps) -> Generator[Any, Any, Any]:
     try:
-        method, value = inner.send, None
-        while True:
-            given, last = steps.take(method, value)
-            if last:
-                return given
-            try:
-                method, value = inner.send, steps.to_device((yield given))
-            except GeneratorExit:
-                inner.close()
-                raise
-            except BaseException as error:  # noqa: BLE001  whatever is thrown in is the generator's to judge
-                method, value = inner.throw, error
+        return (yield from _stepped(inner, steps, steps.to_device))
     finally:
         steps.end()
 
@@ -98,18 +103,7 @@ def _generator(inner: Generator[Any, Any, Any], steps: _Steps) -> Generator[Any,
 @types.coroutine
 def _awaited(inner: Any, steps: _Steps) -> Generator[Any, Any, Any]:
     """What an awaitable gives in the end. What it yields on the way is the event loop's."""
-    method, value = inner.send, None
-    while True:
-        given, last = steps.take(method, value)
-        if last:
-            return given
-        try:
-            method, value = inner.send, (yield given)
-        except GeneratorExit:
-            inner.close()
-            raise
-        except BaseException as error:  # noqa: BLE001  a cancellation, for one
-            method, value = inner.throw, error
+    return (yield from _stepped(inner, steps, lambda value: value))
 
 
 async def _coroutine(inner: Any, steps: _Steps) -> Any:

@@ -83,11 +83,6 @@ class Found:
         """Whether somebody else can write to the memory of an array; True if it is not among these."""
         return self._held.get(id(array), True)
 
-    def references(self, obj: Any, besides: set[tuple[int, int]]) -> int:
-        """How many references to `obj` the results have, besides those of known holders."""
-        entry = self.arrays.get(id(obj))
-        return (entry[1] if entry else 0) + sum(key[1] == id(obj) and key not in besides for key in self._edges)
-
     def _walk(self, obj: Any, most: int) -> None:
         kind = type(obj)
         if kind in PLAIN:

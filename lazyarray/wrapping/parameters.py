@@ -90,14 +90,10 @@ def positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _may_be_modified(slot: int | str) -> int:
-    return MAYBE
-
-
 assert (READ, WRITTEN) == (False, True)      # so that whether a slot is written is its role
 
 PURE = Rules(frozenset().__contains__)     # READ for all
-UNKNOWN = Rules(_may_be_modified)
+UNKNOWN = Rules(lambda slot: MAYBE)
 
 
 def _role(writes: tuple[str, ...], names: tuple[str, ...]) -> Callable[[int | str], int]:

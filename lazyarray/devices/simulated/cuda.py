@@ -132,8 +132,7 @@ class MemoryPool:
     def free_all_blocks(self, stream: Any = None) -> None:
         """Free what is in reserve."""
 
-    def free_all_free(self) -> None:
-        """`free_all_blocks` under an older name."""
+    free_all_free = free_all_blocks
 
 
 class PinnedMemoryPool:
@@ -220,10 +219,6 @@ def elapsed_time(start: Event, end: Event) -> float:
     return (end.seconds - start.seconds) * 1e3
 
 
-def _device(device: Any) -> int:
-    return hardware.current_device() if device is None or int(device) == -1 else DeviceContext(device).id
-
-
 def properties(device: int) -> dict[str, Any]:
     """CUDA's properties of a device, as far as programs look at them."""
     DeviceContext(device)
@@ -260,16 +255,6 @@ class ExternalStream(Stream):
         vars(self).update(vars(found))
 
 
-class _Profile:
-    """A context that does nothing: nobody profiles."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc_info: object) -> None:
-        return None
-
-
 def members() -> dict[str, Any]:
     """Members of ``xp.cuda``."""
     return {
@@ -282,7 +267,7 @@ def members() -> dict[str, Any]:
         "malloc_managed": alloc, "malloc_async": alloc, "alloc_pinned_memory": PinnedMemoryPointer,
         "set_pinned_memory_allocator": lambda allocator=None: None, "get_local_runtime_version": lambda: VERSION,
         "get_cuda_path": lambda: None, "get_nvcc_path": lambda: None, "get_rocm_path": lambda: None,
-        "get_hipcc_path": lambda: None, "profile": _Profile,
+        "get_hipcc_path": lambda: None, "profile": contextlib.nullcontext,
     }
 
 

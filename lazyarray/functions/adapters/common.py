@@ -8,6 +8,7 @@ only. It raises `NotOnDevice` where NumPy shall do the call on the host.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -106,11 +107,6 @@ def refuse_negative_zero(start: Any) -> None:
         raise NotOnDevice("sums that start from -0.0 are not supported on the device")
 
 
-def holds(dtype: np.dtype) -> None:
-    if not devices.current().can_hold(dtype):
-        raise NotOnDevice(f"dtype {dtype} is not supported on the device")
-
-
 def takes_arrays(path: str, *names: str) -> Callable[..., Any]:
     """An adapter for a device function that differs from NumPy's only in refusing lists and numbers for arrays.
 
@@ -172,10 +168,7 @@ def reduced_shape(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[in
 
 def count_of(shape: tuple[int, ...], axis: Any) -> int:
     """How many elements go into one element of a reduction."""
-    count = 1
-    for i in axes_of(axis, len(shape)):
-        count *= shape[i]
-    return count
+    return math.prod([shape[i] for i in axes_of(axis, len(shape))])
 
 
 def mask(xp: Any, where: Any, shape: tuple[int, ...]) -> Any:
@@ -264,12 +257,6 @@ def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
     return xp.concatenate(pieces, axis)
 
 
-def raising() -> Any:
-    """A context in which factorisations that fail raise LinAlgError; None if the device has none."""
-    make = getattr(devices.current(), "raising", None)
-    return None if make is None else make()
-
-
 @functools.lru_cache(512)
 def answer_dtype(func: Callable[..., Any], dtypes: tuple[Any, ...], **kwargs: Any) -> np.dtype:
     """The dtype that NumPy's `func` gives for these dtypes, asked of NumPy itself with arrays of two ones."""
@@ -282,9 +269,5 @@ def answer_dtype(func: Callable[..., Any], dtypes: tuple[Any, ...], **kwargs: An
 
 @functools.cache
 def tuple_type(name: str) -> type:
-    """NumPy's named tuple of a result, which has no public name."""
-    one = np.ones((1, 1))
-    return type({
-        "svd": lambda: np.linalg.svd(one), "qr": lambda: np.linalg.qr(one), "eigh": lambda: np.linalg.eigh(one),
-        "slogdet": lambda: np.linalg.slogdet(one),
-    }[name]())
+    """The named tuple that a function of `numpy.linalg` returns, which has no public name."""
+    return type(getattr(np.linalg, name)(np.ones((1, 1))))

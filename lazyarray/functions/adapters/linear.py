@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
-from .common import are_finite, array, fetch, raising, tuple_type
+from .common import are_finite, array, fetch, tuple_type
 
 _none = np._NoValue
 
@@ -57,7 +58,7 @@ def _turned(a: Any) -> Any:
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    with raising() or contextlib.nullcontext():
+    with devices.current().raising() or contextlib.nullcontext():
         factor = xp.linalg.cholesky(_turned(a) if upper else a)
     # What is not finite in the triangle that is read makes such elements in the factor. NumPy does not read the other.
     refuse(not are_finite(factor, "singular-matrix check"), "a Cholesky factor of infinities, NaN or a singular matrix")
@@ -114,7 +115,7 @@ def _solved(what: str, solve: Any, *arrays: Any) -> Any:
     """
     found = solve(*arrays)
     if not are_finite(found, "singular-matrix check"):
-        check = raising() if arrays[0].ndim > 2 else None
+        check = devices.current().raising() if arrays[0].ndim > 2 else None
         refuse(check is None, f"{what} of a singular matrix")
         with check:
             return solve(*arrays)

@@ -74,21 +74,10 @@ def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
     dtype = a.dtype
     if dtype == np.float16:
         return _divide(xp, a.astype(np.float32), b.astype(np.float32), which).astype(dtype)
-    a, b = _array(xp, a), _array(xp, b)
     kernel = _fused(xp, _DIVIDE, dtype.char, which)
-    if kernel is not None:
-        return kernel(a, b)
-    zero = dtype.type(0)
-    first = xp.fmod(a, b)
-    turned = (first != 0) & ((b < 0) != (first < 0))
-    if which == "m":
-        rest = xp.where(turned, first + b, first)
-        return xp.where(b == 0, first, xp.where(first == 0, xp.copysign(zero, b), rest))
-    quotient = (a - first) / b
-    quotient = xp.where(turned, quotient - dtype.type(1), quotient)
-    down = xp.floor(quotient)
-    down = xp.where(quotient - down > dtype.type(0.5), down + dtype.type(1), down)
-    return xp.where(b == 0, a / b, xp.where(quotient == 0, xp.copysign(zero, a / b), down))
+    if kernel is None:      # NumPy's own, on the simulated device too
+        return (xp.floor_divide if which == "q" else xp.remainder)(a, b)
+    return kernel(_array(xp, a), _array(xp, b))
 
 
 def floor_divide(xp: Any, /, a: Any, b: Any) -> Any:
@@ -108,17 +97,11 @@ def complex_divide(xp: Any, /, a: Any, b: Any) -> Any:
     kernel = _fused(xp, _QUOTIENT, a.dtype.char)
     if kernel is not None:
         return kernel(a, b)
-    ar, ai, br, bi = a.real, a.imag, b.real, b.imag
-    wide = xp.abs(br) >= xp.abs(bi)
-    large, small = xp.where(wide, br, bi), xp.where(wide, bi, br)
-    ratio = small / large
-    scale = 1 / (large + small * ratio)
-    zero = (br == 0) & (bi == 0)
-    re = xp.where(wide, ar + ai * ratio, ar * ratio + ai) * scale
-    im = xp.where(wide, ai - ar * ratio, ai * ratio - ar) * scale
-    result = xp.empty(re.shape, a.dtype)
-    result.real[...] = xp.where(zero, ar / xp.abs(br), re)
-    result.imag[...] = xp.where(zero, ai / xp.abs(br), im)
+    # NumPy's own, on the simulated device too, but for a divisor of zero.
+    quotient, zero, divisor = xp.divide(a, b), b == 0, xp.abs(b.real)
+    result = xp.empty(quotient.shape, a.dtype)
+    result.real[...] = xp.where(zero, a.real / divisor, quotient.real)
+    result.imag[...] = xp.where(zero, a.imag / divisor, quotient.imag)
     return result
 
 

@@ -30,15 +30,29 @@ ON_THE_HOST = frozenset({f"skimage.measure.{name}" for name in ("_moments", "_re
 whether the name is in their namespace or imported within a function."""
 
 
-class Router(wrapt.BaseObjectProxy):
-    """A function that runs its twin on the device where that is enabled and an argument is lazy.
+class StandIn(wrapt.BaseObjectProxy):
+    """What takes the place of a function.
 
     It has the function's attributes, signature and hash, and is equal to it, so that tables keyed by functions find
     one for the other.
     """
 
-    #: For the simulated device, which lies below this module: it computes with the function that the router stands for.
+    #: For the simulated device, which lies below this module: it computes with the function that this stands for.
     __lazyarray_router__ = True
+
+    @once_made("__wrapped__")
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+
+class Router(StandIn):
+    """A function that runs its twin on the device where that is enabled and an argument is lazy."""
 
     def __init__(self, function: Callable[..., Any], twin: Twin) -> None:
         super().__init__(function)
@@ -57,10 +71,6 @@ class Router(wrapt.BaseObjectProxy):
         return run(self._self_twin, self.__wrapped__, args, kwargs)
 
     @once_made("__wrapped__")
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
-
-    @once_made("__wrapped__")
     def __str__(self) -> str:
         return str(self.__wrapped__)
 
@@ -72,12 +82,6 @@ class Router(wrapt.BaseObjectProxy):
         if instance is None or not hasattr(type(self.__wrapped__), "__get__"):
             return self
         return types.MethodType(self, instance)
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name, as the function itself; where the name is the function's again, as that."""
@@ -97,7 +101,7 @@ class DeviceUfunc:
             raise NotOnDevice(f"{self.twin.module} is not enabled here")
         if self.twin.reason:
             raise NotOnDevice(self.twin.reason)
-        function, taken = _unrouted(self.twin.function), self.twin.dtypes
+        function, taken = without_routing(self.twin.function), self.twin.dtypes
 
         def on_device(*args: Any) -> Any:
             for a in args:
@@ -156,7 +160,7 @@ class _Host:
         """The device's function, whose own calls are not routed."""
         known, made = self._device
         if known is not function or made is None:
-            made = _unrouted(function)
+            made = without_routing(function)
             self._device = function, made
         return made
 
@@ -186,12 +190,13 @@ class _Host:
         return result
 
 
-def _unrouted(function: Callable[..., Any]) -> Callable[..., Any]:
-    def on_device(*args: Any, **kwargs: Any) -> Any:
+def without_routing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose own calls stay where it is: on the device, or on the host."""
+    def call(*args: Any, **kwargs: Any) -> Any:
         with enabled.unrouted():
             return function(*args, **kwargs)
 
-    return on_device
+    return call
 
 
 class _WritesError(Exception):

@@ -15,6 +15,7 @@ from ... import devices
 from ...settings import enabled
 from ...wrapping import decorator
 from ..routing.conditions import dtype_of
+from ..routing.router import without_routing
 from ..routing.twin import Twin
 
 _SINGLE = frozenset(map(np.dtype, "efF"))
@@ -70,12 +71,7 @@ def _called(twin: Twin, host: Callable[..., Any], args: tuple[Any, ...], kwargs:
             parts: Callable[[Any], tuple[Any, ...]], reason: Callable[..., str], make: Callable[..., Any]) -> Any:
     """Call what `make` makes of the device's arrays of the object's `parts`, unless there is a reason not to."""
     self, *rest = args
-    name = f"{twin.host}.__call__"
-
-    def alone(*args: Any, **kwargs: Any) -> Any:
-        with enabled.unrouted():     # what it calls stays on the host, too
-            return host(*args, **kwargs)
-
+    name, alone = f"{twin.host}.__call__", without_routing(host)
     try:
         why_not = reason(self, *rest, **kwargs)
     except TypeError:       # the host says so in its own words

@@ -7,6 +7,7 @@ out, and what was found for the first is repeated. Lists and tuples of results a
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,29 +60,17 @@ def _wanted(index: Any) -> np.ndarray:
     return wanted
 
 
-def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """`scipy.ndimage.sum_labels` of device arrays."""
-    return _measured("sum_labels", input, labels, index)
+def _measuring(name: str) -> Callable[..., Any]:
+    def measure(input: Any, labels: Any = None, index: Any = None) -> Any:
+        return _measured(name, input, labels, index)
+
+    measure.__name__ = measure.__qualname__ = name
+    measure.__doc__ = f"`scipy.ndimage.{name}` of device arrays."
+    return measure
 
 
-def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """`scipy.ndimage.sum` of device arrays."""
-    return sum_labels(input, labels, index)
-
-
-def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """`scipy.ndimage.mean` of device arrays."""
-    return _measured("mean", input, labels, index)
-
-
-def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """`scipy.ndimage.variance` of device arrays."""
-    return _measured("variance", input, labels, index)
-
-
-def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """`scipy.ndimage.standard_deviation` of device arrays."""
-    return _measured("standard_deviation", input, labels, index)
+sum = sum_labels = _measuring("sum_labels")
+mean, variance, standard_deviation = map(_measuring, ("mean", "variance", "standard_deviation"))
 
 
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:

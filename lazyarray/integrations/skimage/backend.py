@@ -61,23 +61,6 @@ def _names() -> list[str]:
 
 # -- scikit-image 0.26 -------------------------------------------------------------------------
 
-class Interface:
-    """What scikit-image asks a backend: two questions, by the names of its functions ("skimage.metrics:...")."""
-
-    @staticmethod
-    def can_has(name: str, *args: Any, **kwargs: Any) -> bool:
-        """Whether this call is ours. Nothing is imported, converted or moved to find out."""
-        return takes(args, kwargs, name.partition(":")[0]) and _twin(name) is not None
-
-    @staticmethod
-    def get_implementation(name: str) -> Callable[..., Any]:
-        """What runs the calls of a function that `can_has` has accepted.
-
-        Lazy arrays in, lazy arrays out; device arrays in, device arrays out.
-        """
-        return implementation(name)
-
-
 def information() -> Any:
     """What scikit-image wants to know of this backend, as `BackendInformation` (its entry point for that)."""
     from skimage.util._backends import BackendInformation
@@ -87,7 +70,10 @@ def information() -> Any:
 
 @functools.cache
 def implementation(name: str) -> Callable[..., Any]:
-    """A function that runs the calls of "skimage.module:function" on the device, or on the host if it must."""
+    """A function that runs the calls of "skimage.module:function" on the device, or on the host if it must.
+
+    Lazy arrays in, lazy arrays out; device arrays in, device arrays out.
+    """
     twin = _twin(name)
     if twin is None:
         raise LookupError(f"there is no twin of {name}")
@@ -110,6 +96,17 @@ def _undispatched(function: Any) -> Any:
 def _is_dispatcher(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     return getattr(code, "co_qualname", "").startswith("dispatchable.") and hasattr(function, "__wrapped__")
+
+
+class Interface:
+    """What scikit-image asks a backend: two questions, by the names of its functions ("skimage.metrics:...")."""
+
+    @staticmethod
+    def can_has(name: str, *args: Any, **kwargs: Any) -> bool:
+        """Whether this call is ours. Nothing is imported, converted or moved to find out."""
+        return takes(args, kwargs, name.partition(":")[0]) and _twin(name) is not None
+
+    get_implementation = staticmethod(implementation)
 
 
 # -- spatch ------------------------------------------------------------------------------------

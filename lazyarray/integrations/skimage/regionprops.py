@@ -56,12 +56,8 @@ def _can_wait(labels: Any, intensity: Any) -> bool:
 
 def _on_host(host: _Host, name: str, labels: Any, intensity: Any, rest: dict[str, Any]) -> Any:
     """The regions, which hold on to the host's arrays: those are live."""
-    def function(*args: Any, **kwargs: Any) -> Any:
-        with enabled.unrouted():
-            return host(*args, **kwargs)
-
     why = "region properties are not supported on the device"
-    return host_fallback.on_host(function, (labels, intensity), rest, why, aliases=True, name=name)
+    return host_fallback.on_host(router.without_routing(host), (labels, intensity), rest, why, aliases=True, name=name)
 
 
 class _Unseen:

@@ -168,12 +168,9 @@ def least_of(dtype: np.dtype) -> float:
 
 # -- after -------------------------------------------------------------------------------------
 
-def as_dtype(dtype: Any) -> After:
-    """An array of another dtype, in which it has the same values."""
-    def step(result: Any, given: dict[str, Any]) -> Any:
-        return result.astype(dtype, copy=False)
-
-    return step
+def as_booleans(result: Any, given: dict[str, Any]) -> Any:
+    """A mask of booleans, where cuCIM gives numbers."""
+    return result.astype(bool, copy=False)
 
 
 def as_list(result: Any, given: dict[str, Any]) -> Any:

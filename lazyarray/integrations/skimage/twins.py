@@ -120,7 +120,7 @@ _MORPHOLOGY = (
     _twins("morphology",
            "black_tophat closing dilation erosion isotropic_dilation local_maxima local_minima "
            "opening remove_small_holes remove_small_objects thin white_tophat", writes=("out",))
-    | _twins("morphology", "convex_hull_image", after=steps.as_dtype(bool))
+    | _twins("morphology", "convex_hull_image", after=steps.as_booleans)
     | _twins("morphology", "convex_hull_object", conditions=(steps.dimensions("image", 2),))
     | _twins("morphology", "reconstruction", before=steps.doubled("seed", "mask"))
     | _twins("morphology", "h_maxima h_minima")

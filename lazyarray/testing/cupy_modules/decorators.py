@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
 import itertools
 import sys
 from collections.abc import Callable, Iterable
@@ -24,8 +26,6 @@ def _both(name: str, sp_name: str | None, scipy_name: str | None, test: Test, ar
         given = dict(kwargs)
         given[name] = sys.modules["cupy"] if device else np
         if sp_name or scipy_name:
-            import importlib
-
             package = importlib.import_module("cupyx.scipy" if device else "scipy")
             if sp_name:
                 given[sp_name] = importlib.import_module(f"{package.__name__}.sparse")
@@ -81,8 +81,6 @@ def _same_error(host: Exception | None, device: Exception | None, accepted: Any)
 
 def _without(run: Test, *names: str | None) -> Test:
     """Hide parameters that a decorator gives, or pytest would look for fixtures of their names."""
-    import inspect
-
     signature = inspect.signature(run)
     kept = [parameter for key, parameter in signature.parameters.items() if key not in names]
     run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]

@@ -83,10 +83,6 @@ def _scatter(operation: str) -> Callable[..., None]:
     return lambda a, slices, value: getattr(a, f"scatter_{operation}")(slices, value)
 
 
-def _pinned(make: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.wraps(make)(lambda *args, **kwargs: make(*args, **kwargs))
-
-
 class Timings:
     """What ``cupyx.profiler.benchmark`` returns: seconds of each call, on the CPU and on the GPU."""
 
@@ -191,8 +187,8 @@ def table() -> dict[str, dict[str, Any]]:
         "cupyx": {
             "rsqrt": lambda x: 1 / namespace.sqrt(x),
             "scatter_add": _scatter("add"), "scatter_max": _scatter("max"), "scatter_min": _scatter("min"),
-            "empty_pinned": _pinned(np.empty), "empty_like_pinned": _pinned(np.empty_like),
-            "zeros_pinned": _pinned(np.zeros), "zeros_like_pinned": _pinned(np.zeros_like),
+            "empty_pinned": np.empty, "empty_like_pinned": np.empty_like,
+            "zeros_pinned": np.zeros, "zeros_like_pinned": np.zeros_like,
             "errstate": _nothing, "seterr": lambda **kwargs: {}, "geterr": lambda: {"linalg": "ignore"},
             "allow_synchronize": _nothing, "DeviceSynchronized": DeviceSynchronized,
             "get_runtime_info": lambda *, full=True: f"CuPy Version: {names.version()}\nDevice: simulated{os.linesep}",
