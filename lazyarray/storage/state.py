@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..devices import Device
 
 _u8 = np.dtype(np.uint8)
-making_lock = threading.Lock()
+making_lock = threading.RLock()     # a handler may come within, from Python 3.14 on
 _joining_lock = threading.RLock()       # several threads may read on streams of their own; a finaliser within, too
 #: Held while the loans of a storage change. Whoever holds it waits for nothing.
 loans_lock = threading.RLock()

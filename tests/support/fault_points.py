@@ -88,8 +88,12 @@ class Fault:
         sys.unraisablehook = self.hook
         self.swallowed = not Fault.caught       # NumPy's C code does it, too, where it asks for a buffer
 
-    def point(self, code: Any, where: int, kind: str, function: Any = None) -> None:
-        """`where`: a line, or -1 less an offset in the code."""
+    def point(self, code: Any, where: int, kind: str, name: str = "") -> None:
+        """`where`: a line, or -1 less an offset in the code; `name`: of what is called.
+
+        What was called is a local variable of none of these frames: as a method of what holds a lock it would keep that
+        for as long as somebody has the traceback.
+        """
         if code.co_qualname in _COMPILED:
             return
         if self.left == 0 and kind == "call" and where < 0 and code.co_code[-1 - where] == _UNPACKS:
@@ -100,7 +104,6 @@ class Fault:
         if self.left < 0:
             Fault.armed = None
             line = where if where >= 0 else _line(code, -1 - where)
-            name = getattr(function, "__name__", "")
             place = os.path.relpath(code.co_filename, ROOT), code.co_qualname, line, f"{kind} {name}".strip()
             self.place, self.second = (place, None) if self.place is None else (self.place, place)
             meanwhile, self.meanwhile, error = self.meanwhile, None, self.error
@@ -128,7 +131,9 @@ def _profiled(frame: Any, event: str, arg: Any) -> None:
     if event == "call":
         armed.point(code, line, "enter")
     elif event == "c_return" or event == "c_call" and arg.__name__ not in _LEAVING:
-        armed.point(code, line, event[2:], arg)
+        name = arg.__name__
+        del arg
+        armed.point(code, line, event[2:], name)
 
 
 _MONITORED = sys.version_info >= (3, 12)        # it names classes and loops as well, and costs less
@@ -147,19 +152,23 @@ def _monitor() -> dict[int, Callable[..., Any]]:
         if armed is not None and armed.thread == me():
             armed.point(code, -1 - offset, "enter")
 
-    def calls(code, offset, function, _):
+    def calls(code, offset, function, argument):
         if not code.co_filename.startswith(ROOT):
             return disable
         armed = Fault.armed
-        if armed is not None and armed.thread == me() and (
-                type(function) is not FunctionType and not hasattr(function, "__code__")
-                and getattr(function, "__name__", "") not in _LEAVING):
-            armed.point(code, -1 - offset, "call", function)
+        if armed is not None and armed.thread == me():
+            in_python = type(function) is FunctionType or hasattr(function, "__code__")
+            name = getattr(function, "__name__", "")
+            del function, argument
+            if not in_python and name not in _LEAVING:
+                armed.point(code, -1 - offset, "call", name)
 
-    def returns(code, offset, function, _):
+    def returns(code, offset, function, argument):
         armed = Fault.armed
         if armed is not None and armed.thread == me() and code.co_filename.startswith(ROOT):
-            armed.point(code, -1 - offset, "return", function)
+            name = getattr(function, "__name__", "")
+            del function, argument
+            armed.point(code, -1 - offset, "return", name)
 
     def jumps(code, offset, to):
         if to > offset or not code.co_filename.startswith(ROOT):
