@@ -37,7 +37,7 @@ def get_imag(x: ArrayHandle) -> Any:
         return handles.view_of(x, meta.imag)
     if type(x._self_storage) is not Storage:
         return lazily(meta.imag)
-    zeros = function.run(np.zeros_like, (x,), {})
+    zeros = function.run(np.zeros_like, (x,), {"order": "A"})
     handles.detached(zeros).flags.writeable = False
     return zeros
 

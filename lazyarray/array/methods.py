@@ -24,7 +24,7 @@ from ..graph.record import functions
 from ..storage import handles, views
 from ..storage.handles import detached
 from ..storage.storage import Storage
-from ..storage.writeable import may_write
+from ..storage.writeable import may_write, writeable
 from .flags_and_flat import set_writeable
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
         raise ValueError("cannot resize this array: it does not own its data")
     x._self_leaf = x._self_storage.before_change()      # None: recorded work is no reference that a program made
     # NumPy counts the references to the array too, but a method in Python can't tell them from those of its own call.
-    if weakref.getweakrefcount(x) or refcheck and sys.getrefcount(x._self_storage) > 2:
+    if weakref.getweakrefcount(x) or refcheck and (
+            sys.getrefcount(x._self_storage) > 2 or x._self_storage.is_aliased()):
         raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
                          "Use the np.resize function or refcheck=False")
     grown = handles.zeros(size, meta.dtype)
@@ -150,7 +151,11 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
         flat = x.T.reshape(-1) if fortran else x.reshape(-1)
         grown[:keep] = flat[:keep]
     grown = grown.reshape(shape[::-1]).T if fortran else grown.reshape(shape)
-    x._self_storage, x._self_meta, x._self_array = grown._self_storage, handles.meta_of(grown), None
+    grown_meta = handles.meta_of(grown)
+    if not writeable(meta):
+        grown_meta = grown_meta.view()
+        grown_meta.flags.writeable = False
+    x._self_storage, x._self_meta, x._self_array = grown._self_storage, grown_meta, None
     x._self_host = None
 
 
@@ -263,6 +268,7 @@ def _in_place(x: ArrayHandle, name: str, args: tuple[Any, ...], kwargs: dict[str
 def sort(x: ArrayHandle, axis: int = -1, kind: str | None = None, order: Any = None, *,
          stable: bool | None = None, **newer: Any) -> None:
     """`numpy.ndarray.sort`: in place. `newer`: keywords that releases of NumPy have added, such as ``descending``."""
+    operator.index(axis)        # None is refused
     if kind is not None or stable is not None or newer:
         np.empty(0).sort(kind=kind, stable=stable, **newer)     # NumPy's error, if these are wrong
 
@@ -283,6 +289,7 @@ def sort(x: ArrayHandle, axis: int = -1, kind: str | None = None, order: Any = N
 
 def partition(x: ArrayHandle, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
     """`numpy.ndarray.partition`: in place; a full sort satisfies it."""
+    operator.index(axis)        # None is refused
     if kind != "introselect":
         np.empty(1).partition(0, kind=kind)             # NumPy's error
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
+from ..errors.interrupts import from_handler
 from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, module_of, who_asks
 from ..storage import first_download, foreign_streams, handles, views
 from ..storage.storage import Storage, write_all
@@ -34,6 +36,7 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
 
     Raises ValueError if ``copy=False`` and `dtype` needs a cast.
     """
+    _raise_lost()
     meta = handles.meta_of(x)
     if dtype is not None and np.dtype(views.no_array(dtype)) != meta.dtype:
         if copy is not None and not copy:
@@ -85,6 +88,22 @@ def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:
     view.release()
 
 
+def _raise_lost() -> None:
+    """Raise what a signal handler raised while NumPy asked for a buffer, in the call that asks for something else now.
+
+    NumPy takes no notice of why it got no buffer. See `_native/recording_buffers.h`.
+    """
+    if _native.recording is not None and (lost := _native.recording.lost()) is not None:
+        error, frame, instruction = lost
+        asks = sys._getframe(2)
+        if asks is frame and asks.f_lasti == instruction:
+            raise error
+
+
+if _native.recording is not None:
+    buffer, release_buffer = _native.recording.buffer_methods(buffer, from_handler)
+
+
 def _check_buffer(meta: np.ndarray, flags: int) -> None:
     """Raise what an ndarray raises that does not have the memory that a consumer of its buffer asks for."""
     has = meta.flags
@@ -119,6 +138,7 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
+    _raise_lost()
     meta = handles.meta_of(x)
     if meta.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
@@ -153,6 +173,7 @@ def _has_descr(dtype: np.dtype) -> bool:
 
 def array_interface(x: ArrayHandle) -> dict:
     """`__array_interface__`, version 3."""
+    _raise_lost()
     meta = handles.meta_of(x)
     storage = x._self_storage
     if meta.dtype.kind == "T" or meta.dtype.kind == "V" and not _has_descr(meta.dtype):
@@ -280,9 +301,9 @@ def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:
-    """Open a pickled lazy array: on the host, until the device needs it."""
+    """Open a pickled lazy array: on the host, until the device needs it. It is read-only if `host` is."""
     x = handles.from_host(host, "unpickled", eager=False)
-    if not writeable:
+    if not writeable or not host.flags.writeable:
         handles.detached(x).flags.writeable = False
     return x
 

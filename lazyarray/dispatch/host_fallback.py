@@ -82,6 +82,7 @@ class _Arguments:
     def __init__(self, why: str) -> None:
         self.why = why
         self.lent: dict[int, tuple] = {}        # id of a host array -> (what the caller passed, the host array)
+        self.read: dict[int, np.ndarray] = {}   # id of a lazy array that is only read -> its host array, always one
         self.written: list = []
 
     def host(self, obj: Any, written: bool) -> Any:
@@ -89,19 +90,34 @@ class _Arguments:
         return replace(obj, self._alias if written else self._read)
 
     def _alias(self, obj: Any) -> Any:
+        if type(obj) is np.ndarray:
+            return self._lend(obj, obj)
         if not handles.is_array(obj):
             return self._read(obj)
         self.written.append(obj)
         return self._lend(obj, handles.alias_of(obj, self.why))
 
     def _read(self, obj: Any) -> Any:
-        if handles.is_lazy(obj):
-            return handles.value_of(obj, self.why) if handles.is_scalar(obj) else (
-                self._lend(obj, handles.host_of(obj, self.why)))
-        if type(obj) is np.ndarray:
-            return self._lend(obj, obj)     # given back as it is, if it is the result
+        if handles.is_scalar(obj):
+            return handles.value_of(obj, self.why)
+        if handles.is_array(obj):
+            array = self.read.get(id(obj))
+            if array is None:
+                array = self.read[id(obj)] = self._lend(obj, handles.host_of(obj, self.why))
+            return array
+        if type(obj) is np.ndarray:     # given back as it is, if it is the result
+            return self._lend(obj, obj if obj.dtype != object else self._elements(obj))
         device = devices.current()
         return transfer.to_host(device, obj, self.why) if isinstance(obj, device.array_type) else obj
+
+    def _elements(self, objects: np.ndarray) -> np.ndarray:
+        """An array of objects with host arrays in place of lazy ones, for which NumPy would ask us again."""
+        if not any(map(handles.is_lazy, objects.flat)):
+            return objects
+        copy = objects.copy()
+        for place in np.ndindex(objects.shape):
+            copy[place] = self._read(objects[place])
+        return copy
 
     def _lend(self, obj: Any, array: np.ndarray) -> np.ndarray:
         self.lent[id(array)] = obj, array

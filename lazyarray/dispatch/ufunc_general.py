@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,8 @@ def resolve_dtypes(ufunc: np.ufunc, kinds: Sequence[Any], outs: Sequence[Any], s
     """NumPy's own choice of the loop: dtypes of all operands."""
     given = tuple(kinds) + tuple([None if o is None else dtype_of(o) for o in outs])
     given += (None,) * (ufunc.nargs - len(given))
+    if casting in ("no", "equiv") and not WEAK.isdisjoint(kinds):       # NumPy 2.4 crashes when it is asked
+        raise NotOnDevice(f"a Python number with casting={casting!r} is not supported on the device")
     # Python's bool is not a weak number for `resolve_dtypes`.
     given = tuple([np.dtype(bool) if g is bool else g for g in given])
     if signature is not None:
@@ -116,6 +119,8 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     if not isinstance(outs, tuple):
         outs = (outs,)
     check_outputs(outs)
+    if ufunc.nout > 1 and _share_memory(outs):
+        raise NotOnDevice("outputs that share memory are not supported on the device")
     function = device_function(ufunc)
     kinds, operands = zip(*list(map(operand_of, inputs)))
     signature = signature_of(ufunc, kwargs)
@@ -200,6 +205,13 @@ def check_outputs(outs: Sequence[Any]) -> None:
             raise ValueError("output array is read-only")
 
 
+def _share_memory(outs: Sequence[Any]) -> bool:
+    """Whether two of the arrays that a ufunc writes do: which of them is written last, NumPy decides."""
+    lazy = [o for o in outs if handles.is_array(o)]
+    return any(a._self_storage is b._self_storage and views.overlap(handles.meta_of(a), handles.meta_of(b))
+               for a, b in itertools.combinations(lazy, 2))
+
+
 def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
     if handles.is_lazy(x):
         if x._self_storage is not None:
@@ -274,7 +286,8 @@ def _broadcast(ufunc: np.ufunc, shapes: Sequence[Any], outs: tuple[Any, ...], wh
         if where is not True:
             every.append(shape_of(where) if handles.is_lazy(where) else np.shape(where))
         shape = np.broadcast_shapes(*every)
-        fits = all(o is None or np.broadcast_shapes(shape, shape_of(o)) == shape_of(o) for o in outs)
+        full = {shape_of(o) for o in outs if o is not None}
+        fits = not full or len(full) == 1 and np.broadcast_shapes(shape, *full) in full
     except ValueError:
         fits = False
     except RuntimeError:        # np.broadcast_shapes knows 32 dimensions, ufuncs and arrays 64

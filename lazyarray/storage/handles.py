@@ -116,6 +116,9 @@ class HostStorage:
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
         return memoryview(view)
 
+    def is_aliased(self) -> bool:
+        return False        # not known: there is no owner that would tell
+
     def prefetch(self, view: np.ndarray) -> None:
         """It is on the host."""
 
@@ -447,7 +450,7 @@ def wrote_on_host(x: ArrayHandle) -> None:
 
 def small_on_host(array: np.ndarray) -> ArrayHandle | None:
     """A lazy array that is a new ndarray, which nobody else holds; None if it is not small."""
-    if array.nbytes > small_limit() or not current_options().small_on_host:
+    if _native.recording is None or array.nbytes > small_limit() or not current_options().small_on_host:
         return None
     return _native.recording.host_array(array)
 

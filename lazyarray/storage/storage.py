@@ -227,6 +227,12 @@ class Storage(StorageState):
             self._resident = key, alias
         return memoryview(alias)
 
+    def is_aliased(self) -> bool:
+        """Whether somebody has an alias of any of its bytes."""
+        with holding(self.lock):
+            self._resident = None       # nobody but us may have that one
+            return self.mirror is not None and bool(self.mirror.aliased())
+
     def prefetch(self, view: np.ndarray) -> None:
         """Begin to copy `view` to the host; who asks for it waits."""
         if view.size:

@@ -24,6 +24,7 @@ alias[0] = 7
 y = np.sqrt(x * 2 + 1)
 y[y > 4] = 0
 assert lazyarray.is_lazy(y) and np.array_equal(y, np.where(np.sqrt(alias * 2 + 1) > 4, 0, np.sqrt(alias * 2 + 1)))
+assert lazyarray.asarray([]).shape == (0,) and (x[:0] + 1).shape == (0, 4)
 twice = lazyarray.lazy(lambda a: a * 2, pure=True)
 assert float(twice(x).sum()) == 2 * alias.sum() == float(np.sum(x + x))
 """

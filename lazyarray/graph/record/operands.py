@@ -246,6 +246,8 @@ class Operands:
             longest = max((i for i, o in enumerate(items) if type(o) is Node), key=lambda i: items[i].steps)
             if not self.computed(longest):
                 return False
+        if order == "K":        # as the operands are given: the copy of a host array may lie otherwise
+            order = order_of([o for o in self.metas if o is not None])
         form = self.form(shape, order) if self._uploaded() else None
         if form is None:
             return False
@@ -345,7 +347,7 @@ def seen_in(node: Node, meta: np.ndarray) -> tuple[Node, np.ndarray] | None:
         return None
     if meta.dtype == dtype:
         return (node, meta) if views.is_dense_array(meta) else None
-    if dtype.kind != "c" or meta.dtype != np.dtype(dtype.char.lower()):
+    if dtype.kind != "c" or meta.dtype != np.dtype(dtype.char.lower()) or any(n < 0 for n in meta.strides):
         return None
     offset = views.offset_of(meta)
     whole = views.meta(meta.shape, dtype, meta.strides)

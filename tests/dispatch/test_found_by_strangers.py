@@ -1,0 +1,118 @@
+"""What programs of somebody who had read the contract alone found, each with NumPy's answer beside it."""
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LARGE = 60_000      # elements that no rule keeps on the host
+
+
+def objects(asarray):
+    made = np.empty(2, object)
+    made[0], made[1] = asarray([1.0, 2.0]), asarray([3.0, 4.0])
+    return made
+
+
+def both_outputs(asarray):
+    y = asarray([3.5, 40.25])
+    return np.modf(y, out=(y, y)), y
+
+
+def overlapping_outputs(asarray):
+    y = asarray([30, 40, 50])
+    np.divmod(y[1:], 7, out=(y[:-1], y[1:]))
+    return y
+
+
+def mixed_products(asarray, count):
+    wide, narrow = asarray([[100, 3], [2, 1]]), asarray(np.array([[200, 100], [9, 50]], "u1"))
+    return np.linalg.multi_dot([wide, *[narrow] * count])
+
+
+def resized(asarray, held=lambda x: None, size=5, **flags):
+    x = asarray([1, 2, 3])
+    x.setflags(**flags)
+    kept = held(x)
+    x.resize(size)
+    return x[:3], x.shape, x.flags.writeable, kept is None
+
+
+def unpickled(asarray, make):
+    buffers: list = []
+    text = pickle.dumps(asarray(np.arange(3.0)), 5, buffer_callback=buffers.append)
+    x = pickle.loads(text, buffers=[make(buffer) for buffer in buffers])
+    return x, x.flags.writeable
+
+
+CALLS = {
+    "a Python number of no kind": lambda a: np.multiply(1, a(np.full(LARGE, 58, "u8")), casting="equiv"),
+    "a Python number as it is": lambda a: np.multiply(1.0, a(np.full(LARGE, 58.0)), casting="no"),
+    "real part, reversed": lambda a: (a(np.arange(LARGE) + 1j) * 2)[::-1].real[:5] + 1,
+    "imaginary part, reversed": lambda a: (a(np.arange(LARGE) * 1j) * 2)[::-1].imag[:5] + 1,
+    "imaginary part, two axes": lambda a: (a(np.arange(LARGE).reshape(200, -1) * 1j) * 2)[:, ::-1].imag[3, :5] + 1,
+    "concatenated objects": lambda a: np.concatenate(objects(a)), "stacked objects": lambda a: np.stack(objects(a)),
+    "objects side by side": lambda a: np.column_stack(objects(a)), "objects in a row": lambda a: np.hstack(objects(a)),
+    "both outputs": both_outputs, "overlapping outputs": overlapping_outputs,
+    "outputs of two shapes": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), a(np.zeros(2)))),
+    "outputs of a larger shape": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), a(np.zeros((2, 2))))),
+    "one output": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), None)),
+    "three matrices": lambda a: mixed_products(a, 2), "five matrices": lambda a: mixed_products(a, 4),
+    "an unequal chain": lambda a: np.linalg.multi_dot([a(np.full((m, n), 9, "u1")) for m, n in (
+        (2, 7), (7, 3), (3, 9), (9, 1), (1, 5))]),
+    "resized": resized, "resized, an alias held": lambda a: resized(a, lambda x: np.asarray(x)[1:]),
+    "resized, an alias gone": lambda a: resized(a, lambda x: np.asarray(x).sum() > 99 or None),
+    "resized, read-only": lambda a: resized(a, write=False),
+    "unpickled, read-only": lambda a: unpickled(a, bytes), "unpickled": lambda a: unpickled(a, bytearray),
+    "no imaginary part": lambda a: a(np.arange(24.0).reshape(2, 3, 4))[:, ::2].T.imag.strides,
+    "no imaginary part, F": lambda a: a(np.arange(24.0).reshape(2, 3, 4)).T.imag.strides,
+    "equal strings": lambda a: (lambda x: np.array_equal(x, x, equal_nan=True))(a(np.array(["a", "b"]))),
+    "equal objects": lambda a: (lambda x: np.array_equal(x, x, equal_nan=True))(a(np.array([None, 1], object))),
+    "sorted along no axis": lambda a: a([3, 1, 2]).sort(None),
+    "parted along no axis": lambda a: a([3, 1, 2]).partition(1, axis=None),
+}
+
+
+if sys.version_info >= (3, 12):     # lazy arrays have buffers
+    CALLS["resized, a buffer held"] = lambda a: resized(a, memoryview)
+
+
+def outcome(call, asarray):
+    try:
+        found = call(asarray)
+    except Exception as error:  # noqa: BLE001  any error is NumPy's to give
+        return type(error)
+    return found
+
+
+def compare(wanted, found):
+    if isinstance(wanted, tuple):
+        assert len(wanted) == len(found)
+        for one, other in zip(wanted, found):
+            compare(one, other)
+    elif isinstance(wanted, np.ndarray):
+        assert (wanted.dtype, wanted.shape) == (found.dtype, found.shape)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+    else:
+        assert wanted == found
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_the_call_gives_what_numpy_gives(call):
+    compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
+
+
+@pytest.mark.parametrize("sum_of", [
+    lambda x, b: b + x, lambda x, b: x * 2 + b, lambda x, b: b[:, ::-1] - x, lambda x, b: np.hypot(b, x)])
+def test_a_broadcast_host_operand_decides_about_the_order_as_it_was_given(sum_of):
+    plain = np.arange(60_000.0).reshape(200, 300)
+    given = np.broadcast_to(plain, (2, 200, 300))
+    wanted, found = sum_of(plain, given), sum_of(lazyarray.asarray(plain), given)
+    assert found.strides == wanted.strides
+    np.testing.assert_array_equal(np.asarray(found), wanted)
