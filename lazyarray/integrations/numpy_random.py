@@ -1,9 +1,10 @@
-"""numpy.random: shuffle a lazy array in its host memory.
+"""numpy.random: what knows only ndarrays gets the host alias of a lazy array, and the number of a lazy scalar.
 
 NumPy's shuffles exchange rows of anything but a real ndarray by ``x[i], x[j] = x[j], x[i]``. The rows of an array are
 views, so each exchange loses one, with a warning. The array can't correct it: an ndarray gives two equal rows in that
-statement, too. So the shuffles of both kinds of generators are replaced by functions that pass the host alias of a lazy
-array. A shuffle that was looked up before lazyarray was imported is not replaced, and NumPy's warning stands.
+statement, too. Other methods refuse a lazy array to write into, take a lazy integer for an array, or a lazy array of
+probabilities for doubles. So these methods of both kinds of generators are replaced. What was looked up before
+lazyarray was imported is not, nor are the methods that many programs call for one number at a time.
 """
 from __future__ import annotations
 
@@ -16,23 +17,29 @@ from lazyarray.array.sequence_slot import set_member
 from lazyarray.dispatch import host_fallback
 from lazyarray.storage import handles
 
+_METHODS = ("shuffle", "permutation", "permuted", "choice")
+
 
 def register(random: ModuleType) -> None:
-    """Have the generators shuffle lazy arrays."""
+    """Have the generators take lazy arrays and scalars."""
+    legacy = random.mtrand._rand
     for kind in (random.Generator, random.RandomState):
-        if not hasattr(kind.shuffle, "__wrapped__"):
-            set_member(kind, "shuffle", _shuffle(kind.shuffle))
-    shuffle = random.mtrand._rand.shuffle       # now that of the class above
-    random.shuffle = random.mtrand.shuffle = shuffle
+        for name in _METHODS:
+            if (theirs := getattr(kind, name, None)) is not None and not hasattr(theirs, "__wrapped__"):
+                set_member(kind, name, _with_aliases(theirs))
+    for name in _METHODS:
+        if hasattr(legacy, name):       # now that of the class above
+            setattr(random, name, getattr(legacy, name))
+            setattr(random.mtrand, name, getattr(legacy, name))
+    if not hasattr(random.default_rng, "__wrapped__"):
+        random.default_rng = _with_aliases(random.default_rng)
 
 
-def _shuffle(theirs: Callable[..., None]) -> Callable[..., None]:
+def _with_aliases(theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
-    def shuffle(self: Any, *args: Any, **kwargs: Any) -> None:
-        x = args[0] if args else kwargs.get("x")
-        if handles.is_lazy(x):
-            host_fallback.with_aliases(theirs, (self, *args), kwargs, "numpy.random's shuffle")
-        else:
-            theirs(self, *args, **kwargs)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if any(map(handles.is_lazy, args)) or any(map(handles.is_lazy, kwargs.values())):
+            return host_fallback.with_aliases(theirs, args, kwargs, f"numpy.random's {theirs.__name__}")
+        return theirs(*args, **kwargs)
 
-    return shuffle
+    return method

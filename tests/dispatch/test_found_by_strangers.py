@@ -44,6 +44,12 @@ def resized(asarray, held=lambda x: None, size=5, **flags):
     return x[:3], x.shape, x.flags.writeable, kept is None
 
 
+def permuted(asarray, by):
+    x = asarray(np.arange(12.0).reshape(3, 4))
+    by(x, axis=1, out=x)
+    return x
+
+
 def unpickled(asarray, make):
     buffers: list = []
     text = pickle.dumps(asarray(np.arange(3.0)), 5, buffer_callback=buffers.append)
@@ -74,6 +80,15 @@ CALLS = {
     "no imaginary part, F": lambda a: a(np.arange(24.0).reshape(2, 3, 4)).T.imag.strides,
     "equal strings": lambda a: (lambda x: np.array_equal(x, x, equal_nan=True))(a(np.array(["a", "b"]))),
     "equal objects": lambda a: (lambda x: np.array_equal(x, x, equal_nan=True))(a(np.array([None, 1], object))),
+    "a seed": lambda a: np.random.default_rng(a([5])[0]).random(3),
+    "seeds": lambda a: np.random.default_rng(a([1, 2])).random(3),
+    "a permutation of a number": lambda a: np.asarray(np.random.default_rng(0).permutation(a([5])[0])),
+    "an old permutation of a number": lambda a: np.asarray(np.random.RandomState(0).permutation(a([5])[0])),
+    "a permutation": lambda a: np.asarray(np.random.default_rng(0).permutation(a(np.arange(5.0)))),
+    "permuted into it": lambda a: permuted(a, np.random.default_rng(0).permuted),
+    "shuffled": lambda a: permuted(a, lambda x, axis, out: np.random.default_rng(0).shuffle(x, axis)),
+    "chosen by probabilities": lambda a: np.random.default_rng(0).choice(2, 5, p=a(np.float32([0.1, 0.9]))),
+    "chosen of a number": lambda a: np.random.default_rng(0).choice(a([5])[0], 5),
     "sorted along no axis": lambda a: a([3, 1, 2]).sort(None),
     "parted along no axis": lambda a: a([3, 1, 2]).partition(1, axis=None),
 }
