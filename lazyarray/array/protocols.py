@@ -301,9 +301,14 @@ def elementwise_kernel(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def restore(host: np.ndarray, writeable: bool = True) -> ArrayHandle:
-    """Open a pickled lazy array: on the host, until the device needs it. It is read-only if `host` is."""
+    """Open a pickled lazy array, which is read-only if the memory is that protocol 5 found beside the pickle."""
+    return restored(host, writeable and host.flags.writeable)
+
+
+def restored(host: np.ndarray, writeable: bool) -> ArrayHandle:
+    """The lazy array of an array that was sent: on the host, until the device needs it."""
     x = handles.from_host(host, "unpickled", eager=False)
-    if not writeable or not host.flags.writeable:
+    if not writeable:
         handles.detached(x).flags.writeable = False
     return x
 

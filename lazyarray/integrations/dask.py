@@ -166,7 +166,7 @@ def to_frames(x: LazyNdarray, context: Any = None) -> tuple[dict[str, Any], list
 def from_frames(header: dict[str, Any], frames: Iterable[Any]) -> LazyNdarray:
     """What `to_frames` packed, on the host until the device needs it."""
     from distributed.protocol.numpy import deserialize_numpy_ndarray
-    return protocols.restore(deserialize_numpy_ndarray(header["array"], frames), header["writeable"])
+    return protocols.restored(deserialize_numpy_ndarray(header["array"], frames), header["writeable"])
 
 
 def to_device_frames(x: LazyNdarray) -> tuple[dict[str, Any], list]:
