@@ -49,6 +49,11 @@ def current() -> Device:
     return _current if _current is not None else _chosen()
 
 
+def is_chosen() -> bool:
+    """Whether there is a current device yet. Before that there are no lazy arrays."""
+    return _current is not None
+
+
 def why() -> Diagnosis:
     """Return which device was chosen and why, and what to do to use a GPU.
 

@@ -68,6 +68,8 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
     """Call what knows only ndarrays, with aliases; an alias that it returns comes back as the lazy array it is of."""
+    if not devices.is_chosen():     # the program has no lazy arrays yet, and needs no device to be told so
+        return func(*args, **kwargs)
     opened = _Arguments(why)
     try:
         result = func(*[opened.host(a, True) for a in args], **{k: opened.host(v, True) for k, v in kwargs.items()})

@@ -82,6 +82,18 @@ class TestOpenCV:
         assert found.stdout.split() == ["81.0"]
 
 
+def test_a_program_without_lazy_arrays_gets_no_device():
+    for library in ("h5py", "scipy"):
+        pytest.importorskip(library)
+    code = ("import numpy as np, lazyarray, h5py, scipy.optimize\nfrom lazyarray import devices\n"
+            "with h5py.File('nowhere', 'w', driver='core', backing_store=False) as file:\n"
+            "    found = np.empty(3)\n    file.create_dataset('a', data=np.arange(3.0)).read_direct(found)\n"
+            "scipy.optimize.minimize(lambda x: (x ** 2).sum(), found, method='L-BFGS-B')\n"
+            "np.random.default_rng(0).permutation(found)\nassert not devices.is_chosen()\n"
+            "lazyarray.asarray(found)\nassert devices.is_chosen()")
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
     x = lazyarray.asarray(np.arange(5.0))
