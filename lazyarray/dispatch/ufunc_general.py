@@ -149,9 +149,12 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         sources: list = []
         arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                      for x, kind, dtype in zip(operands, kinds, dtypes)]
-        order = None
-        if ordered:
-            order = memory_order.order_of(_arrays(device, arguments))
+        order, brought = None, False
+        if ordered:     # by a host array as it was given: its copy may lie otherwise
+            arrays = [(a, x if type(x) is np.ndarray else a) for a, x in zip(arguments, operands)
+                      if isinstance(a, device.array_type)]
+            order = memory_order.order_of([given for _, given in arrays])
+            brought = any(given is not a for a, given in arrays)
         if order is not None:
             # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
             arguments = [memory_order.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
@@ -159,12 +162,10 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         if type(results) is not tuple:
             results = (results,)
         if order is not None:
-            results = tuple([memory_order.laid_out(device, memory_order.back(r, order), order) for r in results])
+            results = tuple([memory_order.back(r, order) for r in results])
+        if order is not None or brought:
+            results = tuple([memory_order.laid_out(device, r, order) for r in results])
         return _given(device, results, sources, outs, where, shape, kwargs, core)
-
-
-def _arrays(device: Device, arguments: Sequence[Any]) -> list[Any]:
-    return [a for a in arguments if isinstance(a, device.array_type)]
 
 
 @functools.cache

@@ -123,11 +123,14 @@ def test_the_call_gives_what_numpy_gives(call):
     compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
 
 
+@pytest.mark.parametrize("defer_from", [0, None])
 @pytest.mark.parametrize("sum_of", [
-    lambda x, b: b + x, lambda x, b: x * 2 + b, lambda x, b: b[:, ::-1] - x, lambda x, b: np.hypot(b, x)])
-def test_a_broadcast_host_operand_decides_about_the_order_as_it_was_given(sum_of):
+    lambda x, b: b + x, lambda x, b: x * 2 + b, lambda x, b: b[:, ::-1] - x, lambda x, b: np.hypot(b, x),
+    lambda x, b: np.add(x, b, dtype="f4"), lambda x, b: b.T * x.T[:, :, None]])
+def test_a_broadcast_host_operand_decides_about_the_order_as_it_was_given(sum_of, defer_from):
     plain = np.arange(60_000.0).reshape(200, 300)
     given = np.broadcast_to(plain, (2, 200, 300))
-    wanted, found = sum_of(plain, given), sum_of(lazyarray.asarray(plain), given)
+    with lazyarray.options(defer_from=defer_from):
+        wanted, found = sum_of(plain, given), sum_of(lazyarray.asarray(plain), given)
     assert found.strides == wanted.strides
     np.testing.assert_array_equal(np.asarray(found), wanted)
