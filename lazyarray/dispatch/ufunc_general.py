@@ -149,12 +149,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         sources: list = []
         arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                      for x, kind, dtype in zip(operands, kinds, dtypes)]
-        order, brought = None, False
-        if ordered:     # by a host array as it was given: its copy may lie otherwise
-            arrays = [(a, x if type(x) is np.ndarray else a) for a, x in zip(arguments, operands)
-                      if isinstance(a, device.array_type)]
-            order = memory_order.order_of([given for _, given in arrays])
-            brought = any(given is not a for a, given in arrays)
+        order, brought = _order(device, arguments, operands) if ordered else (None, False)
         if order is not None:
             # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
             arguments = [memory_order.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
@@ -166,6 +161,14 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         if order is not None or brought:
             results = tuple([memory_order.laid_out(device, r, order) for r in results])
         return _given(device, results, sources, outs, where, shape, kwargs, core)
+
+
+def _order(device: Device, arguments: Sequence[Any],
+           operands: Sequence[Any]) -> tuple[tuple[int, ...] | None, bool]:
+    """The order of the result's axes, and whether a host array is among the operands, whose copy may lie otherwise."""
+    arrays = [(a, x if type(x) is np.ndarray else a) for a, x in zip(arguments, operands)
+              if isinstance(a, device.array_type)]
+    return memory_order.order_of([given for _, given in arrays]), any(given is not a for a, given in arrays)
 
 
 @functools.cache
