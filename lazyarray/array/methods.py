@@ -23,6 +23,7 @@ from ..functions.adapters.order import sort as sorted_along
 from ..graph.record import functions
 from ..storage import handles, views
 from ..storage.handles import detached
+from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write, writeable
 from .flags_and_flat import set_writeable
@@ -234,9 +235,13 @@ def byteswap(x: ArrayHandle, inplace: bool = False) -> ArrayHandle:
     if inplace:
         if not may_write(handles.meta_of(x)):
             raise ValueError("Cannot byte-swap in-place on a read-only array")
-        x[...] = byteswap(x)
-        return x
+        return held((x,), _swapped, x)  # type: ignore[no-any-return]
     return handles.host_result(handles.host_of(x, "ndarray.byteswap").byteswap())
+
+
+def _swapped(x: ArrayHandle) -> ArrayHandle:
+    x[...] = byteswap(x)
+    return x
 
 
 # -- in place ----------------------------------------------------------------------------------

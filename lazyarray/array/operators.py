@@ -21,6 +21,7 @@ from ..dispatch.host_fallback import on_host
 from ..dispatch.ufunc import call, looped, quick, updated
 from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles
+from ..storage.statements import held
 from ..storage.storage import Storage
 
 #: Types of operands that are asked for nothing: numbers, and our arrays once there is a class of them.
@@ -203,6 +204,10 @@ def in_place_matmul(self: Any, other: Any, /) -> Any:
     ufunc_general.check_outputs((self,))
     if whose_turn(type(other), "__rmatmul__") != "us":
         return np.matmul(self, other, out=(self,))
+    return held((self, other), _multiplied, self, other)
+
+
+def _multiplied(self: Any, other: Any) -> Any:
     product = np.matmul(self, other)
     meta = handles.meta_of(self)
     if np.shape(product) != meta.shape:

@@ -119,6 +119,8 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     if not isinstance(outs, tuple):
         outs = (outs,)
     check_outputs(outs)
+    if how := {name: kwargs[name] for name in ("order", "subok") if name in kwargs}:
+        np.negative(np.empty(0), **how)     # NumPy's error, if they are wrong
     if ufunc.nout > 1 and _share_memory(outs):
         raise NotOnDevice("outputs that share memory are not supported on the device")
     function = device_function(ufunc)

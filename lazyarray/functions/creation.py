@@ -115,7 +115,7 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
         shape = _shape(shape)
         kind = np.dtype(float if dtype is None else views.no_array(dtype))
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in (
-                "C", "F", "A", "K") or func is np.full and _decides_itself(value):
+                "C", "F", "A", "K") or func is np.full and (value is None or _decides_itself(value)):
             fills = (_on_host(value),) if func is np.full else ()
             return handles.host_result(func(shape, *fills, dtype, order))
         array = _blank(views.meta(shape[::-1], kind).T) if order == "F" else device_for(kind).empty(shape, kind)

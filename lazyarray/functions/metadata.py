@@ -16,6 +16,7 @@ from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice, refuse, wrong
 from ..settings import options
 from ..storage import facts, handles, views
+from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import memory_order, text
@@ -177,6 +178,11 @@ def _positions(obj: Any) -> tuple[Any, Any]:
 
 @_as_numpy_decides
 def take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    return _taken(device, a, indices, axis, out, mode) if out is None else held(
+        (a, indices, out), _taken, device, a, indices, axis, out, mode)
+
+
+def _taken(device: Device, a: Any, indices: Any, axis: Any, out: Any, mode: str) -> Any:
     array, (places, lazy) = _operand(device, a), _positions(indices)
     if axis is None:
         array, axis = array.ravel(), 0

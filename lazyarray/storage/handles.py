@@ -393,7 +393,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         storage, host = x._self_storage, x._self_host
         offset = host.__array_interface__["data"][0] - _memory_of(host) if host.size else 0
         meta = views.meta(host.shape, host.dtype, host.strides, offset)
-        if not writeable(host):
+        if not writeable(host) and host.base is not None:       # of its own memory NumPy says so for a call's time
             meta.flags.writeable = False
         x._self_meta = meta
         return meta

@@ -13,6 +13,7 @@ current where. No other code reads or writes a block or a mirror:
 """
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,10 @@ class Storage(StorageState):
     def over_host(cls, device: Device, array: np.ndarray) -> Storage:
         """A storage, current on the host, over the memory of a small array that is nobody else's."""
         self = cls(device, None)
+        for _ in range(1000):
+            if array.flags.writeable:
+                break
+            time.sleep(1e-3)        # NumPy is writing it in another thread, and says that it is read-only meanwhile
         memory = transfer.extent_bytes(array) if array.nbytes else np.empty(1, np.uint8)
         self._nbytes = array.nbytes and memory.nbytes
         self.clean = False

@@ -89,6 +89,9 @@ CALLS = {
     "shuffled": lambda a: permuted(a, lambda x, axis, out: np.random.default_rng(0).shuffle(x, axis)),
     "chosen by probabilities": lambda a: np.random.default_rng(0).choice(2, 5, p=a(np.float32([0.1, 0.9]))),
     "chosen of a number": lambda a: np.random.default_rng(0).choice(a([5])[0], 5),
+    "an order that is none": lambda a: np.add(a(np.ones(LARGE)), 1, order="Z"),
+    "an order of another kind": lambda a: np.sin(a(np.ones(LARGE)), order=7),
+    "a flag that is none": lambda a: np.sin(a(np.ones(LARGE)), subok=3),
     "sorted along no axis": lambda a: a([3, 1, 2]).sort(None),
     "parted along no axis": lambda a: a([3, 1, 2]).partition(1, axis=None),
 }
@@ -121,6 +124,13 @@ def compare(wanted, found):
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 def test_the_call_gives_what_numpy_gives(call):
     compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", None])
+def test_full_of_nothing_is_nan_or_refused(dtype):
+    def call(full):
+        return full(LARGE, None, dtype=dtype)
+    compare(outcome(call, np.full), outcome(call, lazyarray.numpy.full))
 
 
 @pytest.mark.parametrize("defer_from", [0, None])

@@ -378,3 +378,17 @@ def test_when_the_host_is_short_of_memory_what_the_device_has_too_goes():
     alias = np.asarray(x)       # another mirror
     alias[3, 0] = 7
     assert np.asarray(row * 2)[:2].tolist() == [14.0, 4.0] and np.asarray(x[4] + 1)[0] == 3.0
+
+
+def test_what_numpy_writes_meanwhile_stays_writable():
+    """NumPy says that an array is read-only for as long as a call that writes it back in the end, as ``np.take`` does."""
+    x = small()
+    host = _native.recording.on_host(x)
+    host.flags.writeable = False
+    thread = threading.Timer(0.05, host.setflags, (True,))
+    thread.start()
+    lazyarray.asdevice(x)
+    thread.join()
+    assert x.flags.writeable and np.asarray(x).flags.writeable
+    x[0] = 5
+    assert x[0] == 5

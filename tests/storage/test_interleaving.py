@@ -224,6 +224,9 @@ MISSED = [
     (("alias", "plain"), [["np.cumsum(x, out=x)", "read(a.copy())"], ["a[...] = 77"]]),
     (("alias", "plain"), [["own['v'] = x[::2]", "own.get('v', x).__iadd__(1)"], ["a[1] = 51", "read(x * 1)"]]),
     (("recorded", "recorded"), [["own['v'] = x[1:]", "own.get('v', x).__imul__(3)"], ["x.__iadd__(1)"] * 2]),
+    (("recorded", "plain"), [["x.__imatmul__(np.eye(N) * 2)"], ["x.__iadd__(1)"] * 2]),
+    (("plain", "plain"), [["np.take(x, np.arange(N)[::-1], out=x)"], ["x.__iadd__(1)"] * 2]),
+    (("plain", "plain"), [["x.byteswap(inplace=True)"], ["x.fill(3)", "x.__iadd__(1)"]]),
 ]
 
 
