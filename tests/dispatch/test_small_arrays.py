@@ -381,7 +381,7 @@ def test_when_the_host_is_short_of_memory_what_the_device_has_too_goes():
 
 
 def test_what_numpy_writes_meanwhile_stays_writable():
-    """NumPy says that an array is read-only for as long as a call that writes it back in the end, such as ``np.take``."""
+    """NumPy says that an array is read-only for as long as a call that writes it back in the end (``np.take``)."""
     x = small()
     host = _native.recording.on_host(x)
     host.flags.writeable = False
