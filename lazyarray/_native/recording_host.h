@@ -110,11 +110,12 @@ owner_of(PyObject *array)
     return owner;
 }
 
-/* Whether an ndarray's memory is its own: what has no owner among ndarrays is copied. */
+/* Whether an ndarray's memory is its own, to be written: what has no owner among ndarrays is copied. One that is found to be
+read-only later is so for the time of a call alone, see `handles.completed`. */
 static inline int
 owns(PyArrayObject *array)
 {
-    return PyArray_BASE(array) == NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+    return PyArray_BASE(array) == NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE);
 }
 
 static inline int

@@ -452,6 +452,8 @@ def small_on_host(array: np.ndarray) -> ArrayHandle | None:
     """A lazy array that is a new ndarray, which nobody else holds; None if it is not small."""
     if _native.recording is None or array.nbytes > small_limit() or not current_options().small_on_host:
         return None
+    if array.base is None and not array.flags.writeable:
+        array = array.copy("K")     # memory of our own is written
     return _native.recording.host_array(array)
 
 

@@ -15,6 +15,7 @@ import recipes_ufuncs
 import lazyarray
 import lazyarray.numpy as xnp
 from lazyarray import _native
+from lazyarray.storage import handles
 from lazyarray.testing import assert_copies
 
 pytestmark = pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host")
@@ -378,6 +379,17 @@ def test_when_the_host_is_short_of_memory_what_the_device_has_too_goes():
     alias = np.asarray(x)       # another mirror
     alias[3, 0] = 7
     assert np.asarray(row * 2)[:2].tolist() == [14.0, 4.0] and np.asarray(x[4] + 1)[0] == 3.0
+
+
+def test_a_read_only_result_of_a_host_function_can_be_used_everywhere():
+    host = np.arange(6.0)
+    host.flags.writeable = False
+    x = lazyarray.lazy(lambda a: host)(large())
+    np.testing.assert_array_equal(np.asarray(lazyarray.asarray(x) + large()[0]), host + 1)
+    y = handles.host_result(host)
+    lazyarray.asdevice(y)
+    y += 1
+    assert np.array_equal(np.asarray(y), np.arange(6.0) + 1) and host[1] == 1
 
 
 def test_what_numpy_writes_meanwhile_stays_writable():
