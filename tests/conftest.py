@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(lazyarray_pytest):
         config.pluginmanager.register(lazyarray_pytest)
 
-    config.addinivalue_line("markers", "one_device(reason): what the test says holds where there is one device alone")
+    config.addinivalue_line("markers", "one_device(reason): what the test says holds while one device alone is in use")
     config.addinivalue_line("markers", "together: what the test says holds of arrays that lie on one device")
 
     # Small arrays do not stay on the host, unless that is what is to be tested: not those of modules of tests, either.
@@ -59,11 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    import lazyarray
-
     mark = item.get_closest_marker("one_device")
-    if mark is not None and lazyarray.device().count > 1:
-        pytest.skip(f"with one device: {mark.args[0]}")
+    if mark is not None and TWO_DEVICES:
+        pytest.skip(f"with one device in use: {mark.args[0]}")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -100,6 +98,18 @@ def _devices_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
 
     with in_turn.test(request.node.nodeid, request.node.get_closest_marker("together") is not None):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _one_device_is_in_use() -> Iterator[None]:
+    """A test that uses a second device does not change the way that those after it take."""
+    import lazyarray
+
+    yield
+    device = lazyarray.device()
+    if device.count > 1 and not TWO_DEVICES and device.several:
+        gc.collect()
+        device.use_one()
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "launch_allocation.h"
 #include "launch_kernel.h"
 #include "launch_reduction.h"
 
@@ -286,8 +287,8 @@ static PyType_Spec spec = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "lazyarray._native.launch", PyDoc_STR("The launch of kernels, in C."), -1, NULL, NULL, NULL,
-    NULL, NULL,
+    PyModuleDef_HEAD_INIT, "lazyarray._native.launch", PyDoc_STR("The launch of kernels, and what they write to, in C."), -1, functions,
+    NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC
@@ -303,7 +304,7 @@ PyInit_launch(void)
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
             || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
             || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 22) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 23) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     Py_XDECREF(reduction);

@@ -81,14 +81,19 @@ ticked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 }
 
 /* What runs a program on so many elements, or None: a new reference. A program knows its kernel where there is one for all
-sizes that 31 bits count, and one device. */
+sizes that 31 bits count, and one device in use. */
 static PyObject *
 kernel_for(PyObject *device, PyObject *program, PyObject *size)
 {
     PyObject *kernel = PyObject_GetAttr(program, text.kernel);
-    if (kernel == NULL || (kernel != Py_None && PyLong_AsSsize_t(size) < limits.WIDE))
+    if (kernel == NULL)
+        return NULL;
+    int quick = kernel == Py_None || PyLong_AsSsize_t(size) >= limits.WIDE ? 0 : is_alone(device);
+    if (quick > 0)
         return kernel;
     Py_DECREF(kernel);
+    if (quick < 0)
+        return NULL;
     return PyObject_CallMethodObjArgs(device, text.kernel, program, size, NULL);
 }
 

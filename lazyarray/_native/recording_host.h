@@ -217,19 +217,20 @@ light_array(PyObject *host)
     return x;
 }
 
-/* What a lazy array shares with its views: borrowed. */
+/* What a lazy array shares with its views: borrowed. None: it has a storage by now, or is being made. */
 static PyObject *
 home_of_light(PyObject *x)
 {
     PyObject *home = got(x, X.home), *host = got(x, X.host);
-    if (home != Py_None || host == Py_None)
+    if (home != Py_None || host == Py_None || got(x, X.storage) != Py_None)
         return home;
-    PyArrayObject *owner = owner_of(host);
     if ((home = types.Home->tp_alloc(types.Home, 0)) == NULL)
         return NULL;
-    put(home, H.array, (PyObject *)owner);
-    put(home, H.storage, Py_None);
-    put(x, X.home, home);
+    if (got(x, X.home) == Py_None && got(x, X.storage) == Py_None) {       /* as before: finalisers may have run */
+        put(home, H.array, (PyObject *)owner_of(host));
+        put(home, H.storage, Py_None);
+        put(x, X.home, home);
+    }
     Py_DECREF(home);
     return got(x, X.home);
 }

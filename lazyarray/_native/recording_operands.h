@@ -49,14 +49,13 @@ is_packed(const Py_buffer *buffer, int fortran)
     return 1;
 }
 
-/* 1 if there is one device alone, 0 if there are several, -1 with an error. */
+/* 1 if one device alone is in use, 0 if several are, -1 with an error. */
 static int
 is_alone(PyObject *device)
 {
-    PyObject *count = PyObject_GetAttr(device, text.count);
-    long devices = count == NULL ? -1 : PyLong_AsLong(count);
-    Py_XDECREF(count);
-    return devices == -1 && PyErr_Occurred() ? -1 : devices == 1;
+    PyObject *several = PyObject_GetAttr(device, text.several);
+    Py_XDECREF(several);
+    return several == NULL ? -1 : several == Py_False;
 }
 
 /* Whether a view has all elements of its storage, one after the other, in C's order (1) or in Fortran's (2); 0: it has

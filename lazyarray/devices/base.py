@@ -119,6 +119,10 @@ class Device(ABC):
     faults: tuple[type[BaseException], ...]
     #: How many devices there are.
     count: int
+    #: Whether more than one is in use, from then on for good. Until then all arrays and all work are on the device with
+    #: the number `sole`, which is the current one, and nobody has to ask where anything lies.
+    several: bool = False
+    sole = 0
     #: Whether copies to page-locked memory leave no marks in the kernel's tables of written pages.
     writes_unseen = False
     #: Whether there are kernels, some day, for recorded work; without them it is interpreted.
@@ -132,6 +136,9 @@ class Device(ABC):
 
     #: Why nothing can be done on it any more in this process, after an error that `is_lasting`.
     lost: str | None = None
+
+    def use_one(self) -> None:  # noqa: B027  nothing to do where there is one
+        """Forget that several devices were in use: for tests, once nothing lies on another than the `sole` one."""
 
     @once_made("count")
     def __repr__(self) -> str:

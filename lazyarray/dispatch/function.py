@@ -68,7 +68,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         if result is not None:
             return result
     device = devices.current()
-    if device.count == 1:
+    if device.count == 1 or places.one_alone(device, (*args, *kwargs.values())):
         return _by_tables(func, args, kwargs)
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
     positions, names = written_parameters.written_slots(func)
@@ -238,7 +238,7 @@ def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] =
 
     Operands that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
     """
-    if device.count == 1:
+    if places.one_alone(device, operands):
         return _here
     place = next((number for x in written if (number := places.of(device, x)) is not None), None)
     if place is None:
@@ -253,7 +253,7 @@ def _unwrapped(device: Device, sources: list[Any], brought: dict[int, tuple[Any,
         if obj._self_storage is not None:
             sources.append(obj)
         array = handles.operand_of(obj)
-        if device.count > 1 and handles.is_array(obj) and array is not handles.device_of(obj):
+        if device.several and handles.is_array(obj) and array is not handles.device_of(obj):
             brought[id(array)] = array, obj
         return array
     if isinstance(obj, np.ndarray):

@@ -102,7 +102,7 @@ def where(x: Any, *others: Any) -> Location:
         return Location("host")
     if side == "pending":
         text, operations = expression(storage, _Names(user_frame()).name) or ("", 0)
-        number = storage.pending.place if storage.pending is not None else None
+        number = storage.pending.number() if storage.pending is not None else None
         return Location("pending", _device_name(device.number() if number is None else number), text, operations)
     array = storage.block if storage.root is None else storage.root
     return Location(side, _device_name(device.device_of(array)))    # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from _thread import _count as other_threads  # type: ignore[attr-defined]
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..graph import cost_model
 from ..settings.options import current as current_options
 from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
+from ..storage.statements import held
 from .cheap_on_host import CHEAP, COSTLY
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
@@ -315,6 +317,14 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         # What the device has, too, would have to be sent again: such a write counts as costly.
         if host is None or host.nbytes > limit() // COSTLY and not native.is_light(x) and x._self_storage.homes > 1:
             return NotImplemented
+    if other_threads():     # one of them may take the bytes to the device meanwhile
+        return held(lazy, _written, func, args, kwargs, lazy)
+    return _written(func, args, kwargs, lazy)
+
+
+def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], lazy: list[Any]) -> Any:
+    """`writing`, with the lazy arrays that are written."""
+    native = _native.recording
     done: Any = None
     try:
         done = _native_run(func, args, kwargs)

@@ -66,6 +66,10 @@ def _replaced(array: Any, one: Any, place: Any, at: Any) -> Any:
     return np.where(at == place, one, array)
 
 
+def _clipped(array: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(array, low), high)
+
+
 #: (what does a step on NumPy arrays, None if NumPy's value may be another one; whether it may warn of numbers).
 functions: dict[Step, tuple[Any, bool]] = {}
 
@@ -78,6 +82,8 @@ def learn(step: Step) -> tuple[Any, bool]:
         found = getattr(np, name)
     elif name == "where":
         found = np.where
+    elif name == "clip":
+        found = _clipped
     elif name == "at_place":
         found = _replaced
     elif name == "index":

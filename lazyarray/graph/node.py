@@ -21,9 +21,11 @@ import math
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from ..devices.base import HERE
 from ..devices.program import Step
 from ..errors.inspection import Unique
 from ..errors.interrupts import holding
@@ -91,7 +93,7 @@ class Node(Unique):
         self.readers: Any = None
         self.array: Any = None      # once it is computed,
         self.stream: Any = None     # on this stream
-        self.place: int | None = None       # the number of its device, where there are several
+        self.place: int | None = None       # the number of its device, if several were in use when it was recorded
         self.passed = 0             # how often a reduction was computed through it
         self.template: Any = None   # a meta of its form, which nobody else has
         # By a few numbers: it needs nothing of the device.
@@ -112,12 +114,21 @@ class Node(Unique):
                         trace.ranges[1]()
         return self.array
 
+    def number(self) -> int | None:
+        """The number of the device that computes it; None: there is one in use, the current one."""
+        return self.device.sole if self.place is None and self.device.several else self.place
+
+    def there(self) -> AbstractContextManager[Any]:
+        """Context of work on the device that computes it."""
+        number = self.number()
+        return HERE if number is None else self.device.on(number)
+
     def _compute(self) -> None:
         try:
-            if self.array is None and self.place is None:
+            if self.array is None and self.place is None and not self.device.several:
                 native.compute(self)
             elif self.array is None:
-                with self.device.on(self.place):
+                with self.there():
                     native.compute(self)
         except self.device.faults as error:
             self.device.failed(error)

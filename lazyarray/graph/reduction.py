@@ -85,14 +85,12 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
     if type(source) is Leaf:
         array = source.array
         work = reading(array.dtype, source.mode, array.ndim), [array], [source], reduction, extent, freedom, shape
-        if device.count == 1:
+        if not device.several:
             return launched(device, *work, (array.shape, False))
         with device.on(device.device_of(array)):
             return launched(device, *work, (array.shape, False))
     with holding(lock):
-        if source.place is None:
-            return _of_work(device, source, reduction, extent, freedom, shape)
-        with device.on(source.place):
+        with source.there():
             return _of_work(device, source, reduction, extent, freedom, shape)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..devices.base import HERE
 from ..devices.program import reformed
 from ..errors.interrupts import holding
 from . import programs
@@ -42,7 +41,7 @@ def sampled(node: Node, pick: Pick) -> Any:
         if node.array is not None or not _possible(node, set()):
             return None
         device = node.device
-        with HERE if node.place is None else device.on(node.place):
+        with node.there():
             sources: list[Any] = []
             with np.errstate(all="ignore"):     # as where programs run
                 found = _of(node, pick, {}, sources)

@@ -377,8 +377,8 @@ def completed(x: ArrayHandle, name: str) -> Any:
     """A slot that `x` has not filled yet: its storage, current on the host, or its meta; else AttributeError."""
     if name == "_self_storage":
         home = None if _native.recording is None else _native.recording.home(x)
-        if home is None:        # it is being made
-            raise AttributeError(name)
+        if home is None:        # another thread was quicker; or it is being made, and this raises AttributeError
+            return object.__getattribute__(x, name)
         storage = home.storage
         if storage is None:
             made = Storage.over_host(devices.current(), home.array)
@@ -416,6 +416,8 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     needed again gets a storage, and is current on both sides from then on.
     """
     home = _native.recording.home(x)    # type: ignore[union-attr]
+    if home is None:        # another thread has given it a storage
+        return False
     if host.nbytes <= upload_cache.AT_ONCE and not getattr(home, "sent", False):
         home.sent = True
         return True
@@ -507,7 +509,7 @@ def operand_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     """As `device_of`, but on the current device: a copy of what lies on another one. It is only to be read."""
     array = device_of(x, why)
     storage = x._self_storage
-    if storage is None or (device := storage.device).count == 1:
+    if storage is None or not (device := storage.device).several:
         return array
     return transfer.to_current(device, array, why)
 

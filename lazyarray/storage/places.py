@@ -10,7 +10,7 @@ from .storage import Storage
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["apart", "largest", "of"]
+__all__ = ["apart", "largest", "of", "one_alone"]
 
 
 def of(device: Device, x: Any) -> int | None:
@@ -19,6 +19,17 @@ def of(device: Device, x: Any) -> int | None:
         return device.device_of(x)
     storage = x._self_storage if handles.is_lazy(x) else None
     return storage.number() if type(storage) is Storage else None
+
+
+def one_alone(device: Device, operands: Iterable[Any]) -> bool:
+    """Whether one device alone is in use, and no device array among the operands or their items lies on another one."""
+    if device.count == 1 or device.several:
+        return device.count == 1
+    for x in operands:
+        for one in x if type(x) in (list, tuple) else (x,):
+            if isinstance(one, device.array_type) and device.device_of(one) != device.sole:
+                return False
+    return True
 
 
 def largest(device: Device, operands: Iterable[Any]) -> int | None:
@@ -34,5 +45,5 @@ def largest(device: Device, operands: Iterable[Any]) -> int | None:
 
 def apart(device: Device, operands: Iterable[Any]) -> bool:
     """Whether lazy arrays and scalars among these operands lie on several devices."""
-    return device.count > 1 and len({of(device, x) for x in operands if handles.is_lazy(x)
+    return device.several and len({of(device, x) for x in operands if handles.is_lazy(x)
                                      and x._self_storage is not None}) > 1

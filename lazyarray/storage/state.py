@@ -180,8 +180,8 @@ class StorageState(_Slots):
         """The number of the device that holds the bytes, will compute them or held them until it was full, or None."""
         node = self.pending
         if node is not None:
-            if node.place is not None:
-                return node.place   # type: ignore[no-any-return]
+            if (number := node.number()) is not None:
+                return number   # type: ignore[no-any-return]
             self.fill()
         array = self._block if self.root is None else self.root
         return self.returns_to if array is None else self.device.device_of(array)
@@ -192,7 +192,7 @@ class StorageState(_Slots):
         Without `noting` whoever works there calls `Device.failed`.
         """
         device = self.device
-        number = None if device.count == 1 else self.number()
+        number = self.number() if device.several else None
         if number is not None:
             return _noting(device, number)
         return device.noting if noting else HERE

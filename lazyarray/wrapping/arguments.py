@@ -157,7 +157,7 @@ class Arguments:
             elif kind in (HOST, SUBCLASS) and has_twin:
                 raise NotOnDevice("an argument is an ndarray subclass" if kind == SUBCLASS else
                                   f"dtype {obj.dtype} is not supported on the device")
-        apart = self.device.count > 1 and [obj._self_storage for obj, _, _ in lazies]
+        apart = self.device.several and [obj._self_storage for obj, _, _ in lazies]
         for obj, _, role in lazies:
             if apart and role != READ and apart.count(obj._self_storage) == 1 and self._take_elsewhere(obj, role):
                 continue

@@ -14,6 +14,7 @@ from ..errors import NotOnDevice
 from ..errors.interrupts import from_handler
 from ..functions.kinds import DEVICE, GPU, HOST, LAZY
 from ..settings.options import current as current_options
+from ..storage import places
 from . import fast_call, generators
 from .arguments import Arguments, Rules
 from .host_twin import on_host
@@ -66,7 +67,7 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
             raise NotOnDevice(reason)
         if host is not None and (unusable := device.usable()) is not None:
             raise NotOnDevice(unusable)
-        if device.count == 1:
+        if device.count == 1 or places.one_alone(device, (*args, *kwargs.values())):
             result = fast_call.run(device, function, args, kwargs, name, rules, host is not None)
             if result is not fast_call.SLOW:
                 return result if current_options().lazy else at_once(result, (args, kwargs))

@@ -32,7 +32,7 @@ def known():
     return call_cache.known
 
 
-one_device = pytest.mark.skipif("lazyarray.device().count > 1", reason="where there are several, all is looked at")
+one_device = pytest.mark.one_device("where several are in use, all is looked at")
 
 
 @contextlib.contextmanager

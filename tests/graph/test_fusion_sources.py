@@ -126,6 +126,7 @@ def test_the_table_of_the_paper_is_one_kernel_with_one_output():
     assert len(program.outputs) == 1 and [operand.mode for operand in program.inputs] == ["value"]
 
 
+@pytest.mark.one_device("what waits is written in place")
 def test_a_grid_is_one_kernel():
     with kernels() as found:
         y = lnp.linspace(-1, 1, 8).reshape(-1, 1) * 1

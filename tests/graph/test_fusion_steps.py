@@ -315,7 +315,7 @@ class TestInPlace:
                 assert held is x
                 assert (close if op is operator.ipow else same)(x, a)
 
-    @pytest.mark.together
+    @pytest.mark.one_device("what waits is written in place")
     def test_a_chain_is_one_kernel(self):
         a, b = base(dtype="f4"), base(dtype="f4") + 1
         x, y = lazies(a, b)
@@ -329,6 +329,7 @@ class TestInPlace:
             assert same(z, np.sqrt((a * 2 + b) * a - np.float32(1.5)))
         assert [(len(p.steps), len(p.outputs)) for p in found] == [(5, 1)]
 
+    @pytest.mark.one_device("what waits is written in place")
     def test_what_was_computed_takes_what_waits(self):
         a = base()
         x, = lazies(a)
@@ -402,6 +403,7 @@ class TestInPlace:
         assert same(two, a.reshape(4, 6).T + 1)
         assert same(one, a * 2) and same(three, a * 6) and same(x, a * 3 * a * 2)
 
+    @pytest.mark.one_device("what waits is written in place")
     def test_a_target_that_is_no_operand(self):
         x, y, a = *lazies(base(), base()), base()
         assert np.add(x * 2, 1, out=y) is y

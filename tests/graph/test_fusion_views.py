@@ -77,6 +77,7 @@ class TestEachView:
         assert same(x, plain)
 
 
+@pytest.mark.one_device("what waits is written in place")
 def test_a_stencil_is_one_kernel():
     u, plain = lazies(base((6, 7)))[0], base((6, 7))
 

@@ -13,6 +13,7 @@ from interleaving import Deadlock, Schedule, locks, outcomes
 
 import lazyarray
 import lazyarray.devices.simulated.libraries  # else under a lock that the schedule does not know
+from lazyarray import _native
 
 pytestmark = pytest.mark.skipif(lazyarray.device().name == "cuda", reason="the schedule does not know CUDA's own waits")
 
@@ -47,13 +48,21 @@ def plain(values, kind):
     return values.copy()
 
 
+def gpu(x):
+    """A GPU function that writes its argument."""
+    if lazyarray.is_lazy(x):
+        lazyarray.lazy(lambda a: a.__iadd__(100))(x)
+    else:
+        x += 100
+
+
 def statement(text):
     """One statement of a thread: of `x` and `y`, `a` and `b`, their aliases, and `read`, what it has read so far."""
     code = compile(text, text, "exec")
 
     def run(state, i):
         names = _Names(state, i)
-        exec(code, {"np": np, "N": N}, names)
+        exec(code, {"np": np, "N": N, "gpu": gpu}, names)
     run.text = text
     return run
 
@@ -234,6 +243,25 @@ MISSED = [
 def test_what_was_missed_once(kinds, programs):
     for seed in range(200 if NIGHTLY else 12):
         got, wanted, _ = run(kinds, programs, Schedule(seed, [0.02, 0.1, 0.5][seed % 3]), {"defer_from": 0})
+        assert got in wanted, f"seed {seed}"
+
+
+@pytest.fixture
+def on_the_host():
+    """Small arrays stay there until somebody asks for more."""
+    before = _native.recording.small(4096)
+    yield
+    _native.recording.small(before)
+
+
+@pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
+@pytest.mark.parametrize("text", [
+    "x.clip(2, 4, out=x)", "np.add.at(x, [0, 0], 1)", "x.byteswap(True)", "x.sort()", "np.putmask(x, [1, 0] * 3, 8)",
+    "x[::-1].sort()", "np.copyto(x, 9, where=[True, False] * 3)"])
+def test_a_small_array_that_another_thread_takes_to_the_device(text, on_the_host):
+    for seed in range(600) if NIGHTLY else (*range(30), 73, 195, 267, 307, 327, 328, 345, 381):
+        schedule = Schedule(seed, [0.02, 0.1, 0.5][seed % 3], opcodes=seed % 2 == 0)
+        got, wanted, _ = run(("plain", "plain"), [[text], ["gpu(x)"]], schedule)
         assert got in wanted, f"seed {seed}"
 
 

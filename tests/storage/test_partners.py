@@ -30,6 +30,7 @@ def adopted(x):
     return lazyarray.asarray(lent(x))
 
 
+@pytest.mark.together
 def test_what_they_write_is_there_when_we_read(theirs):
     x = lazyarray.asarray(PLAIN)
     held = lent(x)

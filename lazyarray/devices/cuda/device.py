@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ... import _native
 from ...errors import LazyArrayError, NotOnDevice
 from .. import lines
 from ..base import HERE, HOLDABLE, Device, Diagnosis, Token
@@ -111,6 +112,7 @@ class CudaDevice(Device):
         selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
+        self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -176,7 +178,7 @@ class CudaDevice(Device):
         found = kernels.get(program, size, now)
         if found is None:
             kernels.unfused(program)
-        elif size < WIDE and self.count == 1:
+        elif size < WIDE and not self.several:
             program.kernel = found
         return found
 
@@ -206,7 +208,8 @@ class CudaDevice(Device):
                     self.relieve(nbytes)
                 return self.allocated(allocate, nbytes, full)
 
-            cuda.set_allocator(malloc)
+            native = _native.launch
+            cuda.set_allocator(malloc if native is None else native.allocator(allocate, malloc, full, _LARGE))
 
         watcher = threading.Thread(target=watch, name="lazyarray-allocator")
         watcher.start()
@@ -222,7 +225,14 @@ class CudaDevice(Device):
         return self._runtime.getDevice()
 
     def total_memory(self) -> int:
-        return self.xp.get_default_memory_pool().get_limit() or self._runtime.memGetInfo()[1]
+        limit = self.xp.get_default_memory_pool().get_limit()
+        if limit:
+            return limit
+        number = self._runtime.getDevice()
+        total = self._totals.get(number)
+        if total is None:       # the driver takes up to 24 ms for an answer while other processes use the GPU
+            total = self._totals[number] = self._runtime.memGetInfo()[1]
+        return total
 
     def on_current(self, *arrays: Any) -> bool:
         if self.count == 1:
@@ -281,7 +291,7 @@ class CudaDevice(Device):
 
     def stream(self) -> Any:
         stream = self._current_stream()
-        if self.count == 1 and stream.ptr != self._per_thread:
+        if not self.several and stream.ptr != self._per_thread:
             return stream
         thread = here.name if stream.ptr == self._per_thread else None
         return StreamOnDevice(stream, self._runtime.getDevice(), thread)
@@ -295,11 +305,16 @@ class CudaDevice(Device):
             stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
             if stream is None:
                 stream = self._foreign_streams[pointer] = self._of_pointer(_Foreign(pointer))
-        return stream if self.count == 1 else StreamOnDevice(stream, self._runtime.getDevice(), None)
+        return StreamOnDevice(stream, self._runtime.getDevice(), None) if self.several else stream
 
     def order(self, earlier: Any, later: Any) -> None:
         if earlier == later:
             return
+        if self.several:        # what was noted while one device alone was in use
+            earlier, later = (stream if isinstance(stream, StreamOnDevice) else StreamOnDevice(stream, self.sole, None)
+                              for stream in (earlier, later))
+            if earlier == later:
+                return
         if not isinstance(earlier, StreamOnDevice):
             event = self.xp.cuda.Event(disable_timing=True)
             earlier.record(event)
@@ -439,6 +454,31 @@ class CudaDevice(Device):
         return isinstance(error, self._api_errors) and getattr(error, "status", None) in driver.LASTING
 
 
+class CudaDevices(CudaDevice):
+    """The GPUs of a process that sees more than one, which most programs do not use."""
+
+    def __init__(self, cupy: Any, count: int) -> None:
+        super().__init__(cupy, count)
+        self.sole = self._runtime.getDevice()
+        #: The numbers of those that are in use.
+        self.used = {self.sole}
+
+    @property
+    def several(self) -> bool:  # type: ignore[override]
+        if len(self.used) == 1:
+            try:
+                self.used.add(self._runtime.getDevice())
+            except self._api_errors:        # in a forked child, which is told so where it wants to compute
+                return False
+        return len(self.used) > 1
+
+    def use_one(self) -> None:
+        self.used = {self.sole}
+
+    def claim(self, d: Any, owner: object) -> None:
+        self.used.add(d.data.device_id)
+
+
 def _leave_behind() -> None:
     """At a forked child's exit, before CuPy's own: it would give modules back that only the parent can, and each of
     these prints a traceback."""
@@ -473,7 +513,7 @@ def find() -> CudaDevice | Diagnosis:
         return missing("broken", f"CuPy sees {count} GPU(s) but can't compute ({message})",
                        "Check that CuPy's CUDA version fits the driver, and that the CUDA libraries are installed: "
                        "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] brings them.")
-    device = CudaDevice(cupy, count)
+    device = CudaDevice(cupy, count) if count == 1 else CudaDevices(cupy, count)
     device.watch_allocator()
     return device
 

@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...errors.inspection import Unique
+
 __all__ = ["LASTING", "Driver", "StreamOnDevice", "describe", "found", "here", "is_present", "version"]
 
 LIBRARY = "libcuda.so.1"
@@ -93,7 +95,7 @@ class _Thread(threading.local):
 here = _Thread()
 
 
-class StreamOnDevice:
+class StreamOnDevice(Unique):
     """A stream where its pointer alone does not say which one it is.
 
     That is so with several devices, and for the per-thread default stream, which has one pointer in all threads:

@@ -113,6 +113,15 @@ class SimulatedDevice(Device):
         """How many devices there are."""
         return 1 if hardware.forked else hardware.count
 
+    @property
+    def several(self) -> bool:  # type: ignore[override]
+        if not hardware.several and not hardware.forked and hardware.current_device() != self.sole:
+            hardware.several = True
+        return hardware.several
+
+    def use_one(self) -> None:
+        hardware.several = False
+
     def can_hold(self, dtype: np.dtype) -> bool:
         return can_hold(dtype)
 
@@ -152,6 +161,8 @@ class SimulatedDevice(Device):
         return d if d._view is d._memory.root else make(d._memory.root, d._memory)
 
     def claim(self, d: SimulatedArray, owner: object) -> None:
+        if d._memory.device != self.sole:
+            hardware.several = True
         if not d._view.size:
             return
         home = d._memory.home

@@ -238,6 +238,7 @@ class Hardware:
         self.delay = (os.environ.get("LAZYARRAY_SIMULATED_DELAY") or "0") != "0"
         self.limit = int(os.environ.get("LAZYARRAY_SIMULATED_LIMIT") or 0) or None
         self.used = False
+        self.several = False    # more than one of them is used
         self.forked = False
         self.broken = False
         self.local = _Local()
@@ -253,6 +254,7 @@ class Hardware:
     def settle(self) -> None:
         """Recompute what the settings imply."""
         self.plain = not (self.delay or self.count > 1 or self.forked or self.broken)
+        self.several = self.several and self.count > 1
         self.memory_type: type[Memory] = Memory if self.limit is None else CountedMemory
         if self.limit is None:
             self.live.clear()       # what outlives a limit does not count against the next

@@ -22,7 +22,7 @@ from .memory_order import Form, template_of
 from .operands import fits
 from .ufunc import counts, recorded
 
-__all__ = ["QUICK", "SOURCES"]
+__all__ = ["LIKE", "QUICK", "SOURCES"]
 
 _int64 = np.dtype(np.int64)
 _numbers = (int, float, complex, bool, np.generic)
@@ -37,7 +37,7 @@ class _Chain:
 
     def __init__(self, shape: tuple[int, ...], fortran: bool = False, size: int | None = None) -> None:
         self.device = devices.current()
-        self.place = None if self.device.count == 1 else self.device.number()
+        self.place = self.device.number() if self.device.several else None
         self.result = Form(shape, fortran, None)
         self.size = math.prod(shape) if size is None else size
         self.nodes: list[Node] = []
@@ -211,9 +211,34 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None)
     return _full(shape, 1, float if dtype is None else dtype, order, device)
 
 
+def _like(value: Any) -> Callable[..., Any]:
+    def recorder(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+                 device: Any = None) -> Any:
+        if not handles.is_lazy(a) or shape is not None or not isinstance(dtype, (type, str, np.dtype, type(None))):
+            return None
+        meta = handles.meta_of(a)
+        flags = meta.flags
+        if order == "K" and not (flags.c_contiguous or flags.f_contiguous):
+            return None
+        if order in ("K", "A"):
+            order = "C" if flags.c_contiguous or not flags.f_contiguous else "F"
+        return _full(meta.shape, value, meta.dtype if dtype is None else dtype, order, device)
+
+    return recorder
+
+
+def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    return None if handles.is_lazy(fill_value) else _like(fill_value)(a, *args, **kwargs)
+
+
+#: NumPy's function -> what records a call of it, of an array whose shape the new one has.
+LIKE: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.zeros_like: _like(0), np.ones_like: _like(1), np.full_like: full_like,
+}
+
 #: NumPy's function -> what records a call of it.
 SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones,
+    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones, **LIKE,
 }
 
 #: NumPy's function -> what records its plainest calls, of positional arguments, and gives None for others.

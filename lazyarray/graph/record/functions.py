@@ -15,8 +15,9 @@ from ...devices.program import Step
 from ...functions.adapters.common import filled
 from ...storage import handles, views
 from ...storage.storage import Storage
-from ..node import least_bytes
-from .loops import cast, casts, named, numbers, rule_of
+from ..node import least_bytes, native
+from .creation import LIKE
+from .loops import Rule, cast, casts, like_ufuncs, named, numbers
 from .memory_order import axes_of
 from .operands import Operands
 from .ufunc import recorded
@@ -27,34 +28,19 @@ _bool = np.dtype(bool)
 _none = np._NoValue
 
 
-def _gathered(function: Any, *operands: Any) -> tuple[Operands, int] | None:
-    """The operands of a call with an array that is large enough, and the least number of bytes that is recorded."""
-    least = least_bytes()
-    if least is None:
-        return None
-    array_type = handles.array_type
-    if not any(type(x) is array_type and ((a := x._self_array) is None or a.nbytes >= least) for x in operands):
-        return None
-    given = Operands(function)
-    return (given, least) if all(map(given.add, operands)) else None
-
-
-def _result_type(given: Operands, positions: range) -> np.dtype | None:
-    """The dtype of operands together, as NumPy has it; None if the device holds no such numbers."""
-    kinds = [given.items[i] if given.kinds[i] in numbers and given.kinds[i] is not bool else np.dtype(given.kinds[i])
-             for i in positions]
+def _result_type(kinds: Any) -> np.dtype | None:
+    """The dtype of dtypes and types of Python numbers together; None if the device holds no such numbers."""
     try:
-        dtype = np.result_type(*kinds)
+        dtype = np.result_type(*[np.dtype(bool) if kind is bool else kind() if kind in numbers else kind
+                                 for kind in kinds])
     except TypeError:
         return None
     return dtype if dtype in HOLDABLE else None
 
 
-def _settled(given: Operands, dtypes: tuple[np.dtype, ...], output: np.dtype, least: int, more: int = 1) -> bool:
-    """Whether the operands are ready, in these dtypes."""
-    needed = casts(tuple(given.kinds), dtypes)
-    return needed is not None and given.settle(needed, tuple([d.type for d in dtypes]), output.itemsize, least,
-                                               more=more)
+def _rule(step: Step, kinds: Any) -> Rule | None:
+    needed = casts(kinds, step.inputs)
+    return None if needed is None else Rule(step, needed or None)
 
 
 # -- where ---------------------------------------------------------------------------------------
@@ -67,49 +53,53 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    found = _gathered(np.where, condition, x, y)
-    if found is None:
+    if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    given, least = found
-    if given.metas[0] is None:
-        return None
-    dtype = _result_type(given, range(1, 3))
-    if dtype is None:
-        return None
-    step = named(given.device, "where", _chosen, (_bool, dtype, dtype), dtype)
-    if step is None or not _settled(given, step.inputs, dtype, least):
-        return None
-    given.made(step, tuple(given.items))
-    return recorded(given)
+    return native.recorded(np.where, (condition, x, y))
+
+
+def _rule_of_where(device: Any, condition: Any, *kinds: Any) -> Rule | None:
+    dtype = _result_type(kinds)
+    step = None if dtype is None else named(device, "where", _chosen, (_bool, dtype, dtype), dtype)
+    return None if step is None else _rule(step, (condition, *kinds))
+
+
+like_ufuncs[np.where] = _rule_of_where
 
 
 # -- clip ----------------------------------------------------------------------------------------
 
 def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min: Any = _none,
          max: Any = _none) -> Any:
-    """Two steps, as the general way has it: CuPy's clip has its own mind about NaN."""
-    if out is not None or type(a) is not handles.array_type:
+    if out is not None or native is None or type(a) is not handles.array_type:
         return None
-    named_too = min is not _none or max is not _none
-    if named_too == (a_min is not _none or a_max is not _none) or not named_too and (a_min is _none or a_max is _none):
-        return None     # NumPy raises the error
-    bounds = [(bound, ufunc) for bound, ufunc in zip((min, max) if named_too else (a_min, a_max),
-                                                     (np.maximum, np.minimum))
-              if bound is not None and bound is not _none]
-    found = _gathered(np.clip, a, *[bound for bound, _ in bounds]) if bounds else None
-    if found is None:
+    if min is not _none or max is not _none:
+        if a_min is not _none or a_max is not _none:
+            return None     # NumPy raises the error
+        a_min, a_max = min, max
+    elif a_min is _none or a_max is _none:
         return None
-    given, least = found
-    dtype = _result_type(given, range(len(bounds) + 1))
-    if dtype is None or dtype.kind == "b" or bool in given.kinds:
+    low, high = a_min is not None and a_min is not _none, a_max is not None and a_max is not _none
+    if low and high:
+        return native.recorded(np.clip, (a, a_min, a_max))
+    if not (low or high) or bool in (type(a_min), type(a_max)) or handles.meta_of(a).dtype.kind == "b":
         return None
-    rules = [rule_of((ufunc, dtype, dtype)) for _, ufunc in bounds]
-    if None in rules or not _settled(given, (dtype,) * len(given.items), dtype, least, len(bounds)):
-        return None
-    result, *limits = given.items
-    for rule, limit in zip(rules, limits):
-        result = given.made(rule.step, (result, limit))     # type: ignore[union-attr]
-    return recorded(given)
+    return native.recorded(np.maximum, (a, a_min)) if low else native.recorded(np.minimum, (a, a_max))
+
+
+def _clipped(a: Any, low: Any, high: Any) -> Any:
+    """As NumPy has it: CuPy's clip has its own mind about NaN."""
+    xp = devices.current().xp
+    return xp.minimum(xp.maximum(a, low), high)
+
+
+def _rule_of_clip(device: Any, *kinds: Any) -> Rule | None:
+    dtype = None if bool in kinds else _result_type(kinds)
+    step = None if dtype is None or dtype.kind == "b" else named(device, "clip", _clipped, (dtype,) * 3, dtype)
+    return None if step is None else _rule(step, kinds)
+
+
+like_ufuncs[np.clip] = _rule_of_clip
 
 
 # -- round ---------------------------------------------------------------------------------------
@@ -119,27 +109,20 @@ def _rounded(array: Any, decimals: Any) -> Any:
 
 
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    if out is not None or type(a) is not handles.array_type or type(decimals) is not int:
+    if out is not None or native is None or type(a) is not handles.array_type or type(decimals) is not int:
         return None
-    found = _gathered(np.round, a)
-    if found is None:
-        return None
-    given, least = found
-    dtype = given.kinds[0]
-    if dtype.kind in "iu" and decimals >= 0:
-        step: Step | None = cast(dtype, dtype)
-    elif dtype.kind not in "fc":
-        return None
-    elif decimals:
-        step = named(given.device, "round", _rounded, (dtype, np.dtype(np.int64)), dtype)
-    else:
-        rule = rule_of((np.rint, dtype))
-        step = None if rule is None else rule.step
-    if step is None or not given.settle(None, (), dtype.itemsize, least):
-        return None
-    items = (given.items[0], np.int64(decimals))
-    given.made(step, items[:len(step.inputs)])
-    return recorded(given)
+    dtype = handles.meta_of(a).dtype
+    if dtype.kind in "fc":
+        return native.recorded(np.round, (a, decimals)) if decimals else native.recorded(np.rint, (a,))
+    return astype(a, dtype, "K") if dtype.kind in "iu" and decimals >= 0 else None
+
+
+def _rule_of_round(device: Any, dtype: Any, decimals: Any) -> Rule | None:
+    step = named(device, "round", _rounded, (dtype, np.dtype(np.int64)), dtype)
+    return None if step is None else _rule(step, (dtype, decimals))
+
+
+like_ufuncs[np.round] = _rule_of_round
 
 
 # -- astype --------------------------------------------------------------------------------------
@@ -166,5 +149,5 @@ def astype(x: Any, target: np.dtype, order: str) -> Any:
 
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.where: where, np.clip: clip, np.round: round_, np.around: round_,
+    np.where: where, np.clip: clip, np.round: round_, np.around: round_, **LIKE,
 }

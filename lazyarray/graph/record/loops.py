@@ -17,7 +17,7 @@ from ...functions import tables
 if TYPE_CHECKING:
     from ...devices import Device
 
-__all__ = ["Rule", "cast", "casts", "learn", "named", "numbers", "rule_of", "rules"]
+__all__ = ["Rule", "cast", "casts", "learn", "like_ufuncs", "named", "numbers", "rule_of", "rules"]
 
 #: Python's numbers, whose dtype is that of their company.
 numbers = frozenset({int, float, complex, bool})
@@ -55,17 +55,24 @@ class Rule:
         self.program = self.kernel = self.launch = None     # type: Any
 
 
-#: (ufunc, dtypes of the operands, or the type of a Python number) -> Rule or None.
+#: (function, dtypes of the operands, or the type of a Python number) -> Rule or None.
 rules: dict[Any, Rule | None] = {}
+
+#: Function that is no ufunc, but whose calls have rules as those of ufuncs have -> what makes a rule of the device and
+#: the kinds of the operands.
+like_ufuncs: dict[Callable[..., Any], Callable[..., Rule | None]] = {}
 
 
 def rule_of(kinds: Any) -> Rule | None:
-    """The rule of a call: `kinds` are the ufunc, and for each operand its dtype or the type of a Python number."""
+    """The rule of a call: `kinds` are the function, and for each operand its dtype or the type of a Python number."""
     rule = rules.get(kinds, kinds)
     if rule is kinds:
-        if kinds[0] not in tables.UFUNCS:
+        if kinds[0] in like_ufuncs:
+            rule = rules[kinds] = like_ufuncs[kinds[0]](devices.current(), *kinds[1:])
+        elif kinds[0] in tables.UFUNCS:
+            rule = rules[kinds] = learn(devices.current(), *kinds)
+        else:
             return None     # a program makes ufuncs of its own: none of them is kept
-        rule = rules[kinds] = learn(devices.current(), *kinds)
     return rule     # type: ignore[return-value]
 
 

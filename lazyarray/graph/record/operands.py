@@ -66,7 +66,7 @@ class Operands:
         kind = type(x)
         if kind is handles.array_type:
             host = None if _native.recording is None or not _native.recording.is_light(x) else x._self_host
-            if host is None or (device := devices.current()).count > 1 or not host.ndim or (
+            if host is None or (device := devices.current()).several or not host.ndim or (
                     not handles.stays_light(x, host)):
                 return self._add_array(x)
             self.device, self.allowed = device, True
@@ -135,7 +135,7 @@ class Operands:
     def _is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
         """Whether an operand is on the device where the others are."""
         self.device = device
-        if device.count > 1:
+        if device.several:
             place = device.device_of(array) if array is not None else place
             if self.place is not None and place != self.place:
                 return False
@@ -153,7 +153,7 @@ class Operands:
         self.steps += node.steps
         if node.large:
             self.large = (*self.large, *node.large)
-        return self._is_on(node.device, None, node.place)
+        return self._is_on(node.device, None, node.number())
 
     def computed(self, position: int) -> bool:
         """Have the operand at this place computed, and take it as a leaf; False if it is none."""
@@ -283,7 +283,7 @@ def brought(x: Any, function: Any) -> Storage | None:
     """The copy on the device of a host array, or of one that is nothing but that and stays so; None if it does not."""
     device, light = devices.current(), type(x) is handles.array_type
     host = x._self_host if light else x
-    if device.count > 1 or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
+    if device.several or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
             light and not handles.stays_light(x, host)):
         return None
     return _copy_of(device, host, function, light)
@@ -331,7 +331,7 @@ def whole(x: Any) -> Leaf | None:
         return None
     device, array = storage.device, leaf.array
     c, f = device.contiguity(array)
-    if not (c or f) or not array.ndim or not array.size or device.count > 1:
+    if not (c or f) or not array.ndim or not array.size or device.several:
         return None
     leaf.shape, leaf.fortran, leaf.size, leaf.dtype, leaf.steps = array.shape, not c, array.size, array.dtype, 0
     leaf.large = frozenset(((id(storage), array.nbytes),)) if array.nbytes >= LARGE else ()

@@ -179,7 +179,7 @@ def test_the_default_stream_of_another_thread_is_never_taken_for_one_s_own(earli
 
     event = types.SimpleNamespace(synchronize=lambda: said.append("the host waits"))
     device = types.SimpleNamespace(
-        on=lambda number: contextlib.nullcontext(), xp=types.SimpleNamespace(cuda=types.SimpleNamespace(
+        several=False, on=lambda number: contextlib.nullcontext(), xp=types.SimpleNamespace(cuda=types.SimpleNamespace(
             Event=lambda disable_timing: event)),
         _runtime=types.SimpleNamespace(deviceSynchronize=lambda: said.append("all is waited for")))
     streams = {"mine": StreamOnDevice(stream("mine"), 0, here.name), "plain": StreamOnDevice(stream("plain"), 0, None),

@@ -6,12 +6,11 @@ written with intrinsics that are never contracted, see `_EXACT`; within a step i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ...program import Step
+from ...program import Step
 
 __all__ = ["HELPERS", "routine", "snippet", "type_of"]
 
@@ -176,8 +175,25 @@ def routine(ufunc: Any, inputs: tuple[np.dtype, ...], output: np.dtype) -> str |
     return None if wide == inputs else routine(ufunc, wide, output)
 
 
+# The lower bound first, and then the upper one, each by its own text.
+_CLIP = """
+  out0_type inside;
+  {{ out0_type &out0 = inside; {maximum}; }}
+  {{ const out0_type in0 = inside, in1 = in2; {minimum}; }}"""
+
+
+def _clip(step: Step, xp: Any) -> tuple[str, str] | None:
+    found = {name: snippet(Step(name, step.function, step.inputs[:2], step.output), xp)
+             for name in ("maximum", "minimum")}
+    if None in found.values():
+        return None
+    return _CLIP.format(**{name: text for name, (text, _) in found.items()}), found["maximum"][1]   # type: ignore[misc]
+
+
 def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
     """What sets ``out0`` from ``in0``, ``in1`` ..., and the helpers it needs; None if there is no text for the step."""
+    if step.name == "clip":
+        return _clip(step, xp)
     own = _OWN.get(step.name)
     if own is not None:
         text = own(step)

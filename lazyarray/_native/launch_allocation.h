@@ -1,0 +1,37 @@
+/* Memory of the device, allocated without the interpreter: a signal handler that raised within would raise in the midst of
+the device library's own code, which takes it for a lack of memory. */
+
+static PyObject *
+allocated(PyObject *way, PyObject *size)
+{
+    Py_ssize_t nbytes = PyLong_AsSsize_t(size), most = PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 3));
+    if (PyErr_Occurred())
+        return NULL;
+    if (nbytes < most) {
+        PyObject *memory = PyObject_CallOneArg(PyTuple_GET_ITEM(way, 0), size);
+        if (memory != NULL || !PyErr_ExceptionMatches(PyTuple_GET_ITEM(way, 2)))
+            return memory;
+        PyErr_Clear();
+    }
+    return PyObject_CallOneArg(PyTuple_GET_ITEM(way, 1), size);
+}
+
+static PyMethodDef allocator_method = {"malloc", allocated, METH_O, PyDoc_STR("malloc(nbytes, /)\n--\n\nMemory on the device.")};
+
+PyDoc_STRVAR(allocator_doc, "allocator(allocate, otherwise, full, nbytes, /)\n--\n\n"
+"A function that returns ``allocate(n)`` for less than `nbytes` bytes, and ``otherwise(n)`` for more, or after that has\n"
+"raised `full`.");
+
+static PyObject *
+allocator(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *allocate, *otherwise, *full, *nbytes;
+    if (!PyArg_ParseTuple(args, "OOO!O!", &allocate, &otherwise, &PyType_Type, &full, &PyLong_Type, &nbytes))
+        return NULL;
+    return PyCFunction_New(&allocator_method, args);
+}
+
+static PyMethodDef functions[] = {
+    {"allocator", allocator, METH_VARARGS, allocator_doc},
+    {NULL, NULL, 0, NULL},
+};
