@@ -1,9 +1,15 @@
 """Two GPUs beside one: ``python -m benchmarks.several``, on a machine that has two.
 
-The same element-wise work on the same number of arrays: all on one GPU, and every other one on each; and the rate of
-copies from one to the other, of lazy arrays and of the device library's.
+The same element-wise work on the same number of arrays: all on one GPU, and every other one on each; the rate of
+copies from one to the other, of lazy arrays and of the device library's; and, where Dask is installed, a pipeline of
+scikit-image's filters over a stack of images, by one worker with a GPU and by two.
 """
 from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +56,62 @@ def figures(arrays: int = 16, elements: int = 10**8, rounds: int = 11) -> timing
     if device.name == "cuda":
         ratio = seconds["library"] / seconds["lazy"]
         found.note("a copy from one GPU to the other: lazyarray's rate in that of CuPy", ratio, "times", least=0.9)
+        found += dask_figures()
+    return found
+
+
+#: Frames in a chunk of the stack.
+FRAMES = 4
+
+
+def frames_of(number: int, side: int) -> Any:
+    """Some images of the stack, on the device of this process, as another program has left them there."""
+    rows = lazyarray.numpy.arange(side, dtype="f4")
+    waves = np.sin(rows[:, None] * (0.01 + 0.001 * number)) * np.cos(rows * 0.02)
+    return np.stack([waves * (k + 1) for k in range(FRAMES)])
+
+
+def edges(frames: Any) -> Any:
+    """The edges in images, after a blur: how strong they are in each."""
+    from skimage import filters
+
+    with lazyarray.enabled("skimage"):
+        return np.stack([filters.sobel(filters.gaussian(frame, 4)).mean(dtype=float) for frame in frames])
+
+
+def filtered(number: int, side: int) -> np.ndarray:
+    return np.asarray(edges(frames_of(number, side)))
+
+
+def with_dask(gpus: int, chunks: int, side: int, rounds: int) -> tuple[float, np.ndarray]:
+    """Seconds that `gpus` workers, each with its own GPU, take for `filtered` of all chunks, and what they give."""
+    from distributed import Client, Nanny, Scheduler, SpecCluster
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus)))).split(",")
+    environments = [{"CUDA_VISIBLE_DEVICES": visible[i % len(visible)]} for i in range(gpus)]
+    workers = {i: {"cls": Nanny, "options": {"nthreads": 1, "env": env}} for i, env in enumerate(environments)}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": None, "host": "127.0.0.1"}}
+    with SpecCluster(workers, scheduler, silence_logs="ERROR") as cluster, Client(cluster) as client:
+        client.wait_for_workers(gpus)
+        client.run(filtered, 0, side)       # libraries are imported, and kernels made, on each
+        found = []
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            values = client.gather(client.map(filtered, range(chunks), side=side, pure=False))
+            found.append(time.perf_counter() - begun)
+    return float(np.median(found)), np.concatenate(values)
+
+
+def dask_figures(chunks: int = 48, side: int = 4096, rounds: int = 3) -> timing.Figures:
+    """Figures of Dask alone."""
+    found = timing.Figures()
+    if any(importlib.util.find_spec(name) is None for name in ("distributed", "skimage")):
+        return found
+    one, alone = with_dask(1, chunks, side, rounds)
+    two, together = with_dask(2, chunks, side, rounds)
+    found.note("filters of a stack by Dask, one worker with a GPU", one, "s")
+    found.note("filters of a stack by Dask, one worker / two", one / two, "times", least=1.8)
+    found.note("the same values", float(np.array_equal(alone, together)), "", least=1)
     return found
 
 

@@ -238,6 +238,10 @@ class Device(ABC):
     def root(self, d: Any) -> Any:
         """The device array that `d` is a view of; `d` itself if it is no view."""
 
+    def has_own_memory(self, d: Any) -> bool:
+        """Whether no other device array looks at the memory of `d`, and `d` at all of it; False if unknown."""
+        return self.root(d) is d
+
     def claim(self, d: Any, owner: object) -> None:
         """Note that a storage takes the memory of `d` for its own.
 

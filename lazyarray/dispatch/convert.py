@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, overload
 
 import numpy as np
@@ -231,13 +233,15 @@ def device(number: int | None = None) -> devices.Device | contextlib.AbstractCon
     Returns
     -------
     Device or context manager
-        With a number, a context manager, which is a decorator too. In its block new arrays of this thread are placed on
-        that GPU. Operations on arrays run where the largest of them lies, in any block.
+        With a number, a context manager, which is a decorator of functions too. In its block new arrays of this thread
+        are placed on that GPU. Operations on arrays run where the largest of them lies, in any block.
 
     Raises
     ------
     ValueError
         If there is no GPU of this number.
+    TypeError
+        If it decorates a generator or a coroutine: what runs between its steps would run on that GPU, too.
 
     Examples
     --------
@@ -256,13 +260,31 @@ def device(number: int | None = None) -> devices.Device | contextlib.AbstractCon
     number = operator.index(number)
     if not 0 <= number < found.count:
         raise ValueError(f"there is no device {number}: the number of devices is {found.count}")
-    return _placing(found, number)
+    return _Placing(found, number)
 
 
-@contextlib.contextmanager
-def _placing(device: devices.Device, number: int) -> Iterator[None]:
-    with device.on(number):
-        yield
+class _Placing(contextlib.ContextDecorator):
+    """`device` with a number. One object may be entered again, also in several threads."""
+
+    def __init__(self, device: devices.Device, number: int) -> None:
+        self._device, self._number = device, number
+        self._entered = threading.local()
+
+    def __call__(self, func: Callable[..., Any]) -> Any:
+        if isgeneratorfunction(func) or isasyncgenfunction(func) or iscoroutinefunction(func):
+            raise TypeError(f"{func.__qualname__} runs in steps, and its caller in between, in the same thread: use "
+                            "with blocks in it")
+        return super().__call__(func)
+
+    def __enter__(self) -> None:
+        there = self._device.on(self._number)
+        there.__enter__()
+        self._entered.blocks = (*getattr(self._entered, "blocks", ()), there)
+
+    def __exit__(self, *error: Any) -> None:
+        *left, there = self._entered.blocks
+        self._entered.blocks = tuple(left)
+        there.__exit__(*error)
 
 
 def prefetch(*arrays: Any) -> None:

@@ -130,7 +130,7 @@ def _given(device: Device, result: Any, sources: Sequence[Any], arrays: Sequence
             items = [_given(device, r, sources, arrays, scalar) for r in result]
             return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
         return wrapped(device, result, sources, scalar)
-    if not arrays or device.root(result) is not result or id(result) in map(id, arrays):
+    if not arrays or not device.has_own_memory(result) or id(result) in map(id, arrays):
         return handles.wrap(device, result, sources, scalar)
     storage = Storage(device, result)
     return new_array(storage, None, result) if result.ndim or not scalar else new_scalar(storage, None, result)

@@ -162,6 +162,13 @@ def host_result(made: Any) -> Any:
     return x
 
 
+def stacked(items: list[Any], dtype: Any = None) -> Any:
+    """Lazy arrays and scalars of one shape as one array; each is cast to `dtype` by itself, as by ``np.array``."""
+    if dtype is not None and len({o.dtype for o in items}) > 1:
+        items = [o.astype(dtype, copy=False) for o in items]
+    return np.stack(items)
+
+
 def _converting(func: Callable[..., Any], names: str, order: str | None = None, copies: bool = False) -> Any:
     """The handler of ``asarray(obj, ..., like=lazy)`` and its kin; a lazy `obj` stays where it is.
 
@@ -174,7 +181,7 @@ def _converting(func: Callable[..., Any], names: str, order: str | None = None, 
         given = {**dict(zip(names.split(), args)), **kwargs}
         obj = given.pop(names.split()[0], None)
         if isinstance(obj, list) and obj and all(map(handles.is_array, obj)) and len({o.shape for o in obj}) == 1:
-            obj = np.stack(obj)
+            obj = stacked(obj, given.get("dtype"))
         dtype, copy = given.pop("dtype", None), given.pop("copy", True if copies else None)
         wanted = given.pop("order", order) or "K"
         ndmin = given.pop("ndmin", 0)

@@ -17,7 +17,7 @@ from lazyarray.dispatch import convert, small_arrays
 from lazyarray.dispatch.host_fallback import on_host
 from lazyarray.errors import NotOnDevice
 from lazyarray.functions import index_bounds
-from lazyarray.functions.creation import MAKING, host_result
+from lazyarray.functions.creation import MAKING, host_result, stacked
 from lazyarray.functions.numerical_ranges import SERIES, check_device
 from lazyarray.functions.pytree import replace
 from lazyarray.graph.record.creation import QUICK, SOURCES
@@ -66,26 +66,26 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     check_device(device)
     if type(a) is handles.array_type and dtype is None and order is None and not copy and current_options().lazy:
         return a
-    a = _stacked(a, copy)
+    a = _stacked(a, copy, dtype)
     if not handles.is_array(a):
         a = convert.asarray(a, dtype, copy=copy)
         copy = None
     return made(_np.asarray, a, dtype, order, copy=copy)
 
 
-def _stacked(obj: Any, copy: bool | None = None) -> Any:
+def _stacked(obj: Any, copy: bool | None = None, dtype: Any = None) -> Any:
     """A nested list of lazy arrays and scalars as one lazy array, without a look at the values."""
     first = obj
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
     if first is obj or not handles.is_lazy(first):
         return obj
-    items = [_stacked(o) for o in obj]
+    items = [_stacked(o, None, dtype) for o in obj]
     if not all(map(handles.is_lazy, items)) or len({o.shape for o in items}) > 1:
         return obj
     if copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    return _np.stack(items)
+    return stacked(items, dtype)
 
 
 def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K", subok: bool = False,
@@ -93,7 +93,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: An
     """`numpy.array`: a copy on the device, with at least `ndmin` dimensions."""
     if subok and _is_subclass(object):
         return _np.array(object, dtype, copy=copy, order=order, subok=True, ndmin=ndmin, **kwargs)
-    object = _stacked(object, copy)
+    object = _stacked(object, copy, dtype)
     if not handles.is_array(object):
         if kwargs:
             object = _np.array(object, dtype, **kwargs)

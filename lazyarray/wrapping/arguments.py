@@ -323,10 +323,11 @@ class Arguments:
         for array, copy in self._saved:
             self.device.assign(array, copy)
 
-    def copy_back(self) -> None:
+    def copy_back(self, goes_on: bool = False) -> None:
         """Copy what the function modified to the arrays on the host, or another device, that it was given as.
 
-        Raises ValueError if it modified what is read-only.
+        Raises ValueError if it modified what is read-only. If the function `goes_on` in steps, others may write to host
+        arrays in between: then it copies the elements that this step has modified, and no others.
         """
         if not self.copied:
             return
@@ -338,12 +339,25 @@ class Arguments:
             if copied.before is not None and not copied.targets:
                 raise ValueError(f"assignment destination is read-only: {self.name} modifies an argument of shape"
                                  f" {copied.passed.shape}")
+            why = f"modified by {self.name}"
             for target, array in copied.targets:
-                target[...] = array if handles.is_lazy(target) else transfer.to_host(
-                    device, array, f"modified by {self.name}")
-            if type(copied.before) is np.ndarray:       # a generator goes on
-                copied.before = np.array(copied.targets[0][0])
-            elif copied.before is not None:
+                if handles.is_lazy(target):
+                    target[...] = array
+                    continue
+                now = transfer.to_host(device, array, why)
+                if goes_on and copied.before is not None:
+                    was = copied.before
+                    if type(was) is not np.ndarray:
+                        first = device.first(array) - device.first(copied.block)
+                        was = transfer.to_host(
+                            device, device.view(was, array.shape, array.dtype, array.strides, first), why)
+                    changed_elements = _different_bytes(now, was)
+                    target[changed_elements] = now[changed_elements]
+                else:
+                    target[...] = now
+                if type(copied.before) is np.ndarray:
+                    copied.before = np.array(now)
+            if copied.before is not None and type(copied.before) is not np.ndarray:
                 device.assign(copied.before, copied.block)
 
     def _changed(self, unsure: list[Copied]) -> dict[int, bool]:
@@ -368,6 +382,12 @@ class Arguments:
         for storage, token in self._tokens:
             if token() is not None:
                 storage.note_loan(token)
+
+
+def _different_bytes(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where two arrays of a shape and dtype have elements of different bytes."""
+    rows = [np.ascontiguousarray(a).reshape(-1).view(np.uint8).reshape(a.size, a.itemsize) for a in (one, other)]
+    return (rows[0] != rows[1]).any(axis=1).reshape(one.shape)
 
 
 def _overlapping(spans: list[tuple[int, int, np.ndarray, int]]) -> list[list[tuple[int, int, np.ndarray, int]]]:

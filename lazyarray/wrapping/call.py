@@ -120,7 +120,14 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                     results.look(box)
                 return box
 
-            box = arguments.opened(run)
+            try:
+                box = arguments.opened(run)
+            except device.faults:
+                raise
+            except (Exception, KeyboardInterrupt):
+                if not has_twin:
+                    arguments.copy_back()       # as it is with NumPy: what was written before stays written
+                raise
             if generators.is_stepped(box[0]):
                 going_on = True
                 return generators.drive(box[0], arguments)

@@ -51,9 +51,15 @@ class _Steps:
                 results.look(box)
                 return box, last
 
-            box, last = arguments.opened(step, again=True)
+            try:
+                box, last = arguments.opened(step, again=True)
+            except arguments.device.faults:
+                raise
+            except (Exception, KeyboardInterrupt):
+                arguments.copy_back(True)       # as it is with NumPy: what was written before stays written
+                raise
             given = at_once(results.wrap(box[0]), arguments.back.values())
-            arguments.copy_back()
+            arguments.copy_back(True)
             if arguments.copies is not None:
                 arguments.copies.hand_on(results.wrap)
             return given, last

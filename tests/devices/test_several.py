@@ -61,6 +61,36 @@ class TestDevice:
 
         assert make() == (1, 0)
 
+    def test_one_object_is_entered_again(self):
+        there = lazyarray.device(1)
+
+        @there
+        def make(depth):
+            found = [place(lazyarray.asarray(A))]
+            with lazyarray.device(0):
+                return found + (make(depth - 1) if depth else [place(lazyarray.asarray(A))])
+
+        with there, there:
+            assert make(2) == [1, 1, 1, 0] and lazyarray.device().number() == 1
+            thread = threading.Thread(target=lambda: make(0))
+            thread.start()
+            thread.join()
+        assert lazyarray.device().number() == 0
+
+    def test_what_runs_in_steps_is_no_function_to_decorate(self):
+        def generator():
+            yield
+
+        async def coroutine():
+            pass
+
+        async def both():
+            yield
+
+        for function in (generator, coroutine, both):
+            with pytest.raises(TypeError, match="runs in steps"):
+                lazyarray.device(1)(function)
+
     def test_what_an_error_leaves(self):
         with pytest.raises(KeyError), lazyarray.device(1):
             raise KeyError

@@ -133,6 +133,17 @@ def test_full_of_nothing_is_nan_or_refused(dtype):
     compare(outcome(call, np.full), outcome(call, lazyarray.numpy.full))
 
 
+@pytest.mark.parametrize("make", [
+    lambda xp, a, b, c: xp.array([a, b], dtype="u8"), lambda xp, a, b, c: xp.asarray([a, c], "i8"),
+    lambda xp, a, b, c: xp.array([[a, b], [b, b]], dtype="u8"), lambda xp, a, b, c: xp.array([c, a], "f4"),
+    lambda xp, a, b, c: xp.array([[a[0], c[0]], [b[1], a[1]]], dtype="i8"), lambda xp, a, b, c: xp.array([a, b]),
+    lambda xp, a, b, c: np.asarray([a, b], dtype="u8", like=a)])
+def test_each_array_of_a_list_is_cast_by_itself(make):
+    """Not by way of the dtype that they have in common, which is double for the two kinds of whole numbers."""
+    plain = np.array([2**63 - 1, 2**53 + 1]), np.array([1, 2], np.uint64), np.array([1.5, 2.5])
+    compare(make(np, *plain), make(lazyarray.numpy, *map(lazyarray.asarray, plain)))
+
+
 @pytest.mark.parametrize("defer_from", [0, None])
 @pytest.mark.parametrize("sum_of", [
     lambda x, b: b + x, lambda x, b: x * 2 + b, lambda x, b: b[:, ::-1] - x, lambda x, b: np.hypot(b, x),

@@ -159,6 +159,13 @@ def test_several_devices():
     assert ("softplus of many arrays, one GPU / two GPUs" in found) == (device.name == "simulated" or device.count > 1)
 
 
+def test_dask_on_several_devices():
+    pytest.importorskip("distributed")
+    pytest.importorskip("skimage")
+    found = {figure["what"]: figure["value"] for figure in several.dask_figures(chunks=3, side=32, rounds=1)}
+    assert len(found) == 3 and found["the same values"] == 1
+
+
 def test_a_figure_says_whether_it_is_missed():
     found = timing.Figures()
     found.note("most", 2, "us", most=1)

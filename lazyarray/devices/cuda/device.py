@@ -72,6 +72,12 @@ def _count(token: Token) -> int:
     return sys.getrefcount(token.memory)
 
 
+def _base_references(d: Any) -> int:
+    """References to the array that `d` is a view of."""
+    base = d.base
+    return sys.getrefcount(base)
+
+
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
@@ -113,6 +119,7 @@ class CudaDevice(Device):
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
+        self._base_alone: int | None = None     # references to an array that only a view of it holds
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
 
     # Arrays.
@@ -147,6 +154,14 @@ class CudaDevice(Device):
 
     def root(self, d: Any) -> Any:
         return d if d.base is None else d.base
+
+    def has_own_memory(self, d: Any) -> bool:
+        base = d.base
+        if base is None:
+            return True
+        if self._base_alone is None:
+            self._base_alone = _base_references(self._ndarray((1,), "u1").reshape(1, 1))
+        return base.nbytes == d.nbytes and _base_references(d) == self._base_alone + 1     # the name here
 
     def extent(self, d: Any) -> tuple[int, int]:
         low = high = d.data.ptr
