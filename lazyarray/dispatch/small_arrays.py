@@ -26,7 +26,6 @@ from ..graph import cost_model
 from ..settings.options import current as current_options
 from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
-from ..storage.statements import held
 from .cheap_on_host import CHEAP, COSTLY
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
@@ -318,7 +317,7 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         if host is None or host.nbytes > limit() // COSTLY and not native.is_light(x) and x._self_storage.homes > 1:
             return NotImplemented
     if other_threads():     # one of them may take the bytes to the device meanwhile
-        return held(lazy, _written, func, args, kwargs, lazy)
+        return handles.held_on_host(lazy, _written, func, args, kwargs, lazy)
     return _written(func, args, kwargs, lazy)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
 from .state import ON_BOTH, making_lock, small_limit, tick
+from .statements import held
 from .storage import Storage
 from .writeable import writeable
 
@@ -381,11 +383,19 @@ def completed(x: ArrayHandle, name: str) -> Any:
             return object.__getattribute__(x, name)
         storage = home.storage
         if storage is None:
-            made = Storage.over_host(devices.current(), home.array)
-            with holding(making_lock):       # several views may be asked at once
-                if home.storage is None:
-                    home.storage = made
-                storage = home.storage
+            _promoted.append(home)
+            try:
+                for _ in range(1000):
+                    if home not in _written:
+                        break
+                    time.sleep(1e-3)        # another thread's statement writes it
+                made = Storage.over_host(devices.current(), home.array)
+                with holding(making_lock):       # several views may be asked at once
+                    if home.storage is None:
+                        home.storage = made
+                    storage = home.storage
+            finally:
+                _promoted.remove(home)
         x._self_storage = storage
         x._self_home = None
         return storage
@@ -400,6 +410,27 @@ def completed(x: ArrayHandle, name: str) -> Any:
     if name == "_self_home":
         return None
     raise AttributeError(name)
+
+
+#: The homes of arrays that statements write on the host, while there are other threads; and of those that are about to
+#: get a storage. Who adds to one looks into the other then: of two threads, one sees what the other is about to do.
+_written: list[Any] = []
+_promoted: list[Any] = []
+
+
+def held_on_host(arrays: list[ArrayHandle], statement: Callable[..., Any], *args: Any) -> Any:
+    """`statements.held`, where arrays that are nothing but ndarrays stay that: none gets a storage until it is over."""
+    home_of = _native.recording.home    # type: ignore[union-attr]
+    homes = [home for x in arrays if (home := home_of(x)) is not None]
+    if len(homes) == len(arrays):
+        _written.extend(homes)
+        try:
+            if {home.storage for home in homes} == {None} and {*map(id, homes)}.isdisjoint(map(id, _promoted)):
+                return statement(*args)
+        finally:
+            for home in homes:
+                _written.remove(home)
+    return held(arrays, statement, *args)
 
 
 def _memory_of(host: np.ndarray) -> int:
