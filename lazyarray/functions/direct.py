@@ -129,10 +129,17 @@ def _shifted(name: str) -> Callable[..., Any]:
     return shift
 
 
-def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
-    pairs = pad_width if type(pad_width) is tuple else (pad_width,)
-    _plain(_is_int(*[n for pair in pairs for n in (pair if type(pair) is tuple else (pair,))]))
-    _plain(mode == "constant" and type(constant_values) is int and not constant_values or mode == "edge")
+def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: Any) -> Any:
+    pairs = pad_width if type(pad_width) in (tuple, list) else (pad_width,)
+    _plain(_is_int(*[n for pair in pairs for n in (pair if type(pair) in (tuple, list) else (pair,))]))
+    if mode in ("reflect", "symmetric"):        # of wider ones there are several ideas
+        most = np.broadcast_to(pad_width, (array.ndim, 2)).max(axis=1)
+        _plain(not values and (most < array.shape).all())
+    elif mode == "constant":
+        constant = values.pop("constant_values", 0)
+        _plain(not values and type(constant) is int and not constant)
+    else:
+        _plain(not values and mode == "edge")
     return xp.pad(array, pad_width, mode)
 
 

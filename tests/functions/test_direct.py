@@ -26,7 +26,9 @@ CALLS = {
     "fftshift": [lambda a: np.fft.fftshift(a(X)), lambda a: np.fft.fftshift(a(M), axes=1)],
     "ifftshift": [lambda a: np.fft.ifftshift(a(X)), lambda a: np.fft.ifftshift(a(M), axes=(0,))],
     "pad": [lambda a: np.pad(a(M), 1), lambda a: np.pad(a(M), ((1, 0), (2, 3)), "edge"),
-            lambda a: np.pad(a(COUNTS), 2, constant_values=0)],
+            lambda a: np.pad(a(COUNTS), 2, constant_values=0), lambda a: np.pad(a(M), 2, "reflect"),
+            lambda a: np.pad(a(M), [(0, 1), (2, 0)], "symmetric"), lambda a: np.pad(a(X), (0, len(X) - 1), "reflect"),
+            lambda a: np.pad(a(X), 3 * len(X), "reflect"), lambda a: np.pad(a(M), 1, "reflect", reflect_type="odd")],
     "meshgrid": [lambda a: np.meshgrid(a(X), a(Y)), lambda a: np.meshgrid(a(X), a(Y), a(X), indexing="ij")],
     "real_if_close": [lambda a: np.real_if_close(a(M)), lambda a: np.real_if_close(a(M + 0j))],
     "outer": [lambda a: np.outer(a(X), a(Y)), lambda a: np.outer(a(M), a(Y))],
@@ -62,6 +64,12 @@ CALLS = {
     "corrcoef": [lambda a: np.corrcoef(a(M)), lambda a: np.corrcoef(a(M), rowvar=False)],
     "fix": [lambda a: np.fix(a(3 * M))],
 }
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric"])
+def test_pad_takes_values_of_its_mode_alone(mode):
+    with pytest.raises(ValueError, match="unsupported keyword"):
+        np.pad(lazyarray.asarray(M), 1, mode, constant_values=0)
 
 
 def test_each_function_has_calls():
