@@ -88,7 +88,7 @@ kernel_for(PyObject *device, PyObject *program, PyObject *size)
     PyObject *kernel = PyObject_GetAttr(program, text.kernel);
     if (kernel == NULL)
         return NULL;
-    int quick = kernel == Py_None || PyLong_AsSsize_t(size) >= limits.WIDE ? 0 : is_alone(device);
+    int quick = kernel == Py_None || PyLong_AsSsize_t(size) >= limits.WIDE ? 0 : is_sole(device);
     if (quick > 0)
         return kernel;
     Py_DECREF(kernel);

@@ -49,13 +49,22 @@ is_packed(const Py_buffer *buffer, int fortran)
     return 1;
 }
 
-/* 1 if one device alone is in use, 0 if several are, -1 with an error. */
+/* 1 if one device alone is in use, as far as is known, 0 if several are, -1 with an error. */
 static int
-is_alone(PyObject *device)
+is_sole(PyObject *device)
 {
     PyObject *several = PyObject_GetAttr(device, text.several);
     Py_XDECREF(several);
     return several == NULL ? -1 : several == Py_False;
+}
+
+/* The same, where something is made or computed: the current device is looked at. */
+static int
+is_alone(PyObject *device)
+{
+    PyObject *spread = PyObject_GetAttr(device, text.spread);
+    Py_XDECREF(spread);
+    return spread == NULL ? -1 : spread == Py_False;
 }
 
 /* Whether a view has all elements of its storage, one after the other, in C's order (1) or in Fortran's (2); 0: it has
@@ -160,7 +169,7 @@ see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *met
     }
     if (s->array == NULL && (s->array = PyObject_CallOneArg(py.ready_array, x)) == NULL)
         return FAILED;
-    int alone = s->array == Py_None ? 0 : is_alone(got(storage, S.device));
+    int alone = s->array == Py_None ? 0 : is_sole(got(storage, S.device));
     if (alone <= 0)
         return alone;
     s->storage = Py_NewRef(storage);

@@ -603,7 +603,7 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         if (note_read(&reads, &place, one) < 0)
             goto end;
     }
-    if ((alone = waits ? is_alone(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
+    if ((alone = waits ? is_sole(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
         goto end;
     const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
     PyObject *before = whole ? Py_None : got(storage, S.pending);

@@ -119,9 +119,11 @@ class Device(ABC):
     faults: tuple[type[BaseException], ...]
     #: How many devices there are.
     count: int
-    #: Whether more than one is in use, from then on for good. Until then all arrays and all work are on the device with
-    #: the number `sole`, which is the current one, and nobody has to ask where anything lies.
+    #: Whether more than one is in use, as far as is known, and from then on for good. Until then all arrays are on the
+    #: device with the number `sole`, and nobody has to ask where anything lies.
     several: bool = False
+    #: The same, after a look at which one is the current device here: who makes or computes something here asks this.
+    spread: bool = False
     sole = 0
     #: Whether copies to page-locked memory leave no marks in the kernel's tables of written pages.
     writes_unseen = False

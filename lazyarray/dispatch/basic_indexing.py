@@ -86,7 +86,7 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     try:
         if devices.current().usable() is not None:
             raise NotOnDevice(devices.current().usable())
-        here = storage.place(noting=False) if storage.device.several else HERE     # a write notes failures itself
+        here = storage.place(noting=False) if storage.device.spread else HERE     # a write notes failures itself
         if plain is None:
             with here:
                 put(x, meta, index, value)

@@ -116,7 +116,7 @@ class Node(Unique):
 
     def number(self) -> int | None:
         """The number of the device that computes it; None: there is one in use, the current one."""
-        return self.device.sole if self.place is None and self.device.several else self.place
+        return self.device.sole if self.place is None and self.device.spread else self.place
 
     def there(self) -> AbstractContextManager[Any]:
         """Context of work on the device that computes it."""
@@ -125,7 +125,7 @@ class Node(Unique):
 
     def _compute(self) -> None:
         try:
-            if self.array is None and self.place is None and not self.device.several:
+            if self.array is None and self.place is None and not self.device.spread:
                 native.compute(self)
             elif self.array is None:
                 with self.there():

@@ -85,7 +85,7 @@ def reduced(device: Device, source: Node | Leaf, reduction: Reduction, extent: E
     if type(source) is Leaf:
         array = source.array
         work = reading(array.dtype, source.mode, array.ndim), [array], [source], reduction, extent, freedom, shape
-        if not device.several:
+        if not device.spread:
             return launched(device, *work, (array.shape, False))
         with device.on(device.device_of(array)):
             return launched(device, *work, (array.shape, False))

@@ -42,7 +42,7 @@ def first_alias(storage: StorageState, view: np.ndarray | None, why: str, frame:
     nbytes, device, written = root.nbytes, storage.device, storage.stream
     if PAGES_FROM <= nbytes < DIRECT_FROM:
         return None
-    if (not nbytes or not root._c_contiguous or storage.foreign or device.several
+    if (not nbytes or not root._c_contiguous or storage.foreign or device.spread
             or storage.loans and not all_ended(storage) or current_options().write_tracking != "auto"
             or view is not None and not (view.flags.carray if view is storage.root_view else spans(view, nbytes))):
         return None

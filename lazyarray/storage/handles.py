@@ -540,7 +540,7 @@ def operand_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     """As `device_of`, but on the current device: a copy of what lies on another one. It is only to be read."""
     array = device_of(x, why)
     storage = x._self_storage
-    if storage is None or not (device := storage.device).several:
+    if storage is None or not (device := storage.device).spread:
         return array
     return transfer.to_current(device, array, why)
 

@@ -23,7 +23,7 @@ def of(device: Device, x: Any) -> int | None:
 
 def one_alone(device: Device, operands: Iterable[Any]) -> bool:
     """Whether one device alone is in use, and no device array among the operands or their items lies on another one."""
-    if device.count == 1 or device.several:
+    if device.count == 1 or device.spread:
         return device.count == 1
     for x in operands:
         for one in x if type(x) in (list, tuple) else (x,):

@@ -192,7 +192,7 @@ class StorageState(_Slots):
         Without `noting` whoever works there calls `Device.failed`.
         """
         device = self.device
-        number = self.number() if device.several else None
+        number = self.number() if device.spread else None
         if number is not None:
             return _noting(device, number)
         return device.noting if noting else HERE

@@ -118,7 +118,7 @@ class Storage(StorageState):
         The lock is held, and the storage is not clean, from the first look at it until aliases see what was written.
         So other threads, which take no lock to read what is clean, see the bytes as they were or as they are then.
         """
-        if self.device.several:
+        if self.device.spread:
             with holding(self._lock or self.lock), self.place(noting=False):
                 return self._write(view, array, work, overwrite)
         with holding(self._lock or self.lock):

@@ -283,6 +283,28 @@ class TestAsLongAsOneIsUsed:
         found = doubled(lazyarray.asarray(np.ones(shape)), d)
         assert place(found) == number and np.array_equal(found, A * 2)
 
+    @pytest.mark.parametrize("first", [
+        lambda x, a: x + a, lambda x, a: a * x, lambda x, a: np.where(x > 0, x, a), lambda x, a: x * a[:1] + a,
+        lambda x, a: np.arctan2(x, a), lambda x, a: np.concatenate([x, a]), lambda x, a: (x * 2 + 1) @ a,
+        lambda x, a: x.sum(axis=0) + a[0], lambda x, a: np.add(x, a, out=x), lambda x, a: x.__setitem__(0, a[0]),
+        lambda x, a: x[a > 1], lambda x, a: x[np.arange(3)], lambda x, a: np.linalg.norm(x - a),
+    ])
+    @pytest.mark.parametrize("state", ["pending", "ready", "alias"])
+    def test_the_first_statement_beside_another_device_runs_where_the_array_is(self, two, first, state):
+        a, plain = np.arange(90_000.0).reshape(300, 300), np.ones((300, 300)) + 1
+        x = lazyarray.asarray(np.ones((300, 300))) + 1
+        alias = np.asarray(x) if state == "alias" else None
+        if state == "ready":
+            lazyarray.asdevice(x)
+        assert not two.several
+        with lazyarray.device(1):
+            found, wanted = first(x, a), first(plain, a)
+        if lazyarray.is_lazy(found) and found.ndim:
+            assert place(found) == 0
+        if wanted is not None:
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-12)
+        assert place(x) == 0 and np.array_equal(x, plain) and (alias is None or np.array_equal(alias, plain))
+
     def test_streams_of_both_times_wait_for_each_other(self, two):
         with two.delayed() if two.name == "simulated" else contextlib.nullcontext():
             x, stream = lazyarray.asarray(np.ones(300_000)), two.new_stream()

@@ -306,7 +306,7 @@ class CudaDevice(Device):
 
     def stream(self) -> Any:
         stream = self._current_stream()
-        if not self.several and stream.ptr != self._per_thread:
+        if not self.spread and stream.ptr != self._per_thread:
             return stream
         thread = here.name if stream.ptr == self._per_thread else None
         return StreamOnDevice(stream, self._runtime.getDevice(), thread)
@@ -320,7 +320,7 @@ class CudaDevice(Device):
             stream = self._foreign_streams.get(pointer) if pointer else self.xp.cuda.Stream.null
             if stream is None:
                 stream = self._foreign_streams[pointer] = self._of_pointer(_Foreign(pointer))
-        return StreamOnDevice(stream, self._runtime.getDevice(), None) if self.several else stream
+        return StreamOnDevice(stream, self._runtime.getDevice(), None) if self.spread else stream
 
     def order(self, earlier: Any, later: Any) -> None:
         if earlier == later:
@@ -475,23 +475,22 @@ class CudaDevices(CudaDevice):
     def __init__(self, cupy: Any, count: int) -> None:
         super().__init__(cupy, count)
         self.sole = self._runtime.getDevice()
-        #: The numbers of those that are in use.
-        self.used = {self.sole}
 
     @property
-    def several(self) -> bool:  # type: ignore[override]
-        if len(self.used) == 1:
+    def spread(self) -> bool:  # type: ignore[override]
+        if not self.several:
             try:
-                self.used.add(self._runtime.getDevice())
+                self.several = self._runtime.getDevice() != self.sole
             except self._api_errors:        # in a forked child, which is told so where it wants to compute
                 return False
-        return len(self.used) > 1
+        return self.several
 
     def use_one(self) -> None:
-        self.used = {self.sole}
+        self.several = False
 
     def claim(self, d: Any, owner: object) -> None:
-        self.used.add(d.data.device_id)
+        if d.data.device_id != self.sole:
+            self.several = True
 
 
 def _leave_behind() -> None:

@@ -115,6 +115,10 @@ class SimulatedDevice(Device):
 
     @property
     def several(self) -> bool:  # type: ignore[override]
+        return hardware.several
+
+    @property
+    def spread(self) -> bool:  # type: ignore[override]
         if not hardware.several and not hardware.forked and hardware.current_device() != self.sole:
             hardware.several = True
         return hardware.several

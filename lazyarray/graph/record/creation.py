@@ -37,7 +37,7 @@ class _Chain:
 
     def __init__(self, shape: tuple[int, ...], fortran: bool = False, size: int | None = None) -> None:
         self.device = devices.current()
-        self.place = self.device.number() if self.device.several else None
+        self.place = self.device.number() if self.device.spread else None
         self.result = Form(shape, fortran, None)
         self.size = math.prod(shape) if size is None else size
         self.nodes: list[Node] = []

@@ -66,7 +66,7 @@ class Operands:
         kind = type(x)
         if kind is handles.array_type:
             host = None if _native.recording is None or not _native.recording.is_light(x) else x._self_host
-            if host is None or (device := devices.current()).several or not host.ndim or (
+            if host is None or (device := devices.current()).spread or not host.ndim or (
                     not handles.stays_light(x, host)):
                 return self._add_array(x)
             self.device, self.allowed = device, True
@@ -101,7 +101,8 @@ class Operands:
     def _uploaded(self) -> bool:
         for position, item in enumerate(self.items):
             if item is None:
-                with HERE if self.place is None else self.device.on(self.place):
+                place = self.device.sole if self.place is None and self.device.spread else self.place
+                with HERE if place is None else self.device.on(place):
                     storage = _copy_of(self.device, self.sources[position], self.function, self.allowed)
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
@@ -283,7 +284,7 @@ def brought(x: Any, function: Any) -> Storage | None:
     """The copy on the device of a host array, or of one that is nothing but that and stays so; None if it does not."""
     device, light = devices.current(), type(x) is handles.array_type
     host = x._self_host if light else x
-    if device.several or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
+    if device.spread or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
             light and not handles.stays_light(x, host)):
         return None
     return _copy_of(device, host, function, light)

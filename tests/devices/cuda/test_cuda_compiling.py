@@ -89,7 +89,7 @@ class TestWaiting:
     def device(self, compiler):
         kernels = Kernels(compiler, 1)
         kernels.waits = True
-        return SimpleNamespace(kernels=kernels, several=False, fused_from=CudaDevice.fused_from)
+        return SimpleNamespace(kernels=kernels, several=False, spread=False, fused_from=CudaDevice.fused_from)
 
     def kernel(self, device, program, size=10):
         return CudaDevice.kernel(device, program, size)
