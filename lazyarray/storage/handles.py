@@ -383,8 +383,8 @@ def completed(x: ArrayHandle, name: str) -> Any:
             return object.__getattribute__(x, name)
         storage = home.storage
         if storage is None:
-            _promoted.append(home)
             try:
+                _promoted.append(home)
                 for _ in range(1000):
                     if home not in _written:
                         break
@@ -395,7 +395,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
                         home.storage = made
                     storage = home.storage
             finally:
-                _promoted.remove(home)
+                _leave(_promoted, [home])
         x._self_storage = storage
         x._self_home = None
         return storage
@@ -418,18 +418,24 @@ _written: list[Any] = []
 _promoted: list[Any] = []
 
 
+def _leave(announced: list[Any], homes: list[Any]) -> None:
+    """Take out homes, as far as they are in: an interrupt may have come before they were."""
+    for home in homes:
+        if home in announced:
+            announced.remove(home)
+
+
 def held_on_host(arrays: list[ArrayHandle], statement: Callable[..., Any], *args: Any) -> Any:
     """`statements.held`, where arrays that are nothing but ndarrays stay that: none gets a storage until it is over."""
     home_of = _native.recording.home    # type: ignore[union-attr]
     homes = [home for x in arrays if (home := home_of(x)) is not None]
     if len(homes) == len(arrays):
-        _written.extend(homes)
         try:
+            _written.extend(homes)
             if {home.storage for home in homes} == {None} and {*map(id, homes)}.isdisjoint(map(id, _promoted)):
                 return statement(*args)
         finally:
-            for home in homes:
-                _written.remove(home)
+            _leave(_written, homes)
     return held(arrays, statement, *args)
 
 

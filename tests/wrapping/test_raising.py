@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def _coroutine(error):
 
 
 def _run(made):
-    if asyncio.iscoroutine(made):
+    if inspect.iscoroutine(made):
         asyncio.run(made)
     elif made is not None:
         for _ in made:
