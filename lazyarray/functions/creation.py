@@ -60,6 +60,7 @@ def _fill(array: Any, value: Any) -> None:
         source = handles.operand_of(value) if handles.is_lazy(value) else value
         refuse(source.dtype.kind == "c" and array.dtype.kind != "c", "complex values are cast to real ones")
         if not isinstance(source, np.generic):
+            refuse(source.ndim > array.ndim, "the value has more dimensions")
             array[...] = devices.current().xp.broadcast_to(source, array.shape)
             return
         value = source
@@ -68,6 +69,7 @@ def _fill(array: Any, value: Any) -> None:
             value = np.array(value).astype(array.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise NotOnDevice(f"some of the values are invalid: {error}") from None
+        refuse(value.ndim > array.ndim, "the value has more dimensions")
         array[...] = common.array(devices.current().xp, value)
         return
     one = np.empty((), array.dtype)
@@ -166,7 +168,8 @@ def stacked(items: list[Any], dtype: Any = None) -> Any:
     """Lazy arrays and scalars of one shape as one array; each is cast to `dtype` by itself, as by ``np.array``."""
     if dtype is not None and len({o.dtype for o in items}) > 1:
         items = [o.astype(dtype, copy=False) for o in items]
-    return np.stack(items)
+    found = np.stack(items)
+    return found if found.flags.c_contiguous else found.copy("C")      # of Fortran's order, too
 
 
 def _converting(func: Callable[..., Any], names: str, order: str | None = None, copies: bool = False) -> Any:

@@ -107,6 +107,13 @@ class TestDevice:
         with pytest.raises(ValueError, match=f"no device {number}"):
             lazyarray.device(number)
 
+    def test_a_copy_of_a_number_is_an_array(self):
+        x = on(0, np.array(7.0))
+        with lazyarray.device(1):
+            y = lazyarray.asarray(x, copy=True)
+        y[...] = 8
+        assert isinstance(y, np.ndarray) and y.shape == () and (place(x), place(y)) == (0, 1) and (x, y) == (7, 8)
+
     def test_a_copy_moves_an_array(self):
         x = on(0, A)
         with lazyarray.device(1), assert_copies(0, 0, peer_copies=1, nbytes=A.nbytes):

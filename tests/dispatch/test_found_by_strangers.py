@@ -144,6 +144,25 @@ def test_each_array_of_a_list_is_cast_by_itself(make):
     compare(make(np, *plain), make(lazyarray.numpy, *map(lazyarray.asarray, plain)))
 
 
+def test_what_is_made_of_a_list_has_c_order():
+    plain = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+    x = lazyarray.asarray(plain)
+    for make in (lazyarray.numpy.array, lazyarray.numpy.asarray, lambda items: np.asarray(items, like=x)):
+        y = make([x, x])
+        flat = y.ravel()
+        y += 1
+        assert y.flags.c_contiguous and np.array_equal(flat, np.array([plain, plain]).ravel() + 1)
+
+
+@pytest.mark.parametrize("value", [[5.0], np.array([[5.0]])])
+@pytest.mark.parametrize("lazily", [True, False])
+def test_full_like_of_a_value_with_more_dimensions(value, lazily):
+    def call(asarray):
+        given = asarray(np.asarray(value)) if lazily else value
+        return np.full_like(asarray(np.zeros((300, 300))), given, shape=())
+    compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
+
+
 @pytest.mark.parametrize("defer_from", [0, None])
 @pytest.mark.parametrize("sum_of", [
     lambda x, b: b + x, lambda x, b: x * 2 + b, lambda x, b: b[:, ::-1] - x, lambda x, b: np.hypot(b, x),

@@ -360,6 +360,7 @@ def test_shape_and_dtype_count():
     assert len({tokenize(view) for view in views}) == len(views)
 
 
+@pytest.mark.together
 def test_tokens_follow_what_aliases_and_device_code_write():
     x = lazyarray.asarray(PLAIN)
     alias = np.asarray(x)

@@ -90,6 +90,7 @@ def test_plain_programs_copy_nothing_but_numbers():
         assert not record.uploads and all(event.nbytes <= 8 for event in record.materialisations), record
 
 
+@pytest.mark.together
 def test_chains():
     found = chains.figures(2500)
     wanted = asked(found)

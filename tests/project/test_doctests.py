@@ -20,6 +20,7 @@ MODULES = ["lazyarray"] + [
 ]
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     if name.startswith("lazyarray.testing"):

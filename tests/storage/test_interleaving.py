@@ -265,6 +265,7 @@ def test_a_small_array_that_another_thread_takes_to_the_device(text, on_the_host
         assert got in wanted, f"seed {seed}"
 
 
+@pytest.mark.together
 def test_a_schedule_is_the_same_each_time():
     points = set()
     for _ in range(2):
