@@ -48,6 +48,45 @@ light_output(PyObject *out)
     return PyArray_CheckExact(out) || (Py_TYPE(out) == types.LazyNdarray && is_light(out)) ? out : NULL;
 }
 
+/* Take an object out of a list, once, whatever error there is. */
+static void
+take_out(PyObject *list, PyObject *item)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+        if (PyList_GET_ITEM(list, i) == item) {
+            PyList_SetSlice(list, i, i + 1, NULL);
+            break;
+        }
+    PyErr_Restore(kind, value, trace);
+}
+
+/* `computed_on_host`, where `written` is written (NULL: nothing): no other thread gives it a storage meanwhile, as
+`handles.held_on_host` has it. NotImplemented: one has, or is about to. */
+static PyObject *
+written_on_host(PyObject *written, PyObject *callee, PyObject *told, PyObject *const *arguments, Py_ssize_t count,
+                PyObject *names)
+{
+    if (written == NULL || PyArray_CheckExact(written))
+        return computed_on_host(callee, told, arguments, count, names);
+    PyObject *home = Py_XNewRef(home_of_light(written)), *result = NULL;
+    if (home == NULL || home == Py_None) {
+        Py_XDECREF(home);
+        return home == NULL ? NULL : Py_NewRef(Py_NotImplemented);
+    }
+    if (PyList_Append(py.written, home) == 0) {
+        int elsewhere = got(home, H.storage) != Py_None ? 1 : PySequence_Contains(py.promoted, home);
+        if (elsewhere == 0)
+            result = computed_on_host(callee, told, arguments, count, names);
+        else if (elsewhere > 0)
+            result = Py_NewRef(Py_NotImplemented);
+        take_out(py.written, home);
+    }
+    Py_DECREF(home);
+    return result;
+}
+
 /* What NumPy has written is told, if another thread has used the array on the device meanwhile. -1: an error. */
 static int
 tell_if_used(PyObject *written)
@@ -117,13 +156,20 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
         goto otherwise;
     Py_INCREF(args[0]);     /* and with it its ndarray, which nothing else may hold */
     PyObject *held = Py_NewRef(got(args[0], X.host));
-    result = computed_on_host(member->callee, kind & COMPUTES ? member->callee : NULL, arguments, count, names);
-    if (kind & (IN_PLACE | ASSIGNS) && tell_if_used(args[0]) < 0)
+    const int writes = kind & (IN_PLACE | ASSIGNS);
+    result = written_on_host(writes ? args[0] : NULL, member->callee, kind & COMPUTES ? member->callee : NULL, arguments,
+                             count, names);
+    const int left = writes && result == Py_NotImplemented;
+    if (writes && !left && tell_if_used(args[0]) < 0)
         Py_CLEAR(result);
-    if (result != NULL && !(kind & (ASSIGNS | VALUES)))
+    if (left)
+        Py_CLEAR(result);
+    else if (result != NULL && !(kind & (ASSIGNS | VALUES)))
         result = given_back(result, &found);
     Py_DECREF(held);
     Py_DECREF(args[0]);
+    if (left)
+        goto otherwise;
     let_go(&found);
     return result;
 otherwise:
@@ -170,11 +216,13 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
         goto end;
     callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
     if (callee != NULL)
-        result = computed_on_host(callee, ufunc, arguments + 1, count, names);
-    if (tell_if_used(written) < 0)
-        Py_CLEAR(result);
-    if (result != NULL)
-        result = given_back(result, &found);
+        result = written_on_host(written, callee, ufunc, arguments + 1, count, names);
+    if (result != Py_NotImplemented) {
+        if (tell_if_used(written) < 0)
+            Py_CLEAR(result);
+        if (result != NULL)
+            result = given_back(result, &found);
+    }
     Py_XDECREF(callee);
     let_go(&found);
     return result;
@@ -260,11 +308,13 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }
-    result = computed_on_host(callee, func, arguments + 1, count, names);
-    if (tell_if_used(written) < 0)
-        Py_CLEAR(result);
-    if (result != NULL)
-        result = given_back(result, &found);
+    result = written_on_host(written, callee, func, arguments + 1, count, names);
+    if (result != Py_NotImplemented) {
+        if (tell_if_used(written) < 0)
+            Py_CLEAR(result);
+        if (result != NULL)
+            result = given_back(result, &found);
+    }
     Py_XDECREF(names);
     let_go(&found);
     return result;

@@ -384,9 +384,9 @@ def completed(x: ArrayHandle, name: str) -> Any:
         storage = home.storage
         if storage is None:
             try:
-                _promoted.append(home)
+                promoted.append(home)
                 for _ in range(1000):
-                    if home not in _written:
+                    if home not in written:
                         break
                     time.sleep(1e-3)        # another thread's statement writes it
                 made = Storage.over_host(devices.current(), home.array)
@@ -395,7 +395,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
                         home.storage = made
                     storage = home.storage
             finally:
-                _leave(_promoted, [home])
+                _leave(promoted, [home])
         x._self_storage = storage
         x._self_home = None
         return storage
@@ -414,8 +414,8 @@ def completed(x: ArrayHandle, name: str) -> Any:
 
 #: The homes of arrays that statements write on the host, while there are other threads; and of those that are about to
 #: get a storage. Who adds to one looks into the other then: of two threads, one sees what the other is about to do.
-_written: list[Any] = []
-_promoted: list[Any] = []
+written: list[Any] = []
+promoted: list[Any] = []
 
 
 def _leave(announced: list[Any], homes: list[Any]) -> None:
@@ -431,11 +431,11 @@ def held_on_host(arrays: list[ArrayHandle], statement: Callable[..., Any], *args
     homes = [home for x in arrays if (home := home_of(x)) is not None]
     if len(homes) == len(arrays):
         try:
-            _written.extend(homes)
-            if {home.storage for home in homes} == {None} and {*map(id, homes)}.isdisjoint(map(id, _promoted)):
+            written.extend(homes)
+            if {home.storage for home in homes} == {None} and {*map(id, homes)}.isdisjoint(map(id, promoted)):
                 return statement(*args)
         finally:
-            _leave(_written, homes)
+            _leave(written, homes)
     return held(arrays, statement, *args)
 
 

@@ -144,6 +144,15 @@ def test_each_array_of_a_list_is_cast_by_itself(make):
     compare(make(np, *plain), make(lazyarray.numpy, *map(lazyarray.asarray, plain)))
 
 
+@pytest.mark.parametrize("call", [
+    lambda a: np.clip(a(np.array([1, 2], "u1")), 1e300, 300), lambda a: a(np.array([1, 2], "i4")).clip(1e12, 2**31 - 1),
+    lambda a: np.clip(a(np.array([1, 2], "i1")), np.array([300, 300]), 200), lambda a: a(LARGE).clip(-1, 2),
+    lambda a: np.clip(a(np.arange(3)), np.float64("inf"), 2**63), lambda a: np.clip(a(np.arange(3)), -2**70, 2**70),
+    lambda a: np.clip(a(np.arange(3, dtype="u1")), 0, 1), lambda a: np.clip(a(np.arange(3, dtype="u1")), 300, None)])
+def test_a_bound_that_no_element_can_pass_is_left_out(call):
+    compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
+
+
 def test_what_is_made_of_a_list_has_c_order():
     plain = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     x = lazyarray.asarray(plain)

@@ -1,10 +1,12 @@
 """Programs of several threads give what some order of their statements gives, as with NumPy."""
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -263,6 +265,36 @@ def test_a_small_array_that_another_thread_takes_to_the_device(text, on_the_host
         schedule = Schedule(seed, [0.02, 0.1, 0.5][seed % 3], opcodes=seed % 2 == 0)
         got, wanted, _ = run(("plain", "plain"), [[text], ["gpu(x)"]], schedule)
         assert got in wanted, f"seed {seed}"
+
+
+@pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
+def test_what_numpy_writes_to_a_small_array_while_another_thread_takes_it_to_the_device(on_the_host):
+    """Others take turns within these: they are Python's, or let other threads run while they compute."""
+    writes = [lambda x: np.take(x, [3] * 8, out=x[:8]), lambda x: np.dot(np.eye(8) * 2, x[:8].copy(), out=x[:8]),
+              lambda x: np.quantile(x.reshape(2, 8), 0.0, axis=0, out=x[:8])]
+    others = [lazyarray.lazy(lambda x: x.__setitem__(slice(8, None), 7)),
+              lambda x: lazyarray.asdevice(x).__setitem__(slice(8, None), 7)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for write, other in itertools.product(writes, others):
+            arrays = [lazyarray.asarray(np.arange(16.0)) for _ in range(200)]
+            barrier, expected = threading.Barrier(2), np.arange(16.0)
+            write(expected)
+
+            def run(statement, arrays=arrays, barrier=barrier):
+                for x in arrays:
+                    barrier.wait()
+                    statement(x)
+            threads = [threading.Thread(target=run, args=(statement,)) for statement in (write, other)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            expected[8:] = 7
+            assert sum(not np.array_equal(x, expected) for x in arrays) == 0
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @pytest.mark.together

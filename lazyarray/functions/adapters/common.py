@@ -70,6 +70,15 @@ def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
     return xp.full(shape, one[()], dtype)
 
 
+def passable(dtype: np.dtype, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds of a clip, None for a Python integer that no element of the dtype can pass: NumPy leaves that out."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    return low, high
+
+
 def without_device(obj: Any) -> Any:
     """`obj`, with the 0-d device arrays inside its lists as NumPy scalars; larger ones are stacked on the host."""
     def leaf(item: Any) -> Any:

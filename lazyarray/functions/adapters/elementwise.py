@@ -11,7 +11,7 @@ import numpy as np
 from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ..kinds import WEAK
-from .common import array, array_or_number, dtype_or_number, is_device, truth
+from .common import array, array_or_number, dtype_or_number, is_device, passable, truth
 
 _none = np._NoValue
 
@@ -23,7 +23,7 @@ def clip(xp: Any, /, a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = 
         raise NotOnDevice("these keywords of clip are not supported on the device")
     if (min is not _none or max is not _none) and (a_min is not _none or a_max is not _none):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
-    low, high = (a_min, a_max) if min is _none and max is _none else (min, max)
+    low, high = passable(a.dtype, *((a_min, a_max) if min is _none and max is _none else (min, max)))
     bounds = [None if b is _none or b is None else array_or_number(xp, b) for b in (low, high)]
     given = [b for b in bounds if b is not None]
     dtype = np.result_type(a.dtype, *list(map(dtype_or_number, given)))

@@ -12,7 +12,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
-from ...functions.adapters.common import filled
+from ...functions.adapters.common import filled, passable
 from ...storage import handles, views
 from ...storage.storage import Storage
 from ..node import least_bytes, native
@@ -79,10 +79,12 @@ def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min
         a_min, a_max = min, max
     elif a_min is _none or a_max is _none:
         return None
+    dtype = handles.meta_of(a).dtype
+    a_min, a_max = passable(dtype, a_min, a_max)
     low, high = a_min is not None and a_min is not _none, a_max is not None and a_max is not _none
     if low and high:
         return native.recorded(np.clip, (a, a_min, a_max))
-    if not (low or high) or bool in (type(a_min), type(a_max)) or handles.meta_of(a).dtype.kind == "b":
+    if not (low or high) or bool in (type(a_min), type(a_max)) or dtype.kind == "b":
         return None
     return native.recorded(np.maximum, (a, a_min)) if low else native.recorded(np.minimum, (a, a_max))
 
