@@ -157,6 +157,8 @@ class Arguments:
             elif kind in (HOST, SUBCLASS) and has_twin:
                 raise NotOnDevice("an argument is an ndarray subclass" if kind == SUBCLASS else
                                   f"dtype {obj.dtype} is not supported on the device")
+        if len(lazies) > 1:     # those that are read-only after those that they may look at
+            lazies.sort(key=lambda entry: not may_write(handles.meta_of(entry[0])))
         apart = self.device.several and [obj._self_storage for obj, _, _ in lazies]
         for obj, _, role in lazies:
             if apart and role != READ and apart.count(obj._self_storage) == 1 and self._take_elsewhere(obj, role):
@@ -191,10 +193,12 @@ class Arguments:
 
     def _take_lazy(self, obj: Any, x: Any, role: int) -> None:
         """`obj` is the lazy array `x`, or an alias of it."""
-        read = handles.operand_of if role == READ else handles.device_of    # what is written has to be written there
+        # What is written has to be written there.
+        read = handles.operand_of if role == READ or not x.size else handles.device_of
         array = read(x, f"operand of {self.name}")
         meta = handles.meta_of(x)
-        if role == READ or not x.size:
+        if role == READ or not x.size or not may_write(meta) and any(
+                x._self_storage is storage for storage, _, _ in self.writes):   # it changes with what is modified
             self.sources.append(x)
         elif may_write(meta):
             self.sources.append(x)

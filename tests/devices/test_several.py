@@ -377,6 +377,16 @@ def test_device_arrays_of_both(two):
         np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-15)
 
 
+def test_a_gpu_function_is_given_an_array_without_elements(two):
+    @lazyarray.lazy
+    def added(x, y):
+        x[...] = x + y
+        return x
+
+    empty, number = on(0, np.zeros(0)), on(1, np.array(1.0))
+    assert added(empty, number).shape == (0,)
+
+
 def test_a_gpu_function_runs_where_its_largest_argument_lies(two):
     @lazyarray.lazy(pure=True)
     def scaled(x, weights):

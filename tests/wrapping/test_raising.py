@@ -107,3 +107,30 @@ def test_the_host_twin_sees_what_was_given():
     with pytest.warns(lazyarray.HostFallbackWarning):
         lazyarray.lazy(on_device, host=on_host)(x)
     assert x.tolist() == [5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: np.broadcast_to(x, (2, 3)), lambda x: np.broadcast_to(x[::-1], (2, 3)), lambda x: np.broadcast_to(x, 3)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_read_only_view_of_what_is_modified_changes_with_it(view, first):
+    def function(x, y):
+        x *= 2
+        x[0] = y[..., -1].sum()
+
+    call = lazyarray.lazy(function if first else lambda y, x: function(x, y))
+    plain, x = np.arange(3.0), lazyarray.asarray(np.arange(3.0))
+    function(plain, view(plain))
+    call(*(x, view(x)) if first else (view(x), x))
+    assert np.array_equal(x, plain)
+
+
+def test_a_read_only_argument_of_its_own_is_still_guarded():
+    x, y = lazyarray.asarray(np.zeros(3)), np.broadcast_to(lazyarray.asarray(np.zeros(3)), (2, 3))
+
+    @lazyarray.lazy
+    def function(x, y):
+        x += 1
+        y += 1
+
+    with pytest.raises(ValueError, match="read-only"):
+        function(x, y)
