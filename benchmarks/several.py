@@ -102,7 +102,7 @@ def with_dask(gpus: int, chunks: int, side: int, rounds: int) -> tuple[float, np
     return float(np.median(found)), np.concatenate(values)
 
 
-def dask_figures(chunks: int = 48, side: int = 4096, rounds: int = 3) -> timing.Figures:
+def dask_figures(chunks: int = 240, side: int = 4096, rounds: int = 3) -> timing.Figures:
     """Figures of Dask alone."""
     found = timing.Figures()
     if any(importlib.util.find_spec(name) is None for name in ("distributed", "skimage")):

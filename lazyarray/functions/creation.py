@@ -166,6 +166,9 @@ def host_result(made: Any) -> Any:
 
 def stacked(items: list[Any], dtype: Any = None) -> Any:
     """Lazy arrays and scalars of one shape as one array; each is cast to `dtype` by itself, as by ``np.array``."""
+    if dtype is not None and np.dtype(dtype).kind in "iu" and any(
+            handles.is_scalar(o) and o.dtype.kind in "fc" for o in items):     # an error if one has no such value
+        return host_result(np.array([handles.value_of(o, "one of a list") for o in items], dtype))
     if dtype is not None and len({o.dtype for o in items}) > 1:
         items = [o.astype(dtype, copy=False) for o in items]
     found = np.stack(items)

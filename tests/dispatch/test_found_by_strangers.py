@@ -153,6 +153,16 @@ def test_a_bound_that_no_element_can_pass_is_left_out(call):
     compare(outcome(call, np.array), outcome(call, lazyarray.asarray))
 
 
+@pytest.mark.parametrize("number", [np.inf, np.nan, 1e300, 2.5])
+def test_numbers_of_a_list_that_no_integer_is(number):
+    def call(asarray):
+        xp = np if asarray is np.array else lazyarray.numpy
+        return xp.array([asarray(np.array([number])).sum(), asarray(np.ones(3)).sum()], dtype="i4")
+    wanted = outcome(call, np.array)
+    assert (type(wanted) is np.ndarray) == (number == 2.5)
+    compare(wanted, outcome(call, lazyarray.asarray))
+
+
 def test_what_is_made_of_a_list_has_c_order():
     plain = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     x = lazyarray.asarray(plain)
