@@ -18,6 +18,15 @@ is_heard(void)
     return heard;
 }
 
+#ifdef _MSC_VER
+#define PER_THREAD __declspec(thread)
+#else
+#define PER_THREAD __thread
+#endif
+
+/* How many calls on the host are under way in this thread: a signal handler, or a finaliser, may come within. */
+static PER_THREAD long under_way = 0;
+
 /* ``callee(*arguments, **names)``, with an event if somebody listens. */
 static PyObject *
 computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
@@ -28,7 +37,9 @@ computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, P
     PyObject *token = heard ? PyObject_CallOneArg(py.begin_on_host, told) : NULL;
     if (heard && token == NULL)
         return NULL;
+    under_way++;
     PyObject *result = PyObject_Vectorcall(callee, arguments, count, names);
+    under_way--;
     if (token != NULL && result != NULL) {
         PyObject *ended = PyObject_CallFunctionObjArgs(py.end_on_host, token, result, NULL);
         if (ended == NULL)
@@ -105,6 +116,19 @@ tell_if_used(PyObject *written)
     Py_DECREF(told);
     PyErr_Restore(kind, value, trace);
     return 0;
+}
+
+/* `written_on_host`, with lazy arrays in place of NumPy's. */
+static PyObject *
+lazily_on_host(PyObject *written, PyObject *callee, PyObject *told, PyObject *const *arguments, Py_ssize_t count,
+               PyObject *names, Found *found)
+{
+    PyObject *result = written_on_host(written, callee, told, arguments, count, names);
+    if (result == Py_NotImplemented)
+        return result;
+    if (tell_if_used(written) < 0)
+        Py_CLEAR(result);
+    return result == NULL ? NULL : given_back(result, found);
 }
 
 /* Whether NumPy raises to this power by a multiplication or a root. */
@@ -216,13 +240,7 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
         goto end;
     callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
     if (callee != NULL)
-        result = written_on_host(written, callee, ufunc, arguments + 1, count, names);
-    if (result != Py_NotImplemented) {
-        if (tell_if_used(written) < 0)
-            Py_CLEAR(result);
-        if (result != NULL)
-            result = given_back(result, &found);
-    }
+        result = lazily_on_host(written, callee, ufunc, arguments + 1, count, names, &found);
     Py_XDECREF(callee);
     let_go(&found);
     return result;
@@ -308,13 +326,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }
-    result = written_on_host(written, callee, func, arguments + 1, count, names);
-    if (result != Py_NotImplemented) {
-        if (tell_if_used(written) < 0)
-            Py_CLEAR(result);
-        if (result != NULL)
-            result = given_back(result, &found);
-    }
+    result = lazily_on_host(written, callee, func, arguments + 1, count, names, &found);
     Py_XDECREF(names);
     let_go(&found);
     return result;
@@ -462,6 +474,14 @@ given_on_host(PyObject *Py_UNUSED(module), PyObject *x)
 {
     PyObject *host = types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || small_bytes == 0 ? NULL : on_host(x);
     return host == NULL ? PyErr_Occurred() ? NULL : Py_NewRef(Py_None) : Py_NewRef(host);
+}
+
+PyDoc_STRVAR(is_under_way_doc, "is_under_way()\n--\n\nWhether this thread is within a call on the host.");
+
+static PyObject *
+is_under_way(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
+{
+    return PyBool_FromLong(under_way > 0);
 }
 
 PyDoc_STRVAR(run_on_host_doc, "run_on_host(func, args, kwargs, entry=None, /)\n--\n\n"

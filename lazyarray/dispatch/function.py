@@ -238,7 +238,7 @@ def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] =
 
     Operands that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
     """
-    if places.one_alone(device, operands):
+    if device.count == 1 or places.one_alone(device, operands):
         return _here
     place = next((number for x in written if (number := places.of(device, x)) is not None), None)
     if place is None:

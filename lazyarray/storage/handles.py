@@ -386,7 +386,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
             try:
                 promoted.append(home)
                 for _ in range(1000):
-                    if home not in written:
+                    if home not in written or _native.recording.is_under_way():     # type: ignore[union-attr]
                         break
                     time.sleep(1e-3)        # another thread's statement writes it
                 made = Storage.over_host(devices.current(), home.array)
@@ -412,8 +412,8 @@ def completed(x: ArrayHandle, name: str) -> Any:
     raise AttributeError(name)
 
 
-#: The homes of arrays that statements write on the host, while there are other threads; and of those that are about to
-#: get a storage. Who adds to one looks into the other then: of two threads, one sees what the other is about to do.
+#: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are
+#: about to get a storage. Who adds to one looks into the other then: of two threads, one sees what the other will do.
 written: list[Any] = []
 promoted: list[Any] = []
 

@@ -1,15 +1,18 @@
 """Signal handlers, which Python runs in the main thread in the middle of a statement, and programs that are ending."""
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import handlers
 import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray import _native
 
 TRIED = 30      # points of a statement, spread evenly over all of them
 
@@ -155,3 +158,28 @@ def test_the_first_operation_of_a_program_that_is_ending(text):
     program = "import atexit, threading, time\nimport numpy as np, lazyarray\nx = lazyarray.asarray(np.arange(4.0))\n"
     done = subprocess.run([sys.executable, "-c", program + text], capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("[5.0, 6.0, 7.0, 8.0]", ""), done.stderr
+
+
+@pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
+def test_a_handler_that_asks_for_what_its_own_thread_writes_does_not_wait():
+    """NumPy's quantile is Python code: a handler runs within it, and asks for the array that it writes."""
+    before, waited, x = _native.recording.small(4096), [], None
+
+    def handler(signum, frame):
+        begun = time.perf_counter()
+        lazyarray.asdevice(x)
+        waited.append(time.perf_counter() - begun)
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        for k in range(200):
+            x = lazyarray.asarray(np.arange(16.0))
+            signal.setitimer(signal.ITIMER_REAL, 2e-5 * (k % 20 + 1))
+            np.quantile(x.reshape(2, 8), 0.0, axis=0, out=x[:8])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert np.array_equal(x, np.arange(16.0))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        _native.recording.small(before)
+    assert waited and np.median(waited) < 0.5 and max(waited) < 0.9
