@@ -22,6 +22,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_writing.h"
 #include "recording_sources.h"
 #include "recording_functions.h"
+#include "recording_reducing.h"
 #include "recording_host.h"
 #include "recording_members.h"
 
@@ -38,19 +39,6 @@ new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     return made_array(args[0], args[1], nargs > 2 ? args[2] : Py_None, nargs > 3 ? args[3] : Py_None);
 }
 
-PyDoc_STRVAR(plain_doc, "plain(ufunc, inputs, /)\n--\n\n"
-"The result of a plain call, recorded or by a plan, or None; see `dispatch/ufunc.py`.");
-
-static PyObject *
-plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    PyObject *result = recorded(module, args, nargs);
-    if (result != Py_None || py.planned == NULL)
-        return result;
-    Py_DECREF(result);
-    return PyObject_CallFunctionObjArgs(py.planned, args[0], args[1], NULL);
-}
-
 PyDoc_STRVAR(address_doc, "address(view, /)\n--\n\n"
 "The address of the first element of an ndarray, whose memory is not looked at; BufferError, ValueError or TypeError "
 "if it is no buffer.");
@@ -64,6 +52,19 @@ address(PyObject *Py_UNUSED(module), PyObject *view)
     PyObject *result = PyLong_FromVoidPtr(buffer.buf);
     PyBuffer_Release(&buffer);
     return result;
+}
+
+PyDoc_STRVAR(large_doc, "large(nbytes=None, /)\n--\n\n"
+"The bytes from which on an input of recorded work counts as large, which become `nbytes` if that is given.");
+
+static PyObject *
+large(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    const Py_ssize_t before = limits.LARGE, nbytes = nargs == 1 ? PyLong_AsSsize_t(args[0]) : before;
+    if (nbytes == -1 && PyErr_Occurred())
+        return NULL;
+    limits.LARGE = nbytes;
+    return PyLong_FromSsize_t(before);
 }
 
 static PyObject *
@@ -103,6 +104,7 @@ static PyMethodDef methods[] = {
     {"is_light", given_is_light, METH_O, is_light_doc},
     {"home", home, METH_O, home_doc},
     {"small", FAST(small), METH_FASTCALL, small_doc},
+    {"large", FAST(large), METH_FASTCALL, large_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
@@ -134,7 +136,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 26) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 27) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

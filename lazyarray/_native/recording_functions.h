@@ -17,14 +17,56 @@ usable_device(void)
     return is_usable(device) > 0 ? device : NULL;
 }
 
+/* The device array that a lazy array is of a storage which was written on this stream, as far as it is known: a new reference.
+NULL without an error: it is not ready there, or only Python knows. */
+static PyObject *
+ready_on_device(PyObject *x, PyObject *storage, PyObject *stream)
+{
+    const int light = got(x, X.storage) == Py_None;     /* it is an ndarray, in memory that the storage has taken over */
+    PyObject *meta = light ? got(x, X.host) : got(x, X.meta), *array;
+    int alone = PyObject_IsTrue(py.partners);
+    if (alone || Py_TYPE(storage) != types.Storage || got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None
+            || got(storage, S.stream) != stream || !PyArray_Check(meta) || PyArray_SIZE((PyArrayObject *)meta) == 0)
+        return NULL;
+    PyArrayObject *owner = light ? owner_of(meta) : NULL;
+    if (light && !(PyArray_FLAGS(owner) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
+        return NULL;
+    Py_INCREF(storage);
+    Py_INCREF(meta);
+    if (!light && meta == got(storage, S.root_view))
+        array = got(storage, S.root) == Py_None ? NULL : Py_NewRef(got(storage, S.root));
+    else
+        array = device_view_from(storage, meta, light ? (Py_ssize_t)PyArray_DATA(owner) : limits.ORIGIN);
+    if (array != NULL && got(storage, S.clean) != Py_True)      /* another thread has been at it */
+        Py_CLEAR(array);
+    if (array != NULL) {
+        put(storage, S.used, now);
+        if (!light && got(x, X.storage) == storage && got(x, X.meta) == meta)
+            put(x, X.array, array);
+    }
+    Py_DECREF(meta);
+    Py_DECREF(storage);
+    return array;
+}
+
 /* The device array of a lazy array or scalar: a new reference. NULL without an error: it is a scalar on the host, or is
 empty, or it is small and on the host, unless it is `wanted` here. `own`: whether it is the memory of the lazy array. */
 static PyObject *
 array_on_device(PyObject *x, PyObject *stream, int wanted, int *own)
 {
-    PyObject *storage = got(x, Py_TYPE(x) == types.LazyNdarray ? X.storage : V.storage), *array, *size;
+    const int is_array = Py_TYPE(x) == types.LazyNdarray;
+    PyObject *storage = is_array ? storage_by_now(x) : got(x, V.storage), *array, *size;
     *own = 1;
-    if (Py_TYPE(x) == types.LazyNdarray && (storage == Py_None || (Py_TYPE(storage) == types.Storage && got(storage, S.host) == Py_True))) {
+    if (is_array && (wanted || (Py_TYPE(storage) == types.Storage && got(storage, S.host) != Py_True))
+            && (got(x, X.array) == Py_None || got(x, X.storage) == Py_None)) {
+        if ((array = ready_on_device(x, storage, stream)) != NULL)
+            return array;
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    storage = got(x, is_array ? X.storage : V.storage);
+    if (is_array && (storage == Py_None || (Py_TYPE(storage) == types.Storage && got(storage, S.host) == Py_True
+                                            && (got(x, X.array) == Py_None || got(storage, S.clean) != Py_True || !wanted)))) {
         PyObject *pair = wanted ? PyObject_CallOneArg(py.device_operand, x) : NULL;
         if (pair == NULL)
             return NULL;

@@ -40,14 +40,6 @@ let_go(Found *found)
         Py_DECREF(found->made[i]);
 }
 
-/* The storage of a lazy array, if there is one by now; borrowed, or None. */
-static PyObject *
-storage_by_now(PyObject *x)
-{
-    PyObject *storage = got(x, X.storage), *home = got(x, X.home);
-    return storage == Py_None && home != Py_None ? got(home, H.storage) : storage;
-}
-
 /* Bytes of an element, or of what is computed of it: of integers float64 may come, and masks stand beside numbers. */
 static inline Py_ssize_t
 element_bytes(PyArrayObject *array)
@@ -97,17 +89,6 @@ static inline int
 is_light(PyObject *x)
 {
     return storage_by_now(x) == Py_None;
-}
-
-/* The last of the ndarrays that look at the memory of the next. */
-static PyArrayObject *
-owner_of(PyObject *array)
-{
-    PyArrayObject *owner = (PyArrayObject *)array;
-    PyObject *base;
-    while ((base = PyArray_BASE(owner)) != NULL && PyArray_CheckExact(base))
-        owner = (PyArrayObject *)base;
-    return owner;
 }
 
 /* Whether an ndarray's memory is its own, to be written: what has no owner among ndarrays is copied. One that is found to be

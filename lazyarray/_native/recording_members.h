@@ -3,8 +3,9 @@
 enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
        LENGTHENS = 256, MAKES = 512, POWERS = 1024 };
 
-/* `cheap`: what `is_cheap` says of `callee`; -1 before it was asked. */
-typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise; int kind, cheap; } Member;
+/* `cheap`: what `is_cheap` says of `callee`, and `reduces`: whether it is in the table of reductions; -1 before it was asked.
+`ufunc`: that of an operator, None of another member, NULL before it was asked. */
+typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise, *ufunc; int kind, cheap, reduces; } Member;
 
 /* Whether anybody listens to events here: 1 or 0; -1: an error. */
 static int
@@ -142,6 +143,49 @@ is_plain_power(PyObject *exponent)
     return power == 2 || power == 1 || power == 0.5 || power == 0;
 }
 
+/* What NumPy's operator does instead of raising to this power, if it does: borrowed, or NULL. */
+static PyObject *
+instead_of_power(PyObject *x, PyObject *exponent)
+{
+    const double power = PyFloat_CheckExact(exponent) ? PyFloat_AS_DOUBLE(exponent) : 0;
+    int over = 0, which = power == 0.5 ? 2 : -1;
+    if (PyLong_CheckExact(exponent)) {
+        const long number = PyLong_AsLongAndOverflow(exponent, &over);
+        which = over ? -1 : number == 2 ? 0 : number == -1 ? 1 : -1;
+    }
+    PyObject *dtype = which < 0 ? NULL : dtype_of_lazy(x);
+    const char kind = dtype != NULL && PyArray_DescrCheck(dtype) ? ((PyArray_Descr *)dtype)->kind : 0;
+    Py_XDECREF(dtype);
+    return kind == 0 || strchr(which == 0 ? "biufc" : "fc", kind) == NULL ? NULL : PyTuple_GET_ITEM(py.powers, which);
+}
+
+/* An operator of lazy arrays, numbers and scalars, as its ufunc: recorded, written in place, or by the device's own function. A new
+reference; NULL, perhaps without an error: it is for Python. */
+static PyObject *
+operated(Member *member, PyObject *const *args, Py_ssize_t count)
+{
+    if (member->ufunc == NULL && py.operators != NULL)
+        member->ufunc = Py_NewRef(PyDict_GetItemWithError(py.operators, member->callee) == NULL
+                                  ? Py_None : PyDict_GetItemWithError(py.operators, member->callee));
+    if (member->ufunc == NULL || member->ufunc == Py_None || count < 1 || count > 2 || Py_TYPE(args[0]) != types.LazyNdarray
+            || (count == 2 && PySet_Contains(py.direct, (PyObject *)Py_TYPE(args[1])) <= 0))
+        return NULL;
+    PyObject *ufunc = member->ufunc, *other = member->kind & POWERS && count == 2 ? instead_of_power(args[0], args[1]) : NULL;
+    PyObject *inputs = PyErr_Occurred() ? NULL : count == 1 || other != NULL ? PyTuple_Pack(1, args[0])
+        : member->kind & REFLECTED ? PyTuple_Pack(2, args[1], args[0]) : PyTuple_Pack(2, args[0], args[1]);
+    if (inputs == NULL)
+        return NULL;
+    PyObject *given[] = {other != NULL ? other : ufunc, inputs, args[0]}, *result;
+    if (member->kind & IN_PLACE)
+        result = updated(NULL, given, 3);
+    else
+        result = ((PyUFuncObject *)given[0])->core_enabled ? looped(NULL, given, 2) : plain(NULL, given, 2);
+    Py_DECREF(inputs);
+    if (result == Py_None)
+        Py_CLEAR(result);
+    return result;
+}
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -198,6 +242,14 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     return result;
 otherwise:
     let_go(&found);
+    if (PyErr_Occurred())
+        return NULL;
+    if (names == NULL && types.LazyNdarray != NULL && ((result = operated(member, args, count)) != NULL || PyErr_Occurred()))
+        return result;
+    if (member->reduces < 0)
+        member->reduces = py.reducing == NULL ? 0 : PyDict_Contains(py.reducing, member->callee);
+    if (member->reduces > 0 && (result = reduced_call(member->callee, args, count, names)) != NULL)
+        return result;
     return PyErr_Occurred() ? NULL : PyObject_Vectorcall(member->otherwise, args, flagged, names);
 }
 
@@ -374,7 +426,10 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
     }
     if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && types.LazyNdarray != NULL && PyTuple_CheckExact(args[3])
             && PyDict_CheckExact(args[4]) && is_ours_alone(args[2])) {
-        PyObject *result = called(args[1], args[3], args[4], 1);
+        PyObject *result = reduced_function(args[1], args[3], args[4]);
+        if (result != NULL || PyErr_Occurred())
+            return result;
+        result = called(args[1], args[3], args[4], 1);
         if (result != Py_NotImplemented)
             return result;
         Py_DECREF(result);
@@ -391,6 +446,7 @@ member_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     Py_CLEAR(((Member *)self)->callee);
     Py_CLEAR(((Member *)self)->otherwise);
+    Py_CLEAR(((Member *)self)->ufunc);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -400,6 +456,7 @@ member_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(((Member *)self)->callee);
     Py_VISIT(((Member *)self)->otherwise);
+    Py_VISIT(((Member *)self)->ufunc);
     Py_VISIT(Py_TYPE(self));
     return 0;
 }
@@ -457,7 +514,7 @@ member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (made == NULL)
         return NULL;
     made->callee = Py_NewRef(args[0]);
-    made->cheap = -1;
+    made->cheap = made->reduces = -1;
     made->otherwise = Py_NewRef(args[1]);
     made->kind = nargs > 2 ? (int)PyLong_AsLong(args[2]) : 0;
     made->call = !PyUnicode_Check(args[0]) ? member_call

@@ -124,9 +124,9 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     return alike < 0 ? FAILED : WHOLE;
 }
 
-/* The device array that a meta other than the root's sees in a storage whose bytes are there: a new reference. */
+/* The device array that an ndarray, in memory from `origin` on, shows of a storage whose bytes are there: a new reference. */
 static PyObject *
-device_view_of(PyObject *storage, PyObject *meta)
+device_view_from(PyObject *storage, PyObject *meta, Py_ssize_t origin)
 {
     PyObject *block = PyObject_GetAttr(storage, text._block), *shape = NULL, *dtype = NULL, *strides = NULL, *offset = NULL;
     PyObject *array = NULL;
@@ -134,7 +134,7 @@ device_view_of(PyObject *storage, PyObject *meta)
         Py_SETREF(block, PyObject_GetAttr(storage, text.block));
     if (block != NULL && (shape = PyObject_GetAttr(meta, text.shape)) != NULL
             && (dtype = PyObject_GetAttr(meta, text.dtype)) != NULL && (strides = PyObject_GetAttr(meta, text.strides)) != NULL
-            && (offset = PyLong_FromSsize_t((Py_ssize_t)PyArray_DATA((PyArrayObject *)meta) - limits.ORIGIN)) != NULL)
+            && (offset = PyLong_FromSsize_t((Py_ssize_t)PyArray_DATA((PyArrayObject *)meta) - origin)) != NULL)
         array = PyObject_CallMethodObjArgs(got(storage, S.device), text.view, block, shape, dtype, strides, offset, NULL);
     Py_XDECREF(block);
     Py_XDECREF(shape);
@@ -142,6 +142,32 @@ device_view_of(PyObject *storage, PyObject *meta)
     Py_XDECREF(strides);
     Py_XDECREF(offset);
     return array;
+}
+
+/* The same of a meta other than the root's. */
+static PyObject *
+device_view_of(PyObject *storage, PyObject *meta)
+{
+    return device_view_from(storage, meta, limits.ORIGIN);
+}
+
+/* The storage of a lazy array, if there is one by now; borrowed, or None. */
+static PyObject *
+storage_by_now(PyObject *x)
+{
+    PyObject *storage = got(x, X.storage), *home = got(x, X.home);
+    return storage == Py_None && home != Py_None ? got(home, H.storage) : storage;
+}
+
+/* The last of the ndarrays that look at the memory of the next. */
+static PyArrayObject *
+owner_of(PyObject *array)
+{
+    PyArrayObject *owner = (PyArrayObject *)array;
+    PyObject *base;
+    while ((base = PyArray_BASE(owner)) != NULL && PyArray_CheckExact(base))
+        owner = (PyArrayObject *)base;
+    return owner;
 }
 
 /* A device array that is ready, of a view or of a scalar (without a meta). */
@@ -272,6 +298,47 @@ bring(PyObject *ufunc, Seen *given, Py_ssize_t count)
     return 1;
 }
 
+/* The leaf of a whole array in C order that is nobody else's, kept with it: a new reference; NULL without an error: it is for
+Python, `operands.whole`. */
+static PyObject *
+whole_leaf(PyObject *x, PyObject *storage)
+{
+    PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
+    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *template = NULL, *laid = NULL;
+    Py_ssize_t nbytes;
+    if (AT(x, X.meta) == NULL       /* one that was made on the host, and may be a part: Python fills it */
+            || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
+            || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
+            || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL
+            || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || nbytes >= limits.LARGE || (size = PyObject_GetAttr(array, text.size)) == NULL
+            || (dtype = PyObject_GetAttr(array, text.dtype)) == NULL || (template = template_for(shape, Py_False, dtype)) == NULL)
+        goto end;
+    if ((leaf = made_leaf(array, storage, text.flat)) == NULL)
+        goto end;
+    put(leaf, L.shape, shape);
+    put(leaf, L.fortran, Py_False);
+    put(leaf, L.size, size);
+    put(leaf, L.dtype, dtype);
+    put(leaf, L.steps, zero);
+    put(leaf, L.large, no_arguments);
+    put(leaf, L.template, template);
+    if (got(storage, S.clean) == Py_True && got(x, X.storage) == storage) {
+        put(x, X.array, array);
+        put(x, X.leaf, leaf);
+    }
+    else
+        Py_CLEAR(leaf);
+end:
+    Py_XDECREF(template);
+    Py_XDECREF(bytes);
+    Py_XDECREF(dtype);
+    Py_XDECREF(size);
+    Py_XDECREF(shape);
+    Py_XDECREF(laid);
+    Py_DECREF(array);
+    return leaf;
+}
+
 /* A lazy array in its storage. */
 static int
 see_array(PyObject *x, PyObject *storage, Seen *s)
@@ -291,7 +358,8 @@ see_array(PyObject *x, PyObject *storage, Seen *s)
         Py_INCREF(leaf);
     else if (leaf == Py_None && meta != Py_None && meta != got(storage, S.root_view))
         leaf = Py_NewRef(Py_None);
-    else if ((leaf = PyObject_CallOneArg(py.ready, x)) == NULL)
+    else if ((leaf = ours ? whole_leaf(x, storage) : NULL) == NULL
+             && (PyErr_Occurred() || (leaf = PyObject_CallOneArg(py.ready, x)) == NULL))
         return FAILED;
     if (Py_TYPE(leaf) == types.Leaf) {
         s->item = leaf;

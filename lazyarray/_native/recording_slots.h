@@ -10,12 +10,13 @@ typedef PyObject *Object;
     templates, programs, planned, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
     end_on_host, on_host, cheap, no_value, changing, apart, device_of, meta_of, brought, plain, \
-    refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand
+    refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, \
+    direct, operators, powers
 #define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT, ORIGIN, WIDE
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, learns, value, \
     flat, strided, nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;
@@ -24,7 +25,7 @@ static struct { Object TEXTS; } text;
 
 /* Of LazyNdarray and LazyScalar, which have names of their own for all. */
 #define X_SLOTS storage, meta, array, base, leaf, host, home
-#define V_SLOTS storage, array, value
+#define V_SLOTS storage, array, value, meta, base
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
 #define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host, used
 #define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template

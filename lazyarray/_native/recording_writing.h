@@ -699,13 +699,25 @@ part_of(PyObject *meta, PyObject *index)
     return part;
 }
 
-/* Whether two ndarrays have one shape and one dtype. */
 static int
-is_alike(PyArrayObject *one, PyArrayObject *other)
+has_dtype_of(PyArrayObject *one, PyArray_Descr *dtype)
 {
-    return PyArray_NDIM(one) == PyArray_NDIM(other)
-        && PyArray_CompareLists(PyArray_DIMS(one), PyArray_DIMS(other), PyArray_NDIM(one))
-        && (PyArray_DESCR(one) == PyArray_DESCR(other) || PyArray_EquivTypes(PyArray_DESCR(one), PyArray_DESCR(other)));
+    return PyArray_DESCR(one) == dtype || PyArray_EquivTypes(PyArray_DESCR(one), dtype);
+}
+
+/* Whether an ndarray has the shape and the dtype of another one (1), or is broadcast to it and cast without loss (2). */
+static int
+fits_into(PyArrayObject *value, PyArrayObject *part)
+{
+    const int ndim = PyArray_NDIM(value), most = PyArray_NDIM(part), same_dtype = has_dtype_of(value, PyArray_DESCR(part));
+    if (ndim == most && same_dtype && PyArray_CompareLists(PyArray_DIMS(value), PyArray_DIMS(part), ndim))
+        return 1;
+    if (ndim > most || (ndim == 0 && most > 0) || PyArray_SIZE(value) == 0)
+        return 0;
+    for (int i = 0; i < ndim; i++)
+        if (PyArray_DIM(value, i) != 1 && PyArray_DIM(value, i) != PyArray_DIM(part, most - ndim + i))
+            return 0;
+    return same_dtype || PyArray_CanCastTypeTo(PyArray_DESCR(value), PyArray_DESCR(part), NPY_SAFE_CASTING) ? 2 : 0;
 }
 
 /* A number as the dtype has it: a new reference; NULL without an error where NumPy might not take it as it is. */
@@ -713,6 +725,12 @@ static PyObject *
 number_for(PyArrayObject *part, PyObject *value)
 {
     const int type = PyArray_TYPE(part);
+    if (PyObject_TypeCheck(value, types.generic)) {
+        PyArray_Descr *dtype = PyArray_DescrFromScalar(value);
+        int alike = dtype == NULL ? 0 : has_dtype_of(part, dtype);
+        Py_XDECREF(dtype);
+        return alike ? Py_NewRef(value) : NULL;
+    }
     int fits = PyFloat_CheckExact(value) ? type == NPY_DOUBLE || type == NPY_CDOUBLE
         : PyLong_CheckExact(value) ? type == NPY_LONG || type == NPY_DOUBLE || type == NPY_CDOUBLE
         : PyBool_Check(value) ? type == NPY_BOOL : 0;
@@ -730,8 +748,8 @@ number_for(PyArrayObject *part, PyObject *value)
 }
 
 PyDoc_STRVAR(assigned_doc, "assigned(x, index, value, /)\n--\n\n"
-"Whether ``x[index] = value`` was done: a number, or an array of the shape and the dtype of a view. What is not is for\n"
-"Python, errors included.");
+"Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast without\n"
+"loss. What is not is for Python, errors included.");
 
 static PyObject *
 assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
@@ -747,7 +765,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     Place place;
     Reads reads = {.count = 0};
     PyObject *storage, *source = Py_None;
-    int done = 0, open = find_place(&place, x);
+    int done = 0, fits = 1, open = find_place(&place, x);
     if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, args[1])) == NULL)
         goto end;
     storage = place.storage;
@@ -758,7 +776,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     if (Py_TYPE(value) == types.LazyNdarray && got(value, X.storage) == Py_None) {     /* small, and on the host */
         given = got(value, X.host);
-        if (open == 0 || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
+        if (open == 0 || !PyArray_Check(given) || !fits_into((PyArrayObject *)given, (PyArrayObject *)part))
             goto end;
         PyObject *pair = PyObject_CallOneArg(py.device_operand, value);
         number = pair == NULL ? NULL : Py_NewRef(PyTuple_GET_ITEM(pair, 0));
@@ -772,11 +790,12 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             goto end;
         /* its own: one that was made on the host has none until it is asked for */
         given = seen = got(value, X.meta) != Py_None ? Py_NewRef(got(value, X.meta)) : PyObject_CallOneArg(py.meta_of, value);
-        if (given == NULL || got(value, X.storage) != source || !PyArray_Check(given) || !is_alike((PyArrayObject *)given, (PyArrayObject *)part))
+        if (given == NULL || got(value, X.storage) != source || !PyArray_Check(given)
+                || !(fits = fits_into((PyArrayObject *)given, (PyArrayObject *)part)))
             goto end;
         if (source == storage) {    /* ``x[1:] += y`` writes a view, and then assigns it to its own place */
             PyArrayObject *one = (PyArrayObject *)given, *other = (PyArrayObject *)part;
-            done = PyArray_DATA(one) == PyArray_DATA(other)
+            done = fits == 1 && PyArray_DATA(one) == PyArray_DATA(other)
                 && PyArray_CompareLists(PyArray_STRIDES(one), PyArray_STRIDES(other), PyArray_NDIM(one));
             goto end;
         }
@@ -785,7 +804,16 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         else if (got(source, S.clean) != Py_True)
             goto end;
     }
-    else if ((number = number_for((PyArrayObject *)part, value)) == NULL)
+    else if (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None) {
+        source = got(value, V.storage);
+        PyObject *dtype = Py_TYPE(source) != types.Storage || source == storage || got(value, V.array) == Py_None
+            ? NULL : PyObject_GetAttr(got(value, V.array), text.dtype);
+        int alike = dtype != NULL && PyArray_DescrCheck(dtype) && has_dtype_of((PyArrayObject *)part, (PyArray_Descr *)dtype);
+        Py_XDECREF(dtype);
+        if (!alike || got(source, S.clean) != Py_True)
+            goto end;
+    }
+    else if ((number = number_for((PyArrayObject *)part, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL)
         goto end;
     if (open == 0 || (node != NULL && (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None)))
         goto end;
@@ -796,7 +824,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if ((target = target_of(&place, Py_None)) == NULL)
         goto end;
     if (node != NULL) {
-        int found = write_node(node, &place, target);
+        int found = fits == 1 ? write_node(node, &place, target) : NOT_WRITTEN;
         done = found == FAILED ? -1 : found == WRITTEN ? 1 : assign_node(node, &place, target);
     }
     else

@@ -448,5 +448,5 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
-bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native())
+bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native() | operators.for_native())
 small_arrays.measured()

@@ -235,3 +235,14 @@ COMPARISONS = {
     "ne": (np.not_equal, "__ne__"), "gt": (np.greater, "__lt__"), "ge": (np.greater_equal, "__le__"),
 }
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C goes by: a call of these, with operands that are asked for nothing, is that of a ufunc."""
+    ufuncs = {getattr(operator, name): ufunc for name, (ufunc, _) in COMPARISONS.items()}
+    ufuncs |= {getattr(operator, name): ufunc for name, ufunc in UNARY.items()}
+    for name, ufunc in {**BINARY, "pow": np.power}.items():
+        ufuncs[getattr(operator, f"{name}_" if name in ("and", "or") else name)] = ufunc
+        ufuncs[getattr(operator, f"i{name}")] = ufunc
+    ufuncs[operator.matmul] = np.matmul
+    return {"direct": direct, "operators": ufuncs, "powers": tuple([ufunc for *_, ufunc in _POWERS])}

@@ -325,6 +325,18 @@ class Device(ABC):
             value = self.without_dimensions(value)
         target[...] = value
 
+    def product(self, a: Any, b: Any) -> Any | None:
+        """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
+        return None
+
+    def last_of_each(self, key: Any, places: int) -> Any:
+        """For each number of a vector, which is less than `places`, where it comes last: a new vector of int32."""
+        xp = self.xp
+        last = xp.empty(places, np.int32)
+        last[key] = -1
+        xp.maximum.at(last, key, xp.arange(key.size, dtype=np.int32))
+        return last[key]
+
     def without_dimensions(self, value: np.generic) -> Any:
         """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
         return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())

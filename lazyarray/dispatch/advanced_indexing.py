@@ -308,8 +308,42 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     device = devices.current()
     if (reason := device.usable()) is not None:
         raise NotOnDevice(reason)
+    rows = None if device.spread else _rows_of(meta, index)
+    if rows is not None:
+        sub, positions = rows
+        try:
+            found = _device_view(x, sub).take(handles.device_of(positions, "an index"), 0)
+        except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+            raise device.refusal(error) from None
+        return _with_bounds(handles.fresh(device, found), x, meta)
     with x._self_storage.place():
         return _taken(device, x, meta, index)
+
+
+def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Any] | None:
+    """What whole numbers leave of an array, and a lazy array of positions along its first axis, which are all there.
+
+    None of another index, and of one that has to be looked at.
+    """
+    positions = index[-1] if type(index) is tuple and index else index
+    if type(positions) is not handles.array_type or (array := positions._self_array) is None or (
+            array.dtype.kind not in "iu" or not array.ndim or type(positions._self_storage) is not Storage):
+        return None
+    if index is not positions and (numbers := index[:-1]):
+        if len(numbers) >= meta.ndim or not all(type(i) is int and -n <= i < n for i, n in zip(numbers, meta.shape)):
+            return None
+        meta = meta[numbers]
+    bounds = facts.bounds_of(positions) if meta.ndim == 1 or meta.ndim and meta.flags.c_contiguous else None
+    if bounds is None or bounds[0] < -meta.shape[0] or bounds[1] >= meta.shape[0]:
+        return None
+    return meta, positions
+
+
+def _with_bounds(taken: Any, x: ArrayHandle, meta: np.ndarray, once: bool = False) -> Any:
+    """What was taken of an array, with what is known of its values; `once`: of each element at most once."""
+    if meta.dtype.kind in "iu" and handles.is_array(taken) and (bounds := facts.bounds_of(x)) is not None:
+        (facts.note_range if once else facts.note_bounds)(taken, *bounds)
+    return taken
 
 
 def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
@@ -330,10 +364,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
             taken = handles.fresh(device, _gathered(device, x, parsed))
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
-    if meta.dtype.kind in "iu" and handles.is_array(taken) and (bounds := facts.bounds_of(x)) is not None:
-        once = mask is not None and facts.is_distinct(x)        # a mask takes each element at most once
-        (facts.note_range if once else facts.note_bounds)(taken, *bounds)
-    return taken
+    return _with_bounds(taken, x, meta, mask is not None and facts.is_distinct(x))
 
 
 def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:
@@ -383,6 +414,13 @@ def _laid_out(device: Device, parsed: Index, result: Any) -> Any:
 
 def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device, storage = devices.current(), x._self_storage
+    rows = None if device.spread else _rows_of(meta, index)
+    if rows is not None and rows[1]._self_storage is not storage and (
+            isinstance(value, _one_value) or facts.is_distinct(rows[1]) and _is_fit(value, rows)):
+        sub, positions = rows
+        key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
+        _write(device, x, sub, lambda target: operator.setitem(target, key, given))
+        return
     parsed = Index(meta, index)
     parsed.check(value)
     for i in parsed.lazy.values():
@@ -430,6 +468,12 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     view, axis, _ = merged
     key = (*(_WHOLE,) * axis, parsed.key(device))
     _write(device, x, view, lambda target: operator.setitem(target, key, value))
+
+
+def _is_fit(value: Any, rows: tuple[np.ndarray, Any]) -> bool:
+    """Whether a value has an element for each that is assigned to."""
+    sub, positions = rows
+    return handles.is_array(value) and handles.meta_of(value).shape == (*positions.shape, *sub.shape[1:])
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:
@@ -495,13 +539,12 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
     key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common).ravel()
     places = math.prod([p[1] for p in parsed.positions])
     if places <= _MOST_PLACES and count < 2**31:
-        last, turn = xp.empty(places, np.int32), xp.arange(count, dtype=np.int32)
         if on_host:     # where one thread writes, in this order
-            last[key] = turn
+            last = np.empty(places, np.int32)
+            last[key] = np.arange(count, dtype=np.int32)
+            winners = last[key]
         else:
-            last[key] = -1
-            xp.maximum.at(last, key, turn)
-        winners = last[key]
+            winners = device.last_of_each(key, places)
     else:
         order = xp.argsort(key, kind="stable")
         winners = order[xp.searchsorted(key[order], key, side="right") - 1]

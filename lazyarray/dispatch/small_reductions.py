@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..errors.interrupts import from_handler
-from ..graph.record.reductions import LARGE
+from ..graph.record.reductions import LARGE, MOST
 from ..storage import handles
 from ..storage.handles import new_array, new_scalar
 from ..storage.storage import Storage
 
 __all__ = ["METHODS", "plain"]
 
-#: Bytes from which on a kernel of ours reads an array faster than the device's own reduction does.
-MOST = 16 << 20
 _float64 = np.dtype(np.float64)
 
 

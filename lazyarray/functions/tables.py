@@ -173,7 +173,7 @@ _SAME_UFUNCS = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or "
     "bitwise_xor cbrt ceil conjugate copysign cos cosh deg2rad degrees divide exp exp2 expm1 fabs float_power floor "
     "fmax fmin frexp gcd heaviside hypot invert isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp "
-    "logaddexp2 matmul maximum minimum modf multiply negative "
+    "logaddexp2 maximum minimum modf multiply negative "
     "nextafter positive rad2deg radians reciprocal rint sign signbit sin sinh sqrt square subtract tan tanh trunc")
 
 #: Ufunc -> the device's name for it, or adapter(xp, *operands in the dtypes of NumPy's loop).

@@ -21,7 +21,7 @@ from .programs import joined, laid_out
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["reduced"]
+__all__ = ["kernel_of", "reading", "reduced"]
 
 #: A node of at most so many steps is computed so many times before it is kept.
 _FEW, _PASSES = 6, 4
@@ -65,6 +65,16 @@ def run(device: Device, program: Program, reduction: Reduction, arguments: list[
     array = (array.T if form[1] else array).reshape(tuple(extent))
     result = ALONE[reduction.name](device.xp, array, reduction.work, freedom)
     return result.astype(reduction.result, copy=False).reshape(shape)
+
+
+def kernel_of(device: Device, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
+              form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
+    """`Device.reduction`, also of a device that has no kernels."""
+    kernel = device.reduction(program, reduction, extent, arguments, form)
+    if kernel is not None or device.compiles:
+        return kernel
+    return lambda arguments, freedom, shape, stream: run(
+        device, program, reduction, arguments, extent, form, freedom, shape)
 
 
 # -- in one kernel -------------------------------------------------------------------------------

@@ -85,6 +85,9 @@ def _stacked(obj: Any, copy: bool | None = None, dtype: Any = None) -> Any:
         return obj
     if copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
+    hosts = [small_arrays.on_host(o) if handles.is_array(o) else None for o in items]
+    if all(host is not None for host in hosts):     # one array is copied to the device, not many
+        return _np.array(hosts, dtype)
     return stacked(items, dtype)
 
 
@@ -93,8 +96,11 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: An
     """`numpy.array`: a copy on the device, with at least `ndmin` dimensions."""
     if subok and _is_subclass(object):
         return _np.array(object, dtype, copy=copy, order=order, subok=True, ndmin=ndmin, **kwargs)
-    object = _stacked(object, copy, dtype)
-    if not handles.is_array(object):
+    given, object = object, _stacked(object, copy, dtype)
+    if handles.is_array(object):
+        if object is not given:
+            copy = None     # it is in new memory
+    else:
         if kwargs:
             object = _np.array(object, dtype, **kwargs)
         object = convert.asarray(object, dtype, copy=copy)

@@ -81,7 +81,9 @@ def note_bounds(x: Any, low: int, high: int) -> None:
     facts = _facts(x._self_storage)
     if facts is None:
         return
-    if x._self_base is None and x.nbytes == x._self_storage.nbytes:
+    storage = x._self_storage
+    whole = x._self_array is not None and x._self_array is storage.root
+    if whole or x._self_base is None and x.nbytes == storage.nbytes:
         facts["bounds"] = low, high, x.dtype
     elif (known := known_of(x)) is not None:
         known["bounds"] = low, high

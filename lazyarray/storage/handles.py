@@ -589,8 +589,7 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
                     s._self_base = None
                 kind = "synchronise" if transfer.steering.get() else "materialise"
                 with storage.place():
-                    array = storage.read_device(meta_of(s), s._self_array, why)
-                    value = s._self_value = transfer.to_host(storage.device, array, why, kind)[()]
+                    value = s._self_value = transfer.to_host(storage.device, device_of(s, why), why, kind)[()]
     return value
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import forget_kernels, growth, lazies, same
+from recorded import forget_kernels, growth, large_inputs, lazies, same
 
 import lazyarray
 import lazyarray.numpy as lnp
@@ -206,23 +206,23 @@ class TestWhatIsComputed:
         assert equal(y, base())
 
     def test_bytes_that_wait_are_bounded(self, monkeypatch):
-        monkeypatch.setattr("lazyarray.graph.record.operands.LARGE", 8)
         monkeypatch.setattr(large, "MOST_BYTES", 10 * 8 * N)
         results = []
-        for i in range(30):
-            results.append(lazyarray.asarray(base() + i) * 2)
+        with large_inputs(8):
+            for i in range(30):
+                results.append(lazyarray.asarray(base() + i) * 2)
         waiting = sum(map(pending, results))
         assert 0 < waiting <= 11
         for i, result in enumerate(results):
             assert equal(result, (base() + i) * 2)
 
     def test_one_input_counts_once(self, monkeypatch):
-        monkeypatch.setattr("lazyarray.graph.record.operands.LARGE", 8)
         monkeypatch.setattr(large, "MOST_BYTES", 2 * 8 * N)
         x = lazyarray.asarray(base())
         y = x
-        for _ in range(10):
-            y = y + x
+        with large_inputs(8):
+            for _ in range(10):
+                y = y + x
         assert pending(y) and equal(y, base() * 11)
 
     @pytest.mark.parametrize("other", [base((4,)), base((3, 1)), base((2, 1, 4)), base((1, 1, 1)), np.float64(3), 3])

@@ -3,24 +3,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recorded import base, forget_kernels, lazies, pending
+from recorded import base, forget_kernels, large_inputs, lazies, pending
 
 import lazyarray
 from lazyarray.graph import memory_bound
 from lazyarray.graph.memory_bound import kept
-from lazyarray.graph.record import operands
 
 NBYTES = base().nbytes
 
 
 @pytest.fixture(autouse=True)
-def everything_is_large(monkeypatch):
+def everything_is_large():
     """Inputs of a few elements count, and nothing else is known."""
-    monkeypatch.setattr(operands, "LARGE", 8)
     kept.nodes.clear()
     kept.sizes.clear()
     kept.total, kept.look_at = 0, memory_bound._FEW
-    with lazyarray.options(defer_from=0):
+    with lazyarray.options(defer_from=0), large_inputs(8):
         yield
     assert kept.look_at > 0 and kept.total == sum(kept.sizes.values())
 

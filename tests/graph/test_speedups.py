@@ -13,6 +13,7 @@ from recorded import compiled, growth
 
 import lazyarray
 from lazyarray import _native
+from lazyarray.array import operators
 from lazyarray.dispatch import plain_call, small_arrays
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import loops, ufunc
@@ -169,7 +170,8 @@ class TestErrors:
     def test_names_that_are_lacking(self):
         with pytest.raises((TypeError, KeyError)):
             _native.recording.bind({})
-        ufunc.bind(lazyarray.LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufuncs.for_native())
+        ufunc.bind(lazyarray.LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufuncs.for_native()
+                   | operators.for_native())
         x, y = arrays()
         assert (x + y).sum() == 21
 

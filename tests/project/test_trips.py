@@ -18,7 +18,7 @@ from lazyarray import _native
 BOUNDS = {
     "np.asarray(np.sqrt(x * 2 + 1))": trips.Trip(71, 22, 49),
     "np.sqrt(x * 2 + 1)": trips.Trip(3, 2, 1),
-    "x[mask] = v": trips.Trip(46, 11, 32),
+    "x[mask] = v": trips.Trip(47, 11, 32),
     "np.asarray(x)": trips.Trip(6, 5, 5),
     "np.add(x, y, out=z)": trips.Trip(7, 2, 1),
     "@lazy": trips.Trip(11, 9, 9),

@@ -8,7 +8,9 @@ import sys
 import numpy as np
 
 import lazyarray
+from lazyarray import _native
 from lazyarray.graph import programs, waiting
+from lazyarray.graph.record import operands
 
 
 def pending(x):
@@ -17,6 +19,19 @@ def pending(x):
 
 def base(shape=(24,), dtype=float):
     return np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
+
+
+@contextlib.contextmanager
+def large_inputs(nbytes):
+    """Inputs of so many bytes count as large within, in C as in Python."""
+    of_python, of_c = operands.LARGE, None if _native.recording is None else _native.recording.large(nbytes)
+    operands.LARGE = nbytes
+    try:
+        yield
+    finally:
+        operands.LARGE = of_python
+        if of_c is not None:
+            _native.recording.large(of_c)
 
 
 def compiled():

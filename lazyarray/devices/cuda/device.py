@@ -32,13 +32,22 @@ from .copies.host_memory import left_behind
 from .copies.pinned import Region
 from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
-from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
+from .diagnosis import (
+    PACKAGES,
+    first_line,
+    missing,
+    no_cupy,
+    no_device,
+    no_gpu,
+    version,
+)
 from .driver import StreamOnDevice, here
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
 from .kernels.line_filters import LineFilters
 from .kernels.reduction import Reductions
 from .kernels.snippets import snippet
+from .products import Products
 
 if TYPE_CHECKING:
     from ..program import Program, Step
@@ -82,6 +91,13 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
+def _cublas() -> Any:
+    from cupy_backends.cuda.libs import (
+        cublas,  # only CuPy's own modules have it, and not all programs need it
+    )
+    return cublas
+
+
 class CudaDevice(Device):
     """The GPUs of this process, through CuPy."""
 
@@ -118,6 +134,7 @@ class CudaDevice(Device):
         selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
+        self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
@@ -196,6 +213,20 @@ class CudaDevice(Device):
         elif size < WIDE and not self.several:
             program.kernel = found
         return found
+
+    @functools.cached_property
+    def _last(self) -> tuple[Any, Any]:
+        """Kernels that note, in numbers that begin at -1, where each key comes last, and that read it."""
+        make = self.xp.ElementwiseKernel
+        return (make("K key", "raw int32 last", "atomicMax(&last[key], (int)i)", "lazyarray_note_last"),
+                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"))
+
+    def last_of_each(self, key: Any, places: int) -> Any:
+        note, read = self._last
+        last = self.empty((places,), np.dtype(np.int32))
+        last.data.memset_async(0xFF, last.nbytes)
+        note(key, last)
+        return read(key, last)
 
     def fuses(self, step: Step) -> bool:
         return snippet(step, self.xp) is not None

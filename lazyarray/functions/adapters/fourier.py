@@ -58,6 +58,9 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
         if real_output and axes:
             s[-1] = (s[-1] - 1) * 2
         return s, axes
+    if set(map(type, s)) == {int} and -1 not in s and type(axes) is tuple and len(axes) == len(s) and (
+            set(map(type, axes)) == {int}) and -a.ndim <= min(axes) and max(axes) < a.ndim:
+        return list(s), [x % a.ndim for x in axes]
     refuse(any(n is None for n in s), "None among the sizes is not supported on the device")
     if axes is None:
         # NumPy itself gives its warning.
@@ -79,11 +82,14 @@ def _many(name: str) -> Any:
         if not axes and last in ("fft", "ifft") and not real_input:
             refuse(a.ndim == 0, "transforms of 0-d arrays are not supported on the device")
             return a
-        refuse(not axes or any(n < 1 for n in s), "transforms of no axes or no points are not supported on the device")
+        refuse(not axes or min(s) < 1, "transforms of no axes or no points are not supported on the device")
         if not real_output and len(set(axes)) == len(axes) and a.dtype != np.float16:
             if real_input:
                 a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
             return getattr(xp.fft, name)(a, s, axes, norm)
+        if real_output and len(set(axes)) == len(axes) > 1 and a.dtype != np.float16:
+            a = xp.fft.ifftn(a, s[:-1], axes[:-1], norm)    # the others at once: they need not lie side by side
+            return _transformed(xp, "irfft", a, s[-1], axes[-1], norm)
         # One axis after the other, as NumPy does it: the last first, or last where its result is real.
         steps = list(zip(s, axes))
         order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import refuse, wrong
-from .common import filled, truth
+from .common import filled, is_device, truth
 from .products import contract
 
 _umath = np._core.umath
@@ -213,11 +214,16 @@ def spacing(xp: Any, /, x: Any) -> Any:
     return xp.where(x < 0, -gap, gap)
 
 
+def matmul(xp: Any, /, a: Any, b: Any) -> Any:
+    found = devices.current().product(a, b) if is_device(xp, a) and is_device(xp, b) else None
+    return xp.matmul(a, b) if found is None else found
+
+
 #: Ufunc -> adapter(xp, *operands).
 UFUNCS: dict[np.ufunc, Any] = {
     np.floor_divide: floor_divide, np.remainder: remainder, np.divmod: divmod_, np.fmod: fmod, np.power: power,
     np.left_shift: _shift("left_shift"), np.right_shift: _shift("right_shift"), _umath.clip: clip,
-    np.vecdot: vecdot, np.spacing: spacing,
+    np.matmul: matmul, np.vecdot: vecdot, np.spacing: spacing,
     **{getattr(np, n): _logical(n) for n in ("logical_and", "logical_or", "logical_xor", "logical_not")},
     **{getattr(np, n): _compare(n) for n in
        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...devices.program import Extent, Reduction, extent_of
-from ...storage import handles
+from ...devices.program import Extent, Program, Reduction, extent_of
+from ...storage import facts, handles
 from ...storage.handles import new_array, new_scalar
 from ...storage.storage import Storage
 from ..node import Leaf, Node, least_bytes
-from ..reduction import reduced
+from ..reduction import kernel_of, reading, reduced
 from .memory_order import is_flat
 from .operands import leaf_of, seen_in
 
-__all__ = ["LARGE", "TAKEN", "of_ufunc", "taken"]
+__all__ = ["LARGE", "MOST", "TAKEN", "for_native", "of_ufunc", "taken"]
 
 _none = np._NoValue
 _float64, _float32, _intp, _bool = (np.dtype(t) for t in (np.float64, np.float32, np.intp, np.bool_))
@@ -54,6 +54,8 @@ _SILENT = {"out": (None,), "initial": (_none,), "where": (_none, True)}
 LARGE = 1 << 18
 #: From so many bytes on they are looked at for this at all.
 LOOKED_AT = LARGE
+#: Bytes from which on the device library's own reduction of an array that is there is as fast.
+MOST = 16 << 20
 _SEVERAL_PASSES = frozenset({"var", "std", "norm", "count"})
 _TRUTHS = frozenset({"any", "all"})
 _SUMS = frozenset({"sum", "prod", "mean"})
@@ -239,6 +241,72 @@ def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
         return name in _POSITIONS or extent.outer < 256
     return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu" or (
         name == "mean" and dtype.char == "e")
+
+
+# -- what the part in C goes by --------------------------------------------------------------------
+
+#: What calls of a kind go by: see `_native/recording_reducing.h`; False: they are for the general way.
+_known: dict[Any, Any] = {}
+#: How often a reduction of an array was asked for that the device library does as well, where no kernel is known yet.
+_asked: dict[Any, int] = {}
+#: So many times a program asks before a kernel is compiled for it.
+OFTEN = 8
+
+
+def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any], form: Any) -> Any:
+    """What calls of this kind go by: (kernel, what sums are divided by, lengths of the result, axes that turn the
+    operand, axes that turn the result, the greatest place that it can give). None: nothing is known yet.
+
+    `key`: the function, the axis and `keepdims`, and what else decides. `program`: with its `arguments` and the form
+    that it is walked in, of recorded work.
+    """
+    func, axis, keepdims = key[:3]
+    given = {} if axis is None else {"axis": axis}
+    if keepdims:
+        given["keepdims"] = True
+    if (found := _source(x)) is None:
+        return None
+    source, dtype, meta = found
+    name = TAKEN[func][0]
+    items = [part for item in given.items() for part in (item, type(item[1]))]
+    request = _remembered((name, dtype, meta.shape, meta.strides, *items), meta, given)
+    if request is None:
+        return False
+    device, turn = x._self_storage.device, None
+    if program is None:
+        if not request.slow:
+            if meta.nbytes >= MOST or not device.compiles:
+                return False
+            if (times := _asked.get(key, 0)) < OFTEN:
+                if len(_asked) >= 4096:
+                    _asked.clear()
+                _asked[key] = times + 1
+                return None
+        turn, array = request.order, arguments[0]
+        if turn is not None:
+            array = array.transpose(turn)
+        program, arguments = reading(dtype, "flat" if request.flat else "strided", array.ndim), [array]
+        form = array.shape, False
+    kernel = kernel_of(device, program, request.reduction, request.extent, arguments, form)
+    if kernel is None:
+        return None
+    greatest = request.extent.length - 1 if name in _POSITIONS else None
+    if greatest is not None and request.turned is not None:
+        return False        # positions are in C order, turned or not
+    return kernel, request.freedom, request.lengths, turn, request.turned, greatest
+
+
+def _note_greatest(x: Any, most: int) -> None:
+    if handles.is_array(x):
+        facts.note_bounds(x, 0, most)
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C calls and looks at."""
+    functions = {func: func for func in TAKEN if func is not np.linalg.norm}    # whose order comes before its axis
+    methods = {getattr(np.ndarray, func.__name__): func for func in functions if hasattr(np.ndarray, func.__name__)}
+    return {"reductions": _known, "reducing": functions | methods, "reduction_of": _reduction_of,
+            "note_greatest": _note_greatest}
 
 
 def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:

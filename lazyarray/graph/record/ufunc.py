@@ -22,6 +22,7 @@ from ...storage.state import changing, cut
 from ...storage.storage import Storage
 from .. import at_exit, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
+from . import reductions
 from .call_cache import Known, keep, known
 from .loops import Rule, cast, rule_of, rules
 from .memory_order import axes_of, template_of, templates
@@ -143,7 +144,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
     atexit.register(at_exit.compute)
     if native is not None:
         native.bind({
-            **others,
+            **others, **reductions.for_native(),
             "LazyNdarray": array_type, "LazyScalar": handles.scalar_type, "Storage": Storage, "Leaf": Leaf,
             "Node": Node, "Rule": Rule, "Step": Step, "Known": Known, "generic": np.generic,
             "errors": _errors, "tells_of_errors": tells_of_errors,

@@ -1,0 +1,146 @@
+"""Products of matrices, and of stacks of them, by cuBLAS.
+
+For small ones CuPy's own function takes several times as long to find out how to call cuBLAS as the call and the
+product take. What is found out here is kept, by shapes and strides. What is no plain product is left to CuPy: vectors,
+other dtypes, axes that cuBLAS can't walk.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors.inspection import Unique
+
+__all__ = ["Plan", "Products", "plan_of"]
+
+#: Dtype -> the letter that cuBLAS's functions begin with.
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+#: Plans that are remembered.
+_MOST = 4096
+#: Lengths and steps from here on are left to CuPy: cuBLAS counts by 32 bits.
+_LONG = 1 << 31
+
+
+class Matrix(NamedTuple):
+    """How matrices lie, in elements: whether columns are what lies together (`turned`), how far it is from one row or
+    column to the next, and from one matrix of the stack to the next (0: there is one for all)."""
+
+    turned: bool
+    lead: int
+    step: int
+
+
+class Plan(NamedTuple):
+    """A product: ``count`` times (rows, depth) by (depth, columns), for a result of this shape in C order."""
+
+    shape: tuple[int, ...]
+    rows: int
+    columns: int
+    depth: int
+    count: int
+    first: Matrix
+    second: Matrix
+
+
+def _matrix(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, stack: tuple[int, ...]) -> Matrix | None:
+    """How the matrices of an operand lie in a stack that they are broadcast to; None if cuBLAS can't walk them."""
+    if any(n % itemsize for n in strides):
+        return None
+    steps = [n // itemsize for n in strides]
+    (rows, columns), (down, right) = shape[-2:], steps[-2:]
+    if right == 1 or columns == 1:
+        turned, lead, least = False, down if rows > 1 else columns, columns
+    elif down == 1 or rows == 1:
+        turned, lead, least = True, right, rows
+    else:
+        return None
+    missing = len(stack) - (len(shape) - 2)
+    step = _one_step(stack, [0] * missing + [0 if n == 1 else k for n, k in zip(shape[:-2], steps)])
+    if not max(least, 1) <= lead < _LONG or step is None or step < 0:
+        return None
+    return Matrix(turned, lead, step)
+
+
+def _one_step(lengths: tuple[int, ...], steps: list[int]) -> int | None:
+    """The step of all axes taken as one; None if they can't be."""
+    found, taken = None, 1
+    for n, step in zip(reversed(lengths), reversed(steps)):
+        if n == 1:
+            continue
+        if found is not None and step != found * taken:
+            return None
+        found, taken = (step, n) if found is None else (found, taken * n)
+    return found or 0
+
+
+def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...], b_shape: tuple[int, ...],
+            b_strides: tuple[int, ...]) -> Plan | None:
+    """The plan of a product of two stacks of matrices, or None where it is for CuPy, errors included."""
+    if len(a_shape) < 2 or len(b_shape) < 2 or a_shape[-1] != b_shape[-2] or 0 in a_shape or 0 in b_shape:
+        return None
+    try:
+        stack = np.broadcast_shapes(a_shape[:-2], b_shape[:-2])
+    except ValueError:
+        return None
+    first = _matrix(a_shape, a_strides, itemsize, stack)
+    second = _matrix(b_shape, b_strides, itemsize, stack)
+    if first is None or second is None:
+        return None
+    rows, depth, columns, count = a_shape[-2], a_shape[-1], b_shape[-1], math.prod(stack)
+    if count > 1 and not second.step and not first.turned and first.step == rows * first.lead:
+        rows, count = rows * count, 1       # one below the other
+    if max(rows, columns, depth, count) >= _LONG:
+        return None
+    return Plan((*stack, a_shape[-2], columns), rows, columns, depth, count, first, second)
+
+
+class Products(Unique):
+    """Products on the current device and stream.
+
+    Parameters
+    ----------
+    cupy : module
+    load : callable
+        Gives CuPy's module of cuBLAS, which is loaded with the first product.
+    """
+
+    def __init__(self, cupy: Any, load: Callable[[], Any]) -> None:
+        self._ndarray, self._handle, self._load = cupy.ndarray, cupy.cuda.device.get_cublas_handle, load
+        self._plans: dict[Any, Plan | None] = {}
+        #: Dtype -> cuBLAS's functions for one product and for several, the addresses of 1 and 0, and what has them.
+        self._calls: dict[str, tuple[Any, Any, int, int, np.ndarray]] = {}
+
+    def _calls_of(self, dtype: np.dtype) -> tuple[Any, Any, int, int, np.ndarray]:
+        cublas, letter, numbers = self._load(), _LETTERS[dtype.char], np.array([1, 0], dtype)
+        address = numbers.ctypes.data
+        return self._calls.setdefault(dtype.char, (
+            getattr(cublas, f"{letter}gemm"), getattr(cublas, f"{letter}gemmStridedBatched"), address,
+            address + numbers.itemsize, numbers))
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        """The product of two device arrays as a new one, or None where it is for CuPy."""
+        dtype = a.dtype
+        if dtype.char not in _LETTERS or b.dtype != dtype:
+            return None
+        key = dtype.itemsize, a.shape, a.strides, b.shape, b.strides
+        plan = self._plans.get(key, key)
+        if plan is key:
+            if len(self._plans) >= _MOST:
+                self._plans.clear()
+            plan = self._plans[key] = plan_of(*key)
+        if plan is None:
+            return None
+        shape, rows, columns, depth, count, first, second = plan
+        gemm, batched, one, zero, _ = self._calls.get(dtype.char) or self._calls_of(dtype)
+        out = self._ndarray(shape, dtype)
+        # cuBLAS has columns together: what it takes for the product is that of the turned matrices, in the other order.
+        if count == 1:
+            gemm(self._handle(), second.turned, first.turned, columns, rows, depth, one, b.data.ptr, second.lead,
+                 a.data.ptr, first.lead, zero, out.data.ptr, columns)
+        else:
+            batched(self._handle(), second.turned, first.turned, columns, rows, depth, one, b.data.ptr, second.lead,
+                    second.step, a.data.ptr, first.lead, first.step, zero, out.data.ptr, columns, rows * columns, count)
+        return out
