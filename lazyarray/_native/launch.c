@@ -3,8 +3,8 @@
 #include <Python.h>
 #include <structmember.h>
 
-#include "launch_allocation.h"
 #include "launch_kernel.h"
+#include "launch_allocation.h"
 #include "launch_reduction.h"
 
 #ifndef Py_T_OBJECT_EX      /* before Python 3.12 */

@@ -6,6 +6,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <math.h>
 #include <structmember.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
@@ -91,6 +92,7 @@ static PyMethodDef methods[] = {
     {"tried", FAST(tried), METH_FASTCALL, tried_doc},
     {"looped", FAST(looped), METH_FASTCALL, looped_doc},
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
+    {"wrote", FAST(wrote), METH_FASTCALL, wrote_doc},
     {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"holding", holding, METH_O, holding_doc},

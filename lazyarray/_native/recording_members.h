@@ -246,6 +246,13 @@ otherwise:
         return NULL;
     if (names == NULL && types.LazyNdarray != NULL && ((result = operated(member, args, count)) != NULL || PyErr_Occurred()))
         return result;
+    if ((member->kind & ASSIGNS) && count == 3) {
+        if ((result = assigned(NULL, args, 3)) != Py_False) {
+            Py_XDECREF(result);
+            return result == NULL ? NULL : Py_NewRef(Py_None);
+        }
+        Py_DECREF(result);
+    }
     if (member->reduces < 0)
         member->reduces = py.reducing == NULL ? 0 : PyDict_Contains(py.reducing, member->callee);
     if (member->reduces > 0 && (result = reduced_call(member->callee, args, count, names)) != NULL)

@@ -227,9 +227,9 @@ tell_failed(PyObject *device)
     Py_DECREF(error);
 }
 
-/* ``device.assign(target, value)``: 0, or -1 with an error. */
+/* ``work(target)``, and without that ``device.assign(target, value)``: 0, or -1 with an error. */
 static int
-assign_to(Place *place, PyObject *target, PyObject *value)
+write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
 {
     PyObject *storage = place->storage, *device = got(storage, S.device), *done = NULL;
     put(storage, S.clean, Py_False);    /* before the look at who reads it: who comes later waits until it is written */
@@ -239,12 +239,24 @@ assign_to(Place *place, PyObject *target, PyObject *value)
             goto end;
         Py_DECREF(changed);
     }
-    done = PyObject_CallMethodObjArgs(device, text.assign, target, value, NULL);
+    if (work != NULL)
+        done = PyObject_CallOneArg(work, target);
+    else if (PyArray_IsScalar(value, Integer) || PyArray_IsScalar(value, Bool)
+             || (PyArray_IsScalar(value, Double) && (PyFloat_AS_DOUBLE(value) != 0 || !signbit(PyFloat_AS_DOUBLE(value)))))
+        done = PyObject_CallMethodOneArg(target, text.fill, value);
+    else
+        done = PyObject_CallMethodObjArgs(device, text.assign, target, value, NULL);
 end:
     if (done == NULL)
         tell_failed(device);
     Py_XDECREF(done);
     return note_written(place) < 0 || done == NULL ? -1 : 0;
+}
+
+static int
+assign_to(Place *place, PyObject *target, PyObject *value)
+{
+    return write_to(place, target, NULL, value);
 }
 
 /* -- a chain, and what it is written to ---------------------------------------------------------------------------- */
@@ -837,5 +849,35 @@ end:
     Py_XDECREF(node);
     Py_XDECREF(seen);
     Py_XDECREF(part);
+    return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
+}
+
+PyDoc_STRVAR(wrote_doc, "wrote(x, meta, work, /)\n--\n\n"
+"Whether ``work(target)`` was called, `target` being the device array of a view of `x`, and what it wrote was noted.");
+
+static PyObject *
+wrote(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "wrote takes a lazy array, a meta and a function");
+        return NULL;
+    }
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(args[0]) != types.LazyNdarray || !PyArray_Check(args[1]))
+        Py_RETURN_FALSE;
+    Place place;
+    Reads reads = {.count = 0};
+    PyObject *target = NULL;
+    int done = 0, open = find_place(&place, args[0]);
+    if (open > 0) {
+        Py_SETREF(place.meta, Py_NewRef(args[1]));
+        open = see_place(&place, 0);
+    }
+    if (open > 0 && (open = open_place(&place, &reads, 0)) > 0) {
+        target = target_of(&place, Py_None);
+        done = target == NULL || write_to(&place, target, args[2], NULL) < 0 ? -1 : 1;
+    }
+    if (leave_place(&place) || open < 0)
+        done = -1;
+    Py_XDECREF(target);
     return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -327,6 +327,14 @@ class Device(ABC):
 
     def product(self, a: Any, b: Any) -> Any | None:
         """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
+        return None
+
+    def transform(self, a: Any, steps: Sequence[tuple[str, int, int, int]], factor: float) -> Any | None:
+        """Fourier transforms of a device array, one after the other, times `factor`, as a new array.
+
+        A step is a kind ("C2C", "R2C", "C2R"), the sign of the exponent, an axis from 0 on and the number of points.
+        None where the library's own functions are to do it.
+        """
         return None
 
     def last_of_each(self, key: Any, places: int) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices
+from .. import _native, devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
@@ -470,6 +470,9 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     _write(device, x, view, lambda target: operator.setitem(target, key, value))
 
 
+_wrote = None if _native.recording is None else _native.recording.wrote
+
+
 def _is_fit(value: Any, rows: tuple[np.ndarray, Any]) -> bool:
     """Whether a value has an element for each that is assigned to."""
     sub, positions = rows
@@ -484,6 +487,8 @@ def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
+    if _wrote is not None and _wrote(x, view, assign):
+        return
     x._self_storage.write_device(view, x._self_array if view is handles.meta_of(x) else None, assign)
 
 

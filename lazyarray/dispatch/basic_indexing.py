@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, devices
+from .. import devices
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
@@ -31,7 +31,6 @@ from .host_fallback import lazily, on_host
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
 
-_assigned = None if _native.recording is None else _native.recording.assigned
 #: Arrays larger than this are not fetched whole because a loop reads elements.
 _MOST_BULK = 256 << 20
 
@@ -62,9 +61,7 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
 
 
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
-    """``x[index] = value`` with NumPy's casts, errors and order."""
-    if _assigned is not None and _assigned(x, index, value):
-        return
+    """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
     held((x, value, *index) if type(index) is tuple else (x, value, index), _setitem, x, index, value)
 
 

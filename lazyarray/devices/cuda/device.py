@@ -48,6 +48,7 @@ from .kernels.line_filters import LineFilters
 from .kernels.reduction import Reductions
 from .kernels.snippets import snippet
 from .products import Products
+from .transforms import Transforms
 
 if TYPE_CHECKING:
     from ..program import Program, Step
@@ -92,10 +93,14 @@ def _address(array: np.ndarray) -> int:
 
 
 def _cublas() -> Any:
-    from cupy_backends.cuda.libs import (
-        cublas,  # only CuPy's own modules have it, and not all programs need it
-    )
+    # CuPy's own modules alone have it, and not all programs need it.
+    from cupy_backends.cuda.libs import cublas
     return cublas
+
+
+def _cufft() -> Any:
+    from cupy.cuda import cufft
+    return cufft
 
 
 class CudaDevice(Device):
@@ -122,6 +127,9 @@ class CudaDevice(Device):
         self._pointer = cupy.cuda.MemoryPointer
         self._current_stream = cupy.cuda.get_current_stream
         self._per_thread = cupy.cuda.runtime.streamPerThread
+        if count == 1 and _native.launch is not None:       # each call asks for it, some several times
+            self.stream = _native.launch.streams(       # type: ignore[method-assign]
+                self._current_stream, self._per_thread, self.stream)
         self._holdable = dict.fromkeys(HOLDABLE, True)
         functions = driver.found()
         self._copies = copies = Copies(cupy, functions)
@@ -135,6 +143,7 @@ class CudaDevice(Device):
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
+        self.transform = Transforms(cupy, _cufft)       # type: ignore[method-assign]
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds
         self._alone: int | None = None  # references to a memory that nobody but one loan holds

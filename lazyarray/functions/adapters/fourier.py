@@ -6,11 +6,13 @@ NumPy rounds the factor of a transform to the input's precision, half precision 
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.fft as npf
 
+from ... import devices
 from ...errors import refuse, wrong
 from .common import array, axis_index, integer
 
@@ -21,9 +23,28 @@ def _one(name: str) -> Any:
         axis = axis_index(axis, a.ndim)
         n = None if n is None else integer(n)
         wrong(n is not None and n < 1, f"Invalid number of FFT data points ({n}) specified.")
+        if name in _KINDS:
+            points = n or (2 * (a.shape[axis] - 1) if name == "irfft" else a.shape[axis])
+            found = _at_once(a, [(name, points, axis % a.ndim)], norm)
+            if found is not None:
+                return found
         return _transformed(xp, name, a, n, axis, norm)
 
     return adapter
+
+
+#: Name -> kind of the transform, and the sign of its exponent.
+_KINDS = {"fft": ("C2C", -1), "ifft": ("C2C", 1), "rfft": ("R2C", -1), "irfft": ("C2R", 1)}
+
+
+def _at_once(a: Any, steps: list[tuple[str, int, int]], norm: str | None) -> Any:
+    """Transforms (name, points, axis), one after the other, by `Device.transform`; None where that can't do it."""
+    total = math.prod([points for _, points, _ in steps])
+    if total < 1 or norm not in (None, "backward", "ortho", "forward"):
+        return None
+    plain = "forward" if steps[-1][0] in _BACKWARD else "backward"
+    factor = 1.0 if (norm or "backward") == plain else 1 / math.sqrt(total) if norm == "ortho" else 1 / total
+    return devices.current().transform(a, [(*_KINDS[name], axis, points) for name, points, axis in steps], factor)
 
 
 _BACKWARD = frozenset({"ifft", "irfft", "ihfft"})
@@ -88,8 +109,10 @@ def _many(name: str) -> Any:
                 a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
             return getattr(xp.fft, name)(a, s, axes, norm)
         if real_output and len(set(axes)) == len(axes) > 1 and a.dtype != np.float16:
-            a = xp.fft.ifftn(a, s[:-1], axes[:-1], norm)    # the others at once: they need not lie side by side
-            return _transformed(xp, "irfft", a, s[-1], axes[-1], norm)
+            at = [axis % a.ndim for axis in axes]
+            found = _at_once(a, [("irfft" if axis == at[-1] else "ifft", n, axis) for n, axis in zip(s, at)], norm)
+            if found is not None:
+                return found
         # One axis after the other, as NumPy does it: the last first, or last where its result is real.
         steps = list(zip(s, axes))
         order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [
