@@ -424,8 +424,10 @@ print(sum(compiled))
         kernels.wait()
         x = lazyarray.asarray(np.ones(1000, np.float32)) * 1
         handles.device_of(x)
-        for single in (np.tan(x), np.cosh(x)):      # CuPy's own kernels, and those of one step
-            handles.device_of(single)
+        for single in (np.tan, np.cosh):        # the kernels of one step, and CuPy's own
+            handles.device_of(single(x))
+            with lazyarray.options(defer_from=None):
+                handles.device_of(single(x))
         kernels.wait()
         start = time.thread_time()      # neighbours may keep a thread waiting
         for number in np.random.default_rng().integers(0, 2, 20):       # on no disk
