@@ -223,6 +223,8 @@ light_view(PyObject *x, PyObject *host)
     PyObject *storage = got(x, X.storage), *home = NULL, *base = got(x, X.base), *view;
     if (storage == Py_None && (home = home_of_light(x)) == NULL)
         return NULL;
+    if (home == Py_None)        /* a finaliser has had it made meanwhile */
+        storage = got(x, X.storage);
     if ((view = light_array(host)) == NULL)
         return NULL;
     if (storage != Py_None)

@@ -432,7 +432,8 @@ def held_on_host(arrays: list[ArrayHandle], statement: Callable[..., Any], *args
     if len(homes) == len(arrays):
         try:
             written.extend(homes)
-            if {home.storage for home in homes} == {None} and {*map(id, homes)}.isdisjoint(map(id, promoted)):
+            # In this order: who promotes one gives it its storage first, and then takes it out of the list.
+            if {*map(id, homes)}.isdisjoint(map(id, promoted)) and {home.storage for home in homes} == {None}:
                 return statement(*args)
         finally:
             _leave(written, homes)

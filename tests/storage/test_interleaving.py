@@ -16,6 +16,8 @@ from interleaving import Deadlock, Schedule, locks, outcomes
 import lazyarray
 import lazyarray.devices.simulated.libraries  # else under a lock that the schedule does not know
 from lazyarray import _native
+from lazyarray.storage import handles
+from lazyarray.storage.storage import Storage
 
 pytestmark = pytest.mark.skipif(lazyarray.device().name == "cuda", reason="the schedule does not know CUDA's own waits")
 
@@ -295,6 +297,21 @@ def test_what_numpy_writes_to_a_small_array_while_another_thread_takes_it_to_the
             assert sum(not np.array_equal(x, expected) for x in arrays) == 0
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
+def test_an_array_that_gets_its_storage_between_two_looks_at_it(on_the_host, monkeypatch):
+    """Who writes it on the host looks first whether another thread is about to give it one, then whether it has one."""
+    x = lazyarray.asarray(np.arange(16.0))
+    assert _native.recording.is_light(x)
+
+    class Promoted(list):
+        def __iter__(self):     # another thread's turn
+            assert type(x._self_storage) is Storage
+            return iter(())
+
+    monkeypatch.setattr(handles, "promoted", Promoted())
+    assert handles.held_on_host([x], lambda: x._self_storage.lock.held) == 1
 
 
 @pytest.mark.together

@@ -83,7 +83,7 @@ def test_an_operation_does_the_same_among_many(kind, deferring):
         kept = [make() for _ in range(3000)]
         crowded = {name: calls(lambda operation=operation: operation(x, y)) for name, operation in OPERATIONS.items()}
     # One call more or less: of the look at the clock, or of a table that had no place left.
-    more = {name: count - alone[name] for name, count in crowded.items() if abs(count - alone[name]) > 2}
+    more = {name: count - alone[name] for name, count in crowded.items() if count - alone[name] > 2}
     assert len(kept) == 3000 and not more
 
 
