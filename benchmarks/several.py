@@ -87,7 +87,8 @@ def with_dask(gpus: int, chunks: int, side: int, rounds: int) -> tuple[float, np
     """Seconds that `gpus` workers, each with its own GPU, take for `filtered` of all chunks, and what they give."""
     from distributed import Client, Nanny, Scheduler, SpecCluster
 
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus)))).split(",")
+    there = min(gpus, lazyarray.device().count) if lazyarray.device().name == "cuda" else gpus
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there)))).split(",")
     environments = [{"CUDA_VISIBLE_DEVICES": visible[i % len(visible)]} for i in range(gpus)]
     workers = {i: {"cls": Nanny, "options": {"nthreads": 1, "env": env}} for i, env in enumerate(environments)}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": None, "host": "127.0.0.1"}}
