@@ -306,7 +306,8 @@ whole_leaf(PyObject *x, PyObject *storage)
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
     PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *template = NULL, *laid = NULL;
     Py_ssize_t nbytes;
-    if (AT(x, X.meta) == NULL       /* one that was made on the host, and may be a part: Python fills it */
+    const PyObject *meta = AT(x, X.meta);       /* not filled yet: of one that was made on the host, perhaps of a part */
+    if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
             || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
             || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
             || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL

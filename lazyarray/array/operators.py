@@ -210,7 +210,10 @@ def in_place_matmul(self: Any, other: Any, /) -> Any:
 def _multiplied(self: Any, other: Any) -> Any:
     product = np.matmul(self, other)
     meta = handles.meta_of(self)
-    if np.shape(product) != meta.shape:
+    shape = np.shape(product)
+    if len(shape) > meta.ndim and shape[-meta.ndim:] == meta.shape and set(shape[:-meta.ndim]) == {1}:
+        product = product.reshape(meta.shape)       # NumPy lets a stack of one be written to less
+    elif shape != meta.shape:
         raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
                          "second at least two dimensions.")
     if not np.can_cast(product.dtype, meta.dtype, "same_kind"):

@@ -78,7 +78,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return result
     if method == "__call__" and "where" in kwargs:
         # NumPy takes out=None away before it calls us, and would warn on the host of what the program has not left out.
-        kwargs = {"out": None, **kwargs}
+        kwargs = {"out": (None,) * ufunc.nout if ufunc.nout > 1 else None, **kwargs}
         if not outs and small_arrays.on_host(inputs[0]) is not None:
             result = small_arrays.writing(ufunc, inputs, kwargs, [])
             if result is not NotImplemented:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray import _native
 
 
 def outcome(call):
@@ -121,3 +122,58 @@ def test_members_have_names_and_texts(reduce):
     assert np.array_equal(pickle.loads(pickle.dumps(x.round))(), host.round())
     for owner in (x, lazyarray.LazyNdarray):
         assert pydoc.render_doc(owner.reshape, renderer=pydoc.plaintext).splitlines()[2].startswith("reshape(")
+
+
+@pytest.mark.parametrize(("name", "value"), [("shape", (3, 2)), ("shape", (-1,)), ("dtype", np.int64),
+                                             ("strides", (0, 8)), ("strides", (8, 8))])
+@pytest.mark.parametrize("before", [lambda x: x + 1, lambda x: x > 2, lambda x: x.sum(axis=0), lambda x: x @ x.T],
+                         ids=["+", ">", "sum", "@"])
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype|strides):DeprecationWarning")
+def test_what_was_assigned_counts_for_what_comes_after_an_operation(name, value, before):
+    plain = np.arange(6.0).reshape(2, 3)
+    lazy = lazyarray.asarray(plain)
+    for _ in range(2):
+        held = before(plain), before(lazy)
+    setattr(plain, name, value)
+    setattr(lazy, name, value)
+    for after in (lambda x: x + 1, lambda x: x > 2, lambda x: -x, lambda x: np.sum(x * 1, 0), lambda x: x.sum(),
+                  lambda x: x.sum(axis=0), lambda x: (x + x).T, lambda x: x.copy(), lambda x: np.sqrt(abs(x))):
+        expected, found = after(plain), after(lazy)
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    np.testing.assert_array_equal(np.asarray(held[1]), held[0])
+
+
+@pytest.mark.parametrize(("shape", "other"), [((2, 2), (1, 2, 2)), ((2,), (1, 2, 2)), ((1,), (1, 1, 1, 1)),
+                                              ((2, 2), (2, 2, 2)), ((2, 3), (3, 2)), ((2, 2, 2), (1, 2, 2))])
+def test_a_product_in_place_with_a_stack_of_one(shape, other):
+    plain = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    lazy, factor = lazyarray.asarray(plain), np.arange(np.prod(other), dtype=float).reshape(other)
+    try:
+        plain @= factor
+    except ValueError:
+        with pytest.raises(ValueError):
+            lazy @= lazyarray.asarray(factor)
+    else:
+        lazy @= lazyarray.asarray(factor)
+    np.testing.assert_array_equal(np.asarray(lazy), plain)
+
+
+@pytest.mark.parametrize("small", [0, 4096], ids=["device", "host"])
+def test_keywords_that_numpy_takes_as_they_are(small):
+    before = None if _native.recording is None else _native.recording.small(small)
+    try:
+        x = lazyarray.asarray(np.arange(1.0, 5).reshape(2, 2))
+        plain = np.asarray(x)
+        for ufunc in (np.modf, np.frexp):
+            for one, other in zip(ufunc(x, where=True), ufunc(plain, where=True)):
+                np.testing.assert_array_equal(np.asarray(one), other)
+        np.testing.assert_array_equal(np.asarray(np.divmod(x, 2, where=True)), np.divmod(plain, 2))
+        for where in (lazyarray.asarray(np.eye(2, dtype=bool)), False):
+            with pytest.raises(ValueError, match="identity"):
+                x.sum(initial=None, where=where)
+        with pytest.raises(ValueError, match="identity"):
+            np.sum(x[:0], 0, initial=None)
+    finally:
+        if before is not None:
+            _native.recording.small(before)

@@ -78,6 +78,7 @@ def _accumulated(a: Any, dtype: Any) -> np.dtype | None:
 
 def _total(name: str, neutral: int) -> Any:
     def adapter(xp, /, a, axis=None, dtype=None, out=None, keepdims=_none, initial=_none, where=_none):
+        refuse(initial is None, "initial=None, for a reduction without an identity, is not supported on the device")
         a = array(xp, a)
         chosen = _chosen(xp, a, where, neutral)
         result = getattr(xp, name)(chosen, axis=_axis(a, axis), dtype=_accumulated(a, dtype), keepdims=_keep(keepdims))
