@@ -164,9 +164,10 @@ reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 operated(Member *member, PyObject *const *args, Py_ssize_t count)
 {
-    if (member->ufunc == NULL && py.operators != NULL)
-        member->ufunc = Py_NewRef(PyDict_GetItemWithError(py.operators, member->callee) == NULL
-                                  ? Py_None : PyDict_GetItemWithError(py.operators, member->callee));
+    if (member->ufunc == NULL && py.operators != NULL) {
+        PyObject *known = PyDict_GetItemWithError(py.operators, member->callee);
+        member->ufunc = Py_NewRef(known == NULL ? Py_None : known);
+    }
     if (member->ufunc == NULL || member->ufunc == Py_None || count < 1 || count > 2 || Py_TYPE(args[0]) != types.LazyNdarray
             || (count == 2 && PySet_Contains(py.direct, (PyObject *)Py_TYPE(args[1])) <= 0))
         return NULL;

@@ -79,8 +79,8 @@ lazy_result(PyObject *array, PyObject *entry, PyObject *device, PyObject *stream
     return lazy;
 }
 
-/* What a call of this kind goes by: borrowed; NULL without an error: it is for Python. `recorded`: the program, its arguments and
-their form, None for an array that is there. */
+/* What a call of this kind goes by: borrowed; NULL without an error: it is for Python. `program`: with its arguments and their
+form, of recorded work; None for an array that is there. */
 static PyObject *
 reduction_of(PyObject *parts, PyObject *x, PyObject *program, PyObject *arguments, PyObject *form)
 {

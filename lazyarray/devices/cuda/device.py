@@ -32,15 +32,7 @@ from .copies.host_memory import left_behind
 from .copies.pinned import Region
 from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
-from .diagnosis import (
-    PACKAGES,
-    first_line,
-    missing,
-    no_cupy,
-    no_device,
-    no_gpu,
-    version,
-)
+from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
 from .driver import StreamOnDevice, here
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
@@ -92,10 +84,12 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _cublas() -> Any:
-    # CuPy's own modules alone have it, and not all programs need it.
+def _cublas() -> tuple[Any, Callable[[str], bool]]:
+    """CuPy's module of cuBLAS, and whether products of a dtype are computed as usual (``CUPY_TF32`` changes that)."""
+    # CuPy's own modules alone have these, and not all programs need them.
+    from cupy._core import _routines_linalg, get_compute_type
     from cupy_backends.cuda.libs import cublas
-    return cublas
+    return cublas, lambda char: get_compute_type(char) == _routines_linalg.COMPUTE_TYPE_DEFAULT
 
 
 def _cufft() -> Any:

@@ -2,7 +2,7 @@
 
 For small ones CuPy's own function takes several times as long to find out how to call cuBLAS as the call and the
 product take. What is found out here is kept, by shapes and strides. What is no plain product is left to CuPy: vectors,
-other dtypes, axes that cuBLAS can't walk.
+other dtypes, axes that cuBLAS can't walk, and numbers for which a program has chosen another precision.
 """
 from __future__ import annotations
 
@@ -97,6 +97,17 @@ def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...],
     return Plan((*stack, a_shape[-2], columns), rows, columns, depth, count, first, second)
 
 
+class _Calls(NamedTuple):
+    """cuBLAS's functions for one product and for several, whether CuPy would do it so, and the addresses of 1 and 0."""
+
+    gemm: Any
+    batched: Any
+    is_usual: Callable[[str], bool]
+    one: int
+    zero: int
+    numbers: np.ndarray
+
+
 class Products(Unique):
     """Products on the current device and stream.
 
@@ -104,20 +115,22 @@ class Products(Unique):
     ----------
     cupy : module
     load : callable
-        Gives CuPy's module of cuBLAS, which is loaded with the first product.
+        Gives CuPy's module of cuBLAS, which is loaded with the first product, and what tells by the character of a
+        dtype whether its products are computed as usual.
     """
 
-    def __init__(self, cupy: Any, load: Callable[[], Any]) -> None:
+    def __init__(self, cupy: Any, load: Callable[[], tuple[Any, Callable[[str], bool]]]) -> None:
         self._ndarray, self._handle, self._load = cupy.ndarray, cupy.cuda.device.get_cublas_handle, load
         self._plans: dict[Any, Plan | None] = {}
-        #: Dtype -> cuBLAS's functions for one product and for several, the addresses of 1 and 0, and what has them.
-        self._calls: dict[str, tuple[Any, Any, int, int, np.ndarray]] = {}
+        #: Dtype -> what is called.
+        self._calls: dict[str, _Calls] = {}
 
-    def _calls_of(self, dtype: np.dtype) -> tuple[Any, Any, int, int, np.ndarray]:
-        cublas, letter, numbers = self._load(), _LETTERS[dtype.char], np.array([1, 0], dtype)
+    def _calls_of(self, dtype: np.dtype) -> _Calls:
+        (cublas, is_usual), letter = self._load(), _LETTERS[dtype.char]
+        numbers = np.array([1, 0], dtype)
         address = numbers.ctypes.data
-        return self._calls.setdefault(dtype.char, (
-            getattr(cublas, f"{letter}gemm"), getattr(cublas, f"{letter}gemmStridedBatched"), address,
+        return self._calls.setdefault(dtype.char, _Calls(
+            getattr(cublas, f"{letter}gemm"), getattr(cublas, f"{letter}gemmStridedBatched"), is_usual, address,
             address + numbers.itemsize, numbers))
 
     def __call__(self, a: Any, b: Any) -> Any:
@@ -134,7 +147,9 @@ class Products(Unique):
         if plan is None:
             return None
         shape, rows, columns, depth, count, first, second = plan
-        gemm, batched, one, zero, _ = self._calls.get(dtype.char) or self._calls_of(dtype)
+        gemm, batched, is_usual, one, zero, _ = self._calls.get(dtype.char) or self._calls_of(dtype)
+        if not is_usual(dtype.char):
+            return None
         out = self._ndarray(shape, dtype)
         # cuBLAS has columns together: what it takes for the product is that of the turned matrices, in the other order.
         if count == 1:

@@ -1,13 +1,15 @@
 """Products by cuBLAS: what it is asked to walk, with NumPy in its place; and on a GPU, that it gives NumPy's values."""
 from __future__ import annotations
 
+import ctypes
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.devices.cuda.products import plan_of
+from lazyarray.devices.cuda.products import Products, plan_of
 
 ON_CUDA = lazyarray.device().name == "cuda"
 RANDOM = np.random.default_rng(0)
@@ -79,6 +81,45 @@ def test_matrices_below_each_other_are_one():
     a, b = np.ones((5, 2, 3)), np.ones((3, 4))
     plan = plan_of(8, a.shape, a.strides, b.shape, b.strides)
     assert (plan.rows, plan.count, plan.shape) == (10, 1, (5, 2, 4))
+
+
+class Arrays(np.ndarray):
+    """Arrays with the attribute of CuPy's that holds an address."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.__array_interface__["data"][0])
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_what_cublas_is_called_with(dtype):
+    calls, precise = [], {"usual": True}
+
+    def noting(name):
+        return lambda *args: calls.append((name, args))
+
+    letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype]
+    cublas = SimpleNamespace(**{f"{letter}gemm": noting("one"), f"{letter}gemmStridedBatched": noting("several")})
+    cupy = SimpleNamespace(ndarray=lambda shape, dtype: np.zeros(shape, dtype).view(Arrays),
+                           cuda=SimpleNamespace(device=SimpleNamespace(get_cublas_handle=lambda: "handle")))
+    product = Products(cupy, lambda: (cublas, lambda char: char == dtype and precise["usual"]))
+    a, b = np.ones((5, 2, 3), dtype).view(Arrays), np.ones((5, 4, 3), dtype).view(Arrays).swapaxes(1, 2)
+    out = product(a, b)
+    (name, args), = calls
+    at = {key: array.data.ptr for key, array in (("a", a), ("b", b), ("out", out))}
+    one, zero = args[6], args[13]
+    assert np.frombuffer((ctypes.c_char * a.itemsize).from_address(one), dtype)[0] == 1
+    assert np.frombuffer((ctypes.c_char * a.itemsize).from_address(zero), dtype)[0] == 0
+    assert name == "several" and out.shape == (5, 2, 4)
+    assert args == ("handle", True, False, 4, 2, 3, one, at["b"], 3, 12, at["a"], 3, 6, zero, at["out"], 4, 8, 5)
+    out = product(a, b[0])
+    name, args = calls[-1]
+    assert name == "one"
+    assert args == ("handle", True, False, 4, 10, 3, one, at["b"], 3, at["a"], 3, zero, out.data.ptr, 4)
+    # What a program has chosen for CuPy holds here, too: CUPY_TF32=1 and the like.
+    precise["usual"] = False
+    assert product(a, b) is None and len(calls) == 2
+    assert product(a, b.real.astype("e")) is None
 
 
 @pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
