@@ -121,7 +121,7 @@ static PyObject *
 reduced_array(PyObject *parts, PyObject *x, PyObject *storage, PyObject *device, PyObject *stream)
 {
     PyObject *array = Py_NewRef(got(x, X.array)), *result = NULL, *entry, *arguments, *dtype;
-    if (got(storage, S.clean) != Py_True || got(storage, S.stream) != stream) {
+    if (got(storage, S.clean) != Py_True || got(storage, S.stream) != stream || got(x, X.storage) != storage) {
         Py_DECREF(array);
         return NULL;
     }
@@ -208,15 +208,18 @@ reduced(PyObject *func, PyObject *x, PyObject *axis, PyObject *keepdims)
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || forked || !is_plain_axis(axis) || !PyBool_Check(keepdims))
         return NULL;
     storage = got(x, X.storage);
-    if (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_True || (device = usable_device()) == NULL
-            || device != got(storage, S.device) || is_alone(device) <= 0)
+    if (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_True)
         return NULL;
-    const int never = least_bytes(&bytes) < 0;      /* nothing is recorded, and all is left to the device's own functions */
+    Py_INCREF(storage);     /* what follows may run Python, and other threads: x may have another one then */
+    device = Py_NewRef(got(storage, S.device));
+    const int here = usable_device() == device && is_alone(device) > 0;
+    const int recorded = here && least_bytes(&bytes) >= 0;      /* else all is left to the device's own functions */
     Py_XDECREF(bytes);
-    if (never)
+    if (!recorded) {
+        Py_DECREF(device);
+        Py_DECREF(storage);
         return NULL;
-    Py_INCREF(device);
-    Py_INCREF(storage);
+    }
     node = Py_NewRef(got(storage, S.pending));
     stream = PyObject_CallMethodNoArgs(device, text.stream);
     parts = stream == NULL ? NULL : Py_BuildValue("[OOO]", func, axis, keepdims);

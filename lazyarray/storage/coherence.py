@@ -57,14 +57,15 @@ def collect(storage: StorageState, exact: bool = False) -> Ranges:
     return mirror.collect(exact, storage.note_written)
 
 
-def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges:
-    """Elements of `view`, which is about to be written, that aliases wrote since the statement began.
+def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges | None:
+    """Elements of `view`, which is about to be written, that aliases wrote since the statement began; None: unknown.
 
-    What it writes may be made of what was there before: so these are taken to be written after it.
+    What it writes may be made of what was there before: so these are taken to be written after it. (What is written
+    from here on is found, and left, when it has ended.)
     """
     mirror = storage.mirror
     if mirror is None or not storage.lock.held or not mirror.lent or not mirror.compares:
-        return Ranges.EMPTY
+        return None
     found = collect(storage, True)
     if not found:
         return found
@@ -78,10 +79,11 @@ def written_meanwhile(storage: StorageState, view: np.ndarray) -> Ranges:
 # -- the device is brought up to date --------------------------------------------------------------------
 
 def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: str, later: Ranges = Ranges.EMPTY,
-                  overwritten: Ranges = Ranges.EMPTY, trusting: bool = False) -> None:
+                  overwritten: Ranges = Ranges.EMPTY, trusting: bool = False, looked: bool = False) -> None:
     """Make the device current within `span`, but for what aliases wrote `later` and what is about to be `overwritten`.
 
-    `trusting`: what GPU code with a pointer may have written is not fetched.
+    `trusting`: what GPU code with a pointer may have written is not fetched. `looked`: what aliases wrote is known as
+    far as it comes before this.
     """
     if storage.pending is not None:
         storage.fill()
@@ -90,7 +92,7 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         if not overwritten and dirty_upload.applies(storage):
             storage._let_go()
             dirty_upload.as_found(storage, span)
-        else:
+        elif not looked:
             collect(storage)
         if storage.compacts and storage.host_dirty:
             # What an alias wrote may lie in any of the compact arrays that somebody holds.
@@ -160,9 +162,11 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
         later = later & storage.mirror.valid
         storage.note_written(later)
     if not clean:
-        later = later | written_meanwhile(storage, view)
+        written = written_meanwhile(storage, view)
+        later = later if written is None else later | written
         settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
-                      _exact(storage, view) if overwrite and storage.mirror is not None and not whole else Ranges.EMPTY)
+                      _exact(storage, view) if overwrite and storage.mirror is not None and not whole else Ranges.EMPTY,
+                      looked=written is not None)
     storage.join_all()
     if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
         if whole and not storage.mirror.lent and not storage.host_dirty:

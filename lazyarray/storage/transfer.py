@@ -132,7 +132,7 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
     `no_transfers` allows it.
     """
     token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
-    device.upload_ranges(mirror.bytes, block, ranges)
+    device.upload_ranges(mirror.as_found(), block, ranges)
     if token is not None:
         end(token)
 

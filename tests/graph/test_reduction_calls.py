@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -132,3 +135,43 @@ def test_axes_and_keepdims_that_are_no_plain_integers(name, odd):
     call, x = ALONG[name], lazyarray.asarray(PLAIN)
     found, expected = told(lambda: call(x, odd)), told(lambda: call(PLAIN, odd))
     assert same(found, expected), (found, expected)
+
+
+SWAPPED = """
+import numpy as np
+import lazyarray
+from lazyarray import _native
+
+device = lazyarray.device()
+kind, looked = type(device), type(device).spread
+_native.recording.small(0)
+for kept in range(3):
+    for computed in (False, True):
+        x, y = (lazyarray.asarray(np.full(600, value)) + 0 for value in (1.0, 2.0))
+        if computed:
+            lazyarray.block_until_ready(x, y)
+        left = [None] * kept
+
+        def spread(self):       # another thread's turn: x has another storage then
+            if left:
+                left.pop()
+            elif x._self_storage is not y._self_storage:
+                x._self_meta, x._self_array, x._self_leaf = y._self_meta, y._self_array, None
+                x._self_storage = y._self_storage
+            return looked.__get__(self)
+
+        kind.spread = property(spread)
+        try:
+            found = float(x.sum())
+        finally:
+            kind.spread = looked
+        assert found in (600, 1200), found
+"""
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="changes the simulated device")
+def test_an_array_that_gets_another_storage_while_a_reduction_begins():
+    """Memory that is freed is overwritten in this process, so that it would not go well by chance."""
+    with lazyarray.options(defer_from=0):
+        subprocess.run([sys.executable, "-c", SWAPPED], check=True, timeout=120,
+                       env=os.environ | {"PYTHONMALLOC": "debug", "LAZYARRAY_DEVICE": "simulated"})

@@ -14,7 +14,7 @@ from recorded import base, pending
 import lazyarray
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import call_cache, loops, ufunc
-from lazyarray.storage import handles, state
+from lazyarray.storage import coherence, handles, state, transfer
 
 
 def elsewhere(function):
@@ -315,3 +315,37 @@ class TestReadersThatAreLeftOut:
         readers = [refs[0], refs[1], gone, refs[2]]
         state.cut(readers)
         assert readers == [refs[0], refs[2]] + [refs[3]] * ("append" in meanwhile)
+
+
+def test_a_statement_sees_what_other_threads_write_at_one_time(monkeypatch):
+    """What was found to be written is sent, not what has been written since: no element is half of two writes."""
+    x = lazyarray.asarray(np.arange(6.0))
+    lazyarray.block_until_ready(x + 1)
+    alias = np.asarray(x)
+    alias[0] = 50       # differs from 0.0 in fewer bytes than 78.125 does
+    upload = transfer.upload
+
+    def late(*args, **kwargs):
+        monkeypatch.setattr(transfer, "upload", upload)
+        alias[::2] = 78.125
+        upload(*args, **kwargs)
+    monkeypatch.setattr(transfer, "upload", late)
+    np.testing.assert_array_equal(lazyarray.asnumpy(x * 1), [50, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(lazyarray.asnumpy(x * 1), [78.125, 1, 78.125, 3, 78.125, 5])
+
+
+def test_an_alias_that_is_written_between_two_looks_of_a_statement(monkeypatch):
+    """What the statement writes was made before: so the write of the alias came after it."""
+    x = lazyarray.asarray(np.arange(6.0))
+    lazyarray.block_until_ready(x + 1)
+    alias = np.asarray(x)
+    look = coherence.written_meanwhile
+
+    def looked(*args):
+        found = look(*args)
+        alias[0] = 50
+        return found
+    monkeypatch.setattr(coherence, "written_meanwhile", looked)
+    x[::-1] += x[0:6]
+    np.testing.assert_array_equal(x, [50, 5, 5, 5, 5, 5])
+    np.testing.assert_array_equal(alias, [50, 5, 5, 5, 5, 5])

@@ -17,6 +17,8 @@ import sys
 import threading
 import types
 
+import numpy as np
+
 import lazyarray
 from lazyarray.graph import node
 from lazyarray.storage.mirror import pinned_pool
@@ -255,6 +257,59 @@ def _merged(lengths):
         if n:
             rest = (*lengths[:i], n - 1, *lengths[i + 1:])
             found += [(i, *order) for order in _merged(rest)]
+    return found
+
+
+def _overlapped(programs, foreign):
+    """Orders of (thread, step), where `foreign` statements of others may come between the two steps of another one.
+
+    Steps: "all" of a statement, or its "begin" and its "end".
+    """
+    def follow(done, within):
+        if within is None and all(n == len(program) for n, program in zip(done, programs)):
+            yield ()
+            return
+        if within is not None:
+            for rest in follow(done, None):
+                yield ((within, "end"), *rest)
+        for i, program in enumerate(programs):
+            if i == within or done[i] == len(program):
+                continue
+            after = (*done[:i], done[i] + 1, *done[i + 1:])
+            if foreign(program[done[i]]):
+                for rest in follow(after, within):
+                    yield ((i, "all"), *rest)
+            elif within is None:
+                for rest in follow(after, i):
+                    yield ((i, "begin"), *rest)
+    return follow((0,) * len(programs), None)
+
+
+def overlaps(start, programs, result, foreign, arrays):
+    """`outcomes`, where others may write and read by `foreign` statements while a statement is under way.
+
+    They take no lock, and read what was there before it. When it ends, elements that they have written meanwhile stay;
+    the others get what it gave. NumPy does so where arrays are so large that it lets other threads run while it
+    computes. `arrays` gives those that may be written of a state.
+    """
+    found = set()
+    for order in _overlapped(programs, foreign):
+        state = start()
+        todo = [iter(program) for program in programs]
+        before = given = []
+        for i, step in order:
+            if step == "end":
+                for x, old, new in zip(arrays(state), before, given):
+                    np.copyto(x, new, where=(new != old) & (x == old))
+                continue
+            if step == "begin":
+                before = [x.copy() for x in arrays(state)]
+            next(todo[i])(state, i)
+            if step == "begin":
+                given = [x.copy() for x in arrays(state)]
+                for x, old in zip(arrays(state), before):
+                    x[...] = old
+        found.add(result(state))
     return found
 
 

@@ -74,7 +74,8 @@ class LentMemory(Unique):
         self._found = EMPTY                 # written, found before it was asked for
         self._pinned = EMPTY
         self._lends = 0
-        self._elements: set[tuple[int, int]] = set()    # (bytes, where the first begins) of what was lent
+        #: (bytes of an element, and of what a processor moves at once, where the first begins) of what was lent
+        self._elements: set[tuple[int, int, int]] = set()
 
     @property
     def address(self) -> int:
@@ -107,7 +108,8 @@ class LentMemory(Unique):
         alias = _Alias(owner, self._dead.append)
         alias.ranges = ranges
         alias.writeable = writeable
-        self._elements.add((dtype.itemsize, offset % (dtype.itemsize or 1)))
+        itemsize = dtype.itemsize
+        self._elements.add((itemsize, dtype.alignment if dtype.names is None else 1, offset % (itemsize or 1)))
         # What live aliases may write is watched already.
         live = self._live
         covered = live is not None and live.covers(ranges)
@@ -187,6 +189,8 @@ class LentMemory(Unique):
                 old, now, differs = tracker.compared(candidates, exact)
                 if known is not None:
                     differs = known(differs)
+                if differs:     # a byte that differs is sent with its element: another write may follow before it is
+                    differs = differs | (self.elements_of(differs, self._exact) & candidates)
                 self._found = before | differs
                 tracker.accept(old, now)
             else:       # the kernel forgets what it tells
@@ -196,9 +200,17 @@ class LentMemory(Unique):
             self.give_up()
             self._found = before | candidates
 
+    def elements_of(self, ranges: Ranges, parts: bool = False) -> Ranges:
+        """All bytes of the elements, as they were lent, that bytes lie in; with `parts`, of the parts of complex ones.
+
+        (GPU code may have written the other part, unknown to us.)
+        """
+        units = {(part if parts else size, phase) for size, part, phase in tuple(self._elements)}
+        return Ranges.union([ranges.rounded(unit, phase) for unit, phase in units if unit])
+
     @property
     def compares(self) -> bool:
-        """Whether writes are found by comparison, to the byte."""
+        """Whether writes are found by comparison, to the element."""
         return type(self._tracker) is Snapshot
 
     @property
@@ -212,7 +224,7 @@ class LentMemory(Unique):
         return self._exact and self._tracker is not NOTHING and type(self._tracker) is not Pages
 
     def track_exactly(self) -> None:
-        """From now on find writes to the byte, at the price of a copy of what is lent.
+        """From now on find writes to the element, at the price of a copy of what is lent.
 
         For when the device may write other bytes of a page that an alias writes, unknown to us.
         Where there is no tracking, what may have been written until now counts as written.

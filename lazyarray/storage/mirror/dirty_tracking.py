@@ -281,6 +281,10 @@ class Snapshot:
         self._start = 0
         self._copy: bytes | bytearray = copy        # of one range: bytes compare at the speed of memcmp
 
+    def copied(self) -> tuple[int, bytes | bytearray]:
+        """(where what is watched begins, what it held when it was compared, filled or first watched)."""
+        return self._start, self._copy
+
     def watch(self, ranges: Ranges) -> None:
         while True:
             start, old = self._start, self._copy

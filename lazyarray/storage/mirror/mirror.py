@@ -145,12 +145,26 @@ class Mirror(LentMemory):
         return super().collect(exact or not full, lambda found: note(found & self.valid),
                                None if full else self._validate_written) & self.valid
 
+    def as_found(self) -> np.ndarray:
+        """All bytes, those that aliases may write as the last `collect` saw them, where that is as quick as `bytes`.
+
+        So a statement sees what other threads write at one time. What they have written since is found by the next.
+        """
+        tracker = self._tracker
+        if type(tracker) is not Snapshot or self.nbytes >= PAGES_FROM:
+            return self.bytes
+        start, copy = tracker.copied()
+        if len(copy) == self.nbytes:
+            return np.frombuffer(copy, _u1)
+        found = self.bytes.copy()
+        found[start:start + len(copy)] = np.frombuffer(copy, _u1)
+        return found
+
     def _validate_written(self, differs: Ranges) -> Ranges:
         """Bytes that an alias has written are valid; of one that could not be refreshed, the elements they lie in."""
         stale = differs - self.valid
         if stale:
-            elements = Ranges.union([stale.rounded(size, phase) for size, phase in self._elements if size])
-            differs = differs | (elements & self.candidates())
+            differs = differs | (self.elements_of(stale) & self.candidates())
         self.validate(differs)
         return differs
 
