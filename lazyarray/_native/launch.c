@@ -149,7 +149,7 @@ outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blo
 {
     Py_ssize_t made = PyTuple_GET_SIZE(self->dtypes);
     int count = self->kernel.inputs;
-    PyObject *outputs = PyList_New(made);
+    PyObject *outputs = PyList_New(0);      /* without room that is not filled: who walks the collector's objects finds it */
     if (outputs == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < made; i++, count++) {
@@ -157,8 +157,9 @@ outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blo
         PyObject *array = PyObject_Vectorcall(self->kernel.ndarray, with, 5, NULL);
         if (array == NULL)
             goto failed;
-        PyList_SET_ITEM(outputs, i, array);
-        if (address_of(array, text_data, text_ptr, &rooms[count].address) < 0)
+        int kept = PyList_Append(outputs, array);
+        Py_DECREF(array);
+        if (kept < 0 || address_of(array, text_data, text_ptr, &rooms[count].address) < 0)
             goto failed;
         parameters[count] = &rooms[count];
     }
@@ -304,7 +305,7 @@ PyInit_launch(void)
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
             || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
             || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 27) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 28) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     Py_XDECREF(reduction);

@@ -15,6 +15,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_slots.h"
 #include "recording_locks.h"
 #include "recording_buffers.h"
+#include "recording_fortran.h"
 #include "recording_nodes.h"
 #include "recording_operands.h"
 #include "recording_calls.h"
@@ -98,6 +99,8 @@ static PyMethodDef methods[] = {
     {"holding", holding, METH_O, holding_doc},
     {"buffer_methods", FAST(make_buffer_methods), METH_FASTCALL, buffer_methods_doc},
     {"lost", lost, METH_NOARGS, lost_doc},
+    {"watch_routines", watch_routines, METH_O, watch_routines_doc},
+    {"routine_called", routine_called, METH_O, routine_called_doc},
     {"member", FAST(member), METH_FASTCALL, member_doc},
     {"on_host", given_on_host, METH_O, on_host_doc},
     {"run_on_host", FAST(run_on_host), METH_FASTCALL, run_on_host_doc},
@@ -138,7 +141,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 27) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 28) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

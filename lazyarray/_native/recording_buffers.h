@@ -4,8 +4,15 @@ NumPy asks for a buffer first, takes no notice of why it gets none, and asks for
 So it is kept with the place of the call, and raised there by what NumPy asks for next. What lets go of a buffer runs no Python
 code, in which a handler could raise: nobody would hear of it. */
 
-static PyObject *lost_error, *lost_in;
-static int lost_at;
+#ifdef _MSC_VER
+#define PER_THREAD __declspec(thread)
+#else
+#define PER_THREAD __thread
+#endif
+
+/* Of each thread: what another one is asked for takes nothing away. */
+static PER_THREAD PyObject *lost_error, *lost_in;
+static PER_THREAD int lost_at;
 
 static void
 keep_lost(PyObject *error, PyFrameObject *frame)
@@ -98,8 +105,10 @@ lost(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     if (lost_error == NULL)
         Py_RETURN_NONE;
-    PyObject *found = Py_BuildValue("(OOi)", lost_error, lost_in == NULL ? Py_None : lost_in, lost_at);
-    if (found != NULL)
-        keep_lost(NULL, NULL);
+    PyObject *error = lost_error, *place = lost_in;
+    lost_error = lost_in = NULL;
+    PyObject *found = Py_BuildValue("(OOi)", error, place == NULL ? Py_None : place, lost_at);
+    Py_DECREF(error);
+    Py_XDECREF(place);
     return found;
 }

@@ -63,7 +63,8 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *dev
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
         if (Py_TYPE(operand) == types.Leaf) {
             PyObject *home = AT(operand, L.storage);
-            if (Py_TYPE(home) != types.Storage || AT(home, S.stream) != stream || (with_partners && is_held(home))) {
+            if (Py_TYPE(home) != types.Storage || AT(home, S.stream) != stream || AT(home, S.clean) != Py_True
+                    || (with_partners && is_held(home))) {
                 result = Py_NewRef(Py_None);
                 goto end;
             }
@@ -89,6 +90,25 @@ end:
     return result;
 }
 
+/* The device array of `turned`, as it was seen: a new reference; None: it is no longer that. */
+static PyObject *
+ready_again(const Seen *s)
+{
+    PyObject *array = PyObject_CallOneArg(py.ready_array, s->turned), *shape, *strides;
+    if (array == NULL || array == Py_None)
+        return array;
+    int alike = (shape = PyObject_GetAttr(array, text.shape)) == NULL ? -1 : same(shape, s->form.shape);
+    Py_XDECREF(shape);
+    if (alike > 0) {
+        alike = (strides = PyObject_GetAttr(array, text.strides)) == NULL ? -1 : same(strides, s->lies);
+        Py_XDECREF(strides);
+    }
+    if (alike > 0 && got(s->turned, X.storage) == s->storage)
+        return array;
+    Py_DECREF(array);
+    return alike < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 /* The operand of a node: what was found, read in this mode (NULL: as it is), with its axes in this order (or None). NULL
 without an error: somebody may write it by now. */
 static PyObject *
@@ -105,7 +125,7 @@ as_read(const Seen *s, PyObject *mode, PyObject *scalar, PyObject *order)
         return Py_NewRef(s->item);
     PyObject *array = Py_NewRef(s->what == WHOLE ? AT(s->item, L.array) : s->array), *leaf = NULL;
     if (s->turned != NULL && (!flat || order != Py_None))       /* along the axes that it is seen in */
-        Py_SETREF(array, PyObject_CallOneArg(py.ready_array, s->turned));
+        Py_SETREF(array, ready_again(s));
     if (array != NULL && array != Py_None && order != Py_None)
         Py_SETREF(array, PyObject_CallFunctionObjArgs(py.along, array, order, NULL));
     if (array != NULL && array != Py_None)
@@ -242,6 +262,12 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
             goto end;
     }
     made++;
+    for (Py_ssize_t i = 0; i < count; i++) {        /* since it was seen: who writes it does not know of these nodes */
+        const Seen *s = &given[i];
+        PyObject *home = s->what == VIEW ? s->storage : s->what == WHOLE && Py_TYPE(s->item) == types.Leaf ? AT(s->item, L.storage) : NULL;
+        if (home != NULL && Py_TYPE(home) == types.Storage && got(home, S.clean) != Py_True)
+            goto end;
+    }
     result = array_of_nodes(nodes, made, found == NULL ? Py_None : got(found, K.back));
 end:
     while (made > 0)

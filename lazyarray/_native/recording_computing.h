@@ -1,13 +1,5 @@
 /* The computing of a chain: what it waits for, and what becomes of its results. */
 
-/* The storage of a node, if it is there: a new reference, or NULL. */
-static PyObject *
-home_of(PyObject *node)
-{
-    PyObject *ref = got(node, N.storage);
-    return ref == Py_None ? NULL : referent(ref);
-}
-
 /* Whether all sources were written on the current stream, as far as identity tells, and (`with_partners`: others compute
 on streams of their own) no other library holds one. */
 static int
@@ -39,6 +31,10 @@ settle(PyObject *node, PyObject *array, PyObject *stream, PyObject *shape, PyObj
         py.reformed, array, got(node, N.shape), got(node, N.fortran), NULL);
     if (seen == NULL)
         return -1;
+    if (got(node, N.array) != Py_None) {    /* as above */
+        Py_DECREF(seen);
+        return 0;
+    }
     put(node, N.stream, stream);
     put(node, N.array, seen);
     PyObject *home = home_of(node);

@@ -15,7 +15,7 @@ static Py_ssize_t small_bytes = 0;
 
 /* What a call found in its arguments: lazy arrays and plain ndarrays, and the replacements that it made. `most`: the bytes that
 an argument and the result may have. */
-typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; Py_ssize_t most; } Found;
+typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *hosts[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; Py_ssize_t most; } Found;
 
 /* Whether a function is as cheap as an addition: 1 or 0; -1: an error. */
 static inline int
@@ -38,6 +38,10 @@ let_go(Found *found)
 {
     for (int i = 0; i < found->kept; i++)
         Py_DECREF(found->made[i]);
+    for (int i = 0; i < found->count; i++) {
+        Py_DECREF(found->sources[i]);
+        Py_DECREF(found->hosts[i]);
+    }
 }
 
 /* Bytes of an element, or of what is computed of it: of integers float64 may come, and masks stand beside numbers. */
@@ -67,11 +71,19 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
         PyObject *meta = got(x, X.meta);
         if (PyArray_Check(meta) && bytes_of((PyArrayObject *)meta) > most)
             return NULL;
+        Py_INCREF(storage);
+        Py_INCREF(meta);
         PyObject *seen = PyObject_CallOneArg(py.seen_on_host, x);
-        if (seen == NULL)
+        /* else another thread has changed `x`, or where its bytes are */
+        int still = seen != NULL && seen != Py_None && got(storage, S.host) != Py_None && storage_by_now(x) == storage
+            && (meta == Py_None || got(x, X.meta) == meta);
+        Py_DECREF(storage);
+        Py_DECREF(meta);
+        if (still)
+            put(x, X.host, seen);
+        Py_XDECREF(seen);
+        if (!still)
             return NULL;
-        put(x, X.host, seen);
-        Py_DECREF(seen);
         host = got(x, X.host);
     }
     return host == Py_None || bytes_of((PyArrayObject *)host) > most ? NULL : host;
@@ -109,12 +121,14 @@ is_holdable(PyArrayObject *array)
 
 /* -- arguments --------------------------------------------------------------------------------------------------- */
 
+/* `host`: the ndarray of it. Both are held: another thread may take them away from the argument, and that from a list. */
 static int
-note_source(Found *found, PyObject *x)
+note_source(Found *found, PyObject *x, PyObject *host)
 {
     if (found->count == 2 * MOST_ARGUMENTS)
         return 0;
-    found->sources[found->count++] = x;
+    found->hosts[found->count] = Py_NewRef(host);
+    found->sources[found->count++] = Py_NewRef(x);
     return 1;
 }
 
@@ -126,7 +140,7 @@ replaced(PyObject *given, Found *found, int depth)
     PyTypeObject *type = Py_TYPE(given);
     if (type == types.LazyNdarray) {
         PyObject *host = on_host_up_to(given, found->most);
-        return host != NULL && note_source(found, given) ? host : NULL;
+        return host != NULL && note_source(found, given, host) ? host : NULL;
     }
     if (type == &PyFloat_Type || type == &PyLong_Type || given == Py_None || type == &PyBool_Type || type == &PyUnicode_Type
             || type == &PyComplex_Type || type == &PySlice_Type || type == &PyType_Type || given == Py_Ellipsis
@@ -137,7 +151,7 @@ replaced(PyObject *given, Found *found, int depth)
         return value == Py_None ? NULL : value;
     }
     if (PyArray_CheckExact(given))
-        return bytes_of((PyArrayObject *)given) <= found->most && note_source(found, given) ? given : NULL;
+        return bytes_of((PyArrayObject *)given) <= found->most && note_source(found, given, given) ? given : NULL;
     if (PyArray_CheckScalar(given) && PyObject_TypeCheck(given, types.generic))
         return given;
     int is_tuple = type == &PyTuple_Type;
@@ -149,27 +163,40 @@ replaced(PyObject *given, Found *found, int depth)
         return NULL;
     for (Py_ssize_t i = 0; i < Py_SIZE(given) && i < length; i++) {
         PyObject *item = is_tuple ? PyTuple_GET_ITEM(given, i) : PyList_GET_ITEM(given, i), *other;
-        if (PyFloat_CheckExact(item) || PyLong_CheckExact(item) || (other = replaced(item, found, depth + 1)) == item)
+        if (PyFloat_CheckExact(item) || PyLong_CheckExact(item))
             continue;
+        Py_INCREF(item);        /* of a list, from which another thread may take it */
+        other = Py_XNewRef(replaced(item, found, depth + 1));
+        Py_DECREF(item);
+        if (other == item) {
+            Py_DECREF(other);
+            continue;
+        }
         if (other == NULL || found->kept == 2 * MOST_ARGUMENTS) {
+            Py_XDECREF(other);
             Py_XDECREF(copy);
             return NULL;
         }
-        if (copy == NULL && (copy = is_tuple ? PyTuple_GetSlice(given, 0, length) : PyList_GetSlice(given, 0, length)) == NULL)
+        if (copy == NULL && (copy = is_tuple ? PyTuple_GetSlice(given, 0, length) : PyList_GetSlice(given, 0, length)) == NULL) {
+            Py_DECREF(other);
             return NULL;
+        }
         if (is_tuple && copy == given) {    /* a slice of all of a tuple is the tuple itself */
             Py_DECREF(copy);
-            if ((copy = PyTuple_New(length)) == NULL)
+            if ((copy = PyTuple_New(length)) == NULL) {
+                Py_DECREF(other);
                 return NULL;
+            }
             for (Py_ssize_t k = 0; k < length; k++)
                 PyTuple_SET_ITEM(copy, k, Py_NewRef(PyTuple_GET_ITEM(given, k)));
         }
         if (is_tuple) {
             PyObject *before = PyTuple_GET_ITEM(copy, i);
-            PyTuple_SET_ITEM(copy, i, Py_NewRef(other));
+            PyTuple_SET_ITEM(copy, i, other);
             Py_DECREF(before);
         }
-        else if (PyList_SetItem(copy, i, Py_NewRef(other)) < 0) {
+        else if (PyList_SetItem(copy, i, other) < 0) {
+            PyErr_Clear();      /* another thread has shortened the list: for Python */
             Py_DECREF(copy);
             return NULL;
         }
@@ -220,13 +247,15 @@ home_of_light(PyObject *x)
 static PyObject *
 light_view(PyObject *x, PyObject *host)
 {
-    PyObject *storage = got(x, X.storage), *home = NULL, *base = got(x, X.base), *view;
-    if (storage == Py_None && (home = home_of_light(x)) == NULL)
+    PyObject *view = light_array(host), *storage, *home = NULL, *base;      /* made first: finalisers may run */
+    if (view == NULL)
         return NULL;
-    if (home == Py_None)        /* a finaliser has had it made meanwhile */
-        storage = got(x, X.storage);
-    if ((view = light_array(host)) == NULL)
+    if (got(x, X.storage) == Py_None && (home = home_of_light(x)) == NULL) {
+        Py_DECREF(view);
         return NULL;
+    }
+    storage = got(x, X.storage);
+    base = got(x, X.base);
     if (storage != Py_None)
         put(view, X.storage, storage);
     else
@@ -246,7 +275,7 @@ one_given_back(PyObject *result, const Found *found)
     PyArrayObject *owner = owner_of(result);
     for (int i = 0; i < found->count; i++) {
         PyObject *x = found->sources[i];
-        if (result == (PyArray_CheckExact(x) ? x : got(x, X.host))) {
+        if (result == found->hosts[i]) {
             Py_DECREF(result);
             return Py_NewRef(x);
         }
@@ -254,7 +283,7 @@ one_given_back(PyObject *result, const Found *found)
     for (int i = 0; i < found->count; i++) {
         PyObject *x = found->sources[i];
         int plain = PyArray_CheckExact(x);
-        PyObject *host = plain ? x : got(x, X.host);
+        PyObject *host = found->hosts[i];
         if (host != Py_None && owner == owner_of(host)) {
             if (plain)
                 return result;
@@ -305,7 +334,7 @@ given_back(PyObject *result, Found *found)
         else
             PyList_SET_ITEM(lazy, i, item);
         if (item != NULL && Py_TYPE(item) == types.LazyNdarray)
-            note_source(found, item);       /* the next may lie in the same memory */
+            note_source(found, item, got(item, X.host));       /* the next may lie in the same memory */
     }
     Py_DECREF(result);
     return lazy;

@@ -19,11 +19,6 @@ is_heard(void)
     return heard;
 }
 
-#ifdef _MSC_VER
-#define PER_THREAD __declspec(thread)
-#else
-#define PER_THREAD __thread
-#endif
 
 /* How many calls on the host are under way in this thread: a signal handler, or a finaliser, may come within. */
 static PER_THREAD long under_way = 0;
@@ -203,7 +198,7 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     int kind = member->kind;
     for (Py_ssize_t i = 0; i < all; i++) {
         if ((kind & (INDEXES | ASSIGNS)) == INDEXES && i == 0) {    /* of what is large a small part may be read */
-            if ((arguments[0] = on_host_up_to(args[0], PY_SSIZE_T_MAX)) == NULL || !note_source(&found, args[0]))
+            if ((arguments[0] = on_host_up_to(args[0], PY_SSIZE_T_MAX)) == NULL || !note_source(&found, args[0], arguments[0]))
                 goto otherwise;
         }
         else if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)
@@ -327,10 +322,8 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
 static int
 is_small_lengthened(const Found *found, PyObject *const *arguments, Py_ssize_t count)
 {
-    PyObject *array = found->sources[0];
+    PyObject *array = found->hosts[0];
     Py_ssize_t length = -1;
-    if (Py_TYPE(array) == types.LazyNdarray)
-        array = got(array, X.host);
     for (Py_ssize_t i = 1; i < count; i++)
         if (PyLong_CheckExact(arguments[i])) {
             Py_ssize_t n = PyLong_AsSsize_t(arguments[i]);
@@ -379,10 +372,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
     if ((kind & LENGTHENS) && !is_small_lengthened(&found, arguments + 1, all))
         goto end;
     for (int i = 1; (kind & (BROADCASTS | MULTIPLIES)) && i < found.count && i < 4; i++) {
-        PyObject *pair[2] = {found.sources[i - 1], found.sources[i]};
-        for (int k = 0; k < 2; k++)
-            if (Py_TYPE(pair[k]) == types.LazyNdarray)
-                pair[k] = got(pair[k], X.host);
+        PyObject *pair[2] = {found.hosts[i - 1], found.hosts[i]};
         if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }

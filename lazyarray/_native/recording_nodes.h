@@ -179,7 +179,8 @@ introduce(PyObject *node, PyObject *ref)
 /* Weak references to the storages that wait to be computed, and to some that no longer do. A program that measures time
    asks for them: what was recorded and not computed would not count. */
 static PyObject *waiting;
-static Py_ssize_t waiting_most = 256;       /* how many there may be until those are left out that wait no more */
+#define FEW_WAITING 64
+static Py_ssize_t waiting_most = FEW_WAITING;       /* how many there may be until those are left out that wait no more */
 
 static int
 still_waits(PyObject *ref)
@@ -202,14 +203,25 @@ sift_waiting(void)
             items[left++] = items[i];
             items[i] = item;
         }
-    waiting_most = 2 * left > 256 ? 2 * left : 256;
+    waiting_most = 2 * left > FEW_WAITING ? 2 * left : FEW_WAITING;
     return PyList_SetSlice(waiting, left, length, NULL);
 }
 
+/* Note one more. Of many that wait Python looks what they keep alive, and may have some computed. */
 static int
 note_waiting(PyObject *ref)
 {
-    return PyList_GET_SIZE(waiting) >= waiting_most && sift_waiting() < 0 ? -1 : PyList_Append(waiting, ref);
+    if (PyList_GET_SIZE(waiting) >= waiting_most) {
+        if (sift_waiting() < 0)
+            return -1;
+        if (PyList_GET_SIZE(waiting) >= FEW_WAITING / 2) {
+            PyObject *looked = PyObject_CallNoArgs(py.note_many);
+            Py_XDECREF(looked);
+            if (looked == NULL)
+                return -1;
+        }
+    }
+    return PyList_Append(waiting, ref);
 }
 
 PyDoc_STRVAR(waiting_doc, "waiting()\n--\n\nThe storages whose bytes are recorded and not computed, the oldest first.");
@@ -289,6 +301,14 @@ is_held(PyObject *storage)
     return !PyTuple_CheckExact(loans) || PyTuple_GET_SIZE(loans) > 0 || got(storage, S.foreign) != Py_False;
 }
 
+/* The storage of a node, if it is there: a new reference, or NULL. */
+static PyObject *
+home_of(PyObject *node)
+{
+    PyObject *ref = got(node, N.storage);
+    return ref == Py_None ? NULL : referent(ref);
+}
+
 /* Whether a node reads memory that others hold. */
 static int
 reads_held(PyObject *node)
@@ -299,6 +319,13 @@ reads_held(PyObject *node)
         if (Py_TYPE(operand) == types.Leaf && Py_TYPE(AT(operand, L.storage)) == types.Storage
                 && is_held(AT(operand, L.storage)))
             return 1;
+        if (Py_TYPE(operand) == types.Node && got(operand, N.array) != Py_None) {    /* computed since it was seen */
+            PyObject *home = home_of(operand);
+            int held = home != NULL && Py_TYPE(home) == types.Storage && is_held(home);
+            Py_XDECREF(home);
+            if (held)
+                return 1;
+        }
     }
     return 0;
 }
@@ -309,8 +336,6 @@ static PyObject *
 array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
 {
     int held = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        held = held || reads_held(nodes[i]);
     for (Py_ssize_t i = 0; i < count - 1; i++) {
         PyObject *ref = PyWeakref_NewRef(nodes[i], NULL);
         int failed = ref == NULL ? -1 : introduce(nodes[i], ref);
@@ -319,6 +344,8 @@ array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
             return NULL;
     }
     PyObject *result = array_of(nodes[count - 1], back);
+    for (Py_ssize_t i = 0; i < count; i++)      /* only now: who lends memory computes the readers that are known */
+        held = held || reads_held(nodes[i]);
     if (result != NULL && held && done(nodes[count - 1], text.compute) < 0)
         Py_CLEAR(result);
     return result;

@@ -113,7 +113,9 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     if ((order = sees_all(meta, got(storage, S.root_view))) <= 0)
         return order;
     SEE_AS(s->form, node, N);
+    Py_INCREF(meta);        /* until 3.11 the collector may run within */
     Py_SETREF(s->form.shape, PyObject_GetAttr(meta, text.shape));
+    Py_DECREF(meta);
     if (s->form.shape == NULL)
         return FAILED;
     if (order == 1 && !fortran)
@@ -172,7 +174,7 @@ owner_of(PyObject *array)
 
 /* A device array that is ready, of a view or of a scalar (without a meta). */
 static int
-see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
+see_held_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
 {
     PyObject *root = got(storage, S.root), *root_view = got(storage, S.root_view);
     if (ours && array != Py_None)
@@ -190,7 +192,9 @@ see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *met
             && PyTuple_CheckExact(got(storage, S.loans)) && PyTuple_GET_SIZE(got(storage, S.loans)) == 0) {
         if ((s->array = device_view_of(storage, meta)) == NULL)
             return FAILED;
-        if (got(x, X.meta) == meta && got(storage, S.clean) == Py_True)     /* else another thread has changed it */
+        if (got(storage, S.clean) != Py_True)       /* another thread has moved it: the block is not of these bytes */
+            Py_CLEAR(s->array);
+        else if (got(x, X.meta) == meta && got(x, X.storage) == storage)        /* else it has changed `x` */
             put(x, X.array, s->array);
     }
     if (s->array == NULL && (s->array = PyObject_CallOneArg(py.ready_array, x)) == NULL)
@@ -220,6 +224,18 @@ see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *met
     return s->form.dtype == NULL || s->form.shape == NULL || s->lies == NULL ? FAILED : VIEW;
 }
 
+/* The same, with references of our own: another thread may give `x` another meta. */
+static int
+see_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
+{
+    Py_INCREF(array);
+    Py_INCREF(meta);
+    int what = see_held_view(x, storage, s, array, meta, ours);
+    Py_DECREF(meta);
+    Py_DECREF(array);
+    return what;
+}
+
 static int
 see_number(PyObject *number, Seen *s)
 {
@@ -242,7 +258,7 @@ is_ours(PyObject *storage)
         Py_XDECREF(holder);
     }
     Py_DECREF(loans);
-    return ours;
+    return ours > 0 ? got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False : ours;
 }
 
 /* Give an array that is an ndarray alone its storage, if other views of that have one. -1: an error. */
@@ -271,9 +287,11 @@ see_host(PyObject *x, PyObject *host, Seen *s)
         return NONE;
     s->brought = 1;
     s->item = Py_NewRef(x);
+    Py_INCREF(host);
     s->form.dtype = PyObject_GetAttr(host, text.dtype);
     s->form.shape = s->form.dtype == NULL ? NULL : PyObject_GetAttr(host, text.shape);
     strides = s->form.shape == NULL ? NULL : PyObject_GetAttr(host, text.strides);
+    Py_DECREF(host);
     s->lies = strides == NULL ? NULL : PyTuple_Pack(1, strides);
     Py_XDECREF(strides);
     return s->lies == NULL ? FAILED : VIEW;
@@ -306,7 +324,7 @@ whole_leaf(PyObject *x, PyObject *storage)
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
     PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *template = NULL, *laid = NULL;
     Py_ssize_t nbytes;
-    const PyObject *meta = AT(x, X.meta);       /* not filled yet: of one that was made on the host, perhaps of a part */
+    PyObject *meta = Py_XNewRef(AT(x, X.meta));     /* not filled yet: of one that was made on the host, perhaps of a part */
     if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
             || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
             || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
@@ -323,7 +341,7 @@ whole_leaf(PyObject *x, PyObject *storage)
     put(leaf, L.steps, zero);
     put(leaf, L.large, no_arguments);
     put(leaf, L.template, template);
-    if (got(storage, S.clean) == Py_True && got(x, X.storage) == storage) {
+    if (got(storage, S.clean) == Py_True && got(x, X.storage) == storage && AT(x, X.meta) == meta) {
         put(x, X.array, array);
         put(x, X.leaf, leaf);
     }
@@ -336,6 +354,7 @@ end:
     Py_XDECREF(size);
     Py_XDECREF(shape);
     Py_XDECREF(laid);
+    Py_XDECREF(meta);
     Py_DECREF(array);
     return leaf;
 }

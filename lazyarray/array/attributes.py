@@ -51,6 +51,8 @@ def set_part(get: Callable[..., Any]) -> Callable[[ArrayHandle, Any], None]:
         if meta.dtype.kind == "O":
             meta.real = handles.host_of(value, "assigned to objects") if handles.is_lazy(value) else value
         else:
+            if handles.is_scalar(value):        # it passes for a float, and the device writes anything for what is none
+                value = handles.value_of(value, "assigned to a part")
             if meta.dtype.kind != "c" and isinstance(value, (int, float, complex)):
                 one = np.empty((), meta.dtype)
                 one.real = value        # releases of NumPy differ in what they refuse, and refuse it first

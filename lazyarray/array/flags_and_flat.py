@@ -241,7 +241,8 @@ def _overlaps(x: ArrayHandle, value: Any) -> bool:
         return False
     if type(storage) is not Storage:
         return views.overlap(meta, value)
-    return storage.mirror is not None and storage.mirror.lent and views.overlap(storage.mirror.bytes, value)
+    mirror = storage.mirror
+    return mirror is not None and mirror.lent and views.overlap(mirror.bytes, value)
 
 
 _UNUSUAL = "an index of flat that means something else for a vector"

@@ -309,6 +309,9 @@ def partition(x: ArrayHandle, kth: Any, axis: int = -1, kind: str = "introselect
     _in_place(x, "partition", (kth,), {"axis": axis, "kind": kind, "order": order}, on_device)
 
 
+_ONE_VALUE = (bool, int, float, complex, str, bytes, np.generic)
+
+
 def fill(x: ArrayHandle, value: Any, /) -> None:
     """`numpy.ndarray.fill`: every element is `value`."""
     meta = handles.meta_of(x)
@@ -317,7 +320,7 @@ def fill(x: ArrayHandle, value: Any, /) -> None:
         keep = meta.dtype.kind == "O" or not handles.is_lazy(value)
         meta.fill(value if keep else handles.host_of(value, "ndarray.fill"))
         return
-    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
+    if not (isinstance(value, _ONE_VALUE) or handles.is_scalar(value)):     # NumPy takes one value, and decides what is
         one = np.empty((), meta.dtype)
         if handles.is_array(value):        # the values of one that has several don't matter
             value = handles.host_of(value, "ndarray.fill") if value.size == 1 else np.empty(value.shape, value.dtype)

@@ -498,6 +498,10 @@ class Device(ABC):
         """Bytes of memory that the current device has, or is limited to."""
 
     @abstractmethod
+    def free_memory(self) -> int:
+        """Bytes of that which can be allocated, as far as they are in one piece."""
+
+    @abstractmethod
     def on_current(self, *arrays: Any) -> bool:
         """Whether all these arrays lie on this thread's current device."""
 

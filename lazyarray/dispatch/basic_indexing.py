@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if (handles.is_array(value) and value._self_storage is storage
                 and views.same_place(handles.meta_of(value), sub)):
             return      # ``x[1:] += y`` writes a view, and then assigns it to its own place
-        if sub.ndim == 0 and not _has_ellipsis(index) and _has_dimensions(value):
+        if sub.ndim == 0 and not _has_ellipsis(index) and (_has_dimensions(value) or _is_of_a_subclass(value)):
             value = _one_element(sub.dtype, value)
         if not sub.size:
             _set_nothing(sub, value)
@@ -108,6 +109,11 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
             if reason.__cause__ is None:
                 raise
             raise reason.__cause__ from None        # it would fail on the host too: that is what is wrong
+
+
+def _is_of_a_subclass(value: Any) -> bool:
+    """Whether a value says itself what number it is, if any: a length has a unit."""
+    return isinstance(value, np.ndarray) and type(value) is not np.ndarray and not handles.is_lazy(value)
 
 
 def _has_dimensions(value: Any) -> bool:
@@ -151,7 +157,7 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
         raise DeviceUnavailableError(reason)
     with storage.place():
         array = storage.read_device(sub).copy()
-        return handles.new_scalar(Storage(storage.device, array), None, array, storage)
+        return handles.new_scalar(Storage(storage.device, array), None, array, weakref.ref(storage))
 
 
 def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
@@ -160,8 +166,9 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
         return None
     if storage.mirror is not None:
         with holding(storage.lock):
-            offset = views.offset_of(sub)
-            if storage.mirror.full or storage.mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize)):
+            offset, mirror = views.offset_of(sub), storage.mirror
+            if mirror is not None and (
+                    mirror.full or mirror.valid.covers(Ranges.span(offset, offset + sub.itemsize))):
                 return storage.read_host(sub, "one element read")[()]
     meta = handles.meta_of(x)
     if storage.reads >= current_options().bulk_reads and meta.nbytes <= _MOST_BULK:
@@ -190,12 +197,13 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
 def _elements(x: ArrayHandle, meta: np.ndarray) -> Iterator[Any]:
     storage = x._self_storage
     block = max(1, _MOST_BULK // max(meta.itemsize, 1))
-    fetched, valid = None, False
+    fetched = valid = mirror = None
     for i in range(meta.shape[0]):
         if i % block == 0 and type(storage) is Storage and not (storage.loans or storage.foreign):
             fetched = storage.read_host(meta[i:i + block], "iterated over")
-            valid = storage.mirror.valid
-        if valid and storage.mirror.valid is valid and not (storage.loans or storage.foreign):
+            mirror = storage.mirror
+            valid = None if mirror is None else mirror.valid
+        if valid and storage.mirror is mirror and mirror.valid is valid and not (storage.loans or storage.foreign):
             yield fetched[i % block]
         else:
             value = x[i]        # written since: an iterator sees that

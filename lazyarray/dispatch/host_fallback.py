@@ -160,10 +160,11 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
             continue
         storage = x._self_storage
         if type(storage) is Storage:
-            if storage.mirror is None:
+            mirror = storage.mirror
+            if mirror is None:
                 continue
-            low = storage.mirror.bytes.__array_interface__["data"][0]
-            if low <= start < low + storage.mirror.nbytes:
+            low = mirror.address
+            if low <= start < low + mirror.nbytes:
                 meta = views.meta(array.shape, array.dtype, array.strides, start - low)
                 meta.flags.writeable = writeable(handles.meta_of(x))
                 return handles.view_of(x, meta)

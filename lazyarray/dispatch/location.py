@@ -181,7 +181,7 @@ class MemoryInfo(NamedTuple):
     Attributes
     ----------
     device : int
-        Device memory of lazy arrays. Memory that two of them share counts once.
+        Memory of lazy arrays on the current device: see `lazyarray.device`. Memory that two of them share counts once.
     mirrors : int
         Host memory of lazy arrays: copies for the host, and arrays that were made there.
     page_locked : int
@@ -191,8 +191,8 @@ class MemoryInfo(NamedTuple):
     device_total : int
         Memory of the current device.
     spills, spilled : int
-        How many arrays have moved to the host so far because a device was full, and their bytes in all. An array that
-        comes back and moves again counts again.
+        How many arrays have moved to the host so far because the current device was full, and their bytes in all. An
+        array that comes back and moves again counts again.
     arrays : tuple of ArrayMemory
         The arrays with the most memory first; empty if they were not asked for.
     """
@@ -279,17 +279,17 @@ def memory_info(by_array: bool = False) -> MemoryInfo:
             there = array.nbytes if root is None else storage.nbytes
             place = device.allocation(array) if there else ()
             if place not in blocks:
-                on_device += there
                 blocks.add(place)
-        mirror = 0 if storage.mirror is None else storage.mirror.nbytes
+                on_device += there if place and place[0] == device.number() else 0
+        mirror = getattr(storage.mirror, "nbytes", 0)
         mirrors += mirror
         if names is not None:
             view = storage.root_view if storage.root_view is not None else root
             shape, dtype = (None, None) if view is None else (view.shape, view.dtype)
             arrays.append(ArrayMemory(names.any(storage), shape, dtype, storage.state, there, mirror))
     arrays.sort(key=lambda a: -(a.device + a.mirror))
-    return MemoryInfo(on_device, mirrors, pool.locked_bytes, limit(), device.total_memory(), moved.count,
-                      moved.nbytes, tuple(arrays))
+    return MemoryInfo(on_device, mirrors, pool.locked_bytes, limit(), device.total_memory(),
+                      *moved.get(device.number(), (0, 0)), tuple(arrays))
 
 
 def _storages() -> Iterator[Storage]:

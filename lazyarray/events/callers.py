@@ -4,9 +4,10 @@ A frame belongs to the user unless its module is lazyarray's or a library's that
 
 Compiled code has no frame of its own, and some of it must not get what an ndarray's consumers get. f2py copies an
 ndarray before a routine overwrites it (``intent(copy)``, the default of LAPACK and BLAS in SciPy), but takes what NumPy
-made of any other object for its own: a solver called with a lazy right-hand side would leave its solution there.
-`numpy.lib.stride_tricks.as_strided` goes beyond the view that it is given. NumPy asks for a buffer in the same way
-whoever called it, so the line that is being executed has to tell. It is looked at once; a callee that is a local
+made of any other object for its own: a solver called with a lazy right-hand side would leave its solution there. So the
+part in C knows which routine is being called. Where it is not there, and of what else asks in a way of its own
+(`numpy.lib.stride_tricks.as_strided` goes beyond the view that it is given), the line that is being executed has to
+tell, since NumPy asks for a buffer in the same way whoever called it. It is looked at once; a callee that is a local
 variable is looked up each time.
 """
 from __future__ import annotations
@@ -24,6 +25,8 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from .. import _native
 
 # Top-level packages whose frames are not the user's: what happened there was asked for by whoever called them.
 SERVED = frozenset({
@@ -129,12 +132,36 @@ _MOST_SITES = 4096
 _OPTIMIZED = 0x01       # `inspect.CO_OPTIMIZED`, without the import
 
 
+#: How many modules there were when routines of f2py were looked for.
+_modules = 0
+
+
+def watch_routines(module: ModuleType) -> None:
+    """Know from now on when a routine of a module made by f2py is called, however the call is written."""
+    if _native.recording is not None:
+        for kind in {type(value) for value in vars(module).values() if type(value).__name__ == "fortran"}:
+            _native.recording.watch_routines(kind)
+
+
+def _watch_new() -> None:
+    """Watch the routines of modules that were imported since, by whatever means."""
+    global _modules
+    _modules = len(sys.modules)
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType) and "__f2py_numpy_version__" in vars(module):
+            watch_routines(module)
+
+
 def who_asks(frame: FrameType) -> int:
     """What the call is that `frame` is at, or 0.
 
     FORTRAN: of a routine made by f2py. STRIDES: within as_strided. BYTES: of a type of Python's for plain memory.
     TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`. ROW: of `torch.asarray`.
     """
+    if len(sys.modules) != _modules:
+        _watch_new()
+    if _native.recording is not None and (routine := _native.recording.routine_called(frame)) is not None:
+        return FORTRAN if _copies(routine) else 0
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
     if known is None:

@@ -71,9 +71,10 @@ class Generator(_random.Generator):
         """The generator of the current device."""
         device = devices.current()
         number = device.number()
-        if number not in self._generators:
-            self._generators[number] = device.generator(self)
-        return self._generators[number]
+        found = self._generators.get(number)
+        if found is None:       # of two that threads make at once, which would give the same numbers, one counts
+            found = self._generators.setdefault(number, device.generator(self))
+        return found
 
 
 def default_rng(seed: Any = None) -> Generator:

@@ -54,12 +54,11 @@ def at_once(storage: StorageState) -> bool:
         storage.sent(stream)
     outcome: list[tuple[int, int, bytes, bytes]] = []
     try:
-        done = device.copy_written(pages, mirror.mapping.region, block, AT_ONCE, outcome)
+        return device.copy_written(pages, mirror.mapping.region, block, AT_ONCE, outcome) and _settled(storage, outcome)
     except BaseException as error:      # a fault of the device, or an interrupt: what was found counts as written
         _failed(storage, outcome)
         device.failed(error)
         raise
-    return done and _settled(storage, outcome)
 
 
 def _failed(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]) -> None:
@@ -73,12 +72,7 @@ def _settled(storage: StorageState, outcome: list[tuple[int, int, bytes, bytes]]
     _, refused, _, left = outcome[0]
     mirror = storage.mirror
     if left:
-        try:
-            storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
-        except BaseException as error:      # the same of what was left
-            _failed(storage, outcome)
-            storage.device.failed(error)
-            raise
+        storage.device.upload_ranges(mirror.bytes, storage._block, _ranges(left))
     if refused:     # nobody knows what is written, from now on
         mirror.give_up()
         storage.host_dirty = Ranges.span(0, mirror.nbytes)

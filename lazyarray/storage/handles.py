@@ -148,7 +148,10 @@ if _native.recording is not None:
 
 def new_scalar(storage: Storage | None, meta: np.ndarray | None, array: Any = None,
                source: Any = None, value: np.generic | None = None) -> ScalarHandle:
-    """A LazyScalar of the one element of a storage that nobody else can reach; `value`: it, if it is on the host."""
+    """A LazyScalar of the one element of a storage that nobody else can reach; `value`: it, if it is on the host.
+
+    `source`: a weak reference to the storage of which it is an element, or None.
+    """
     s = object.__new__(scalar_type)
     s._self_storage = storage
     s._self_meta = meta
@@ -401,6 +404,8 @@ def completed(x: ArrayHandle, name: str) -> Any:
         return storage
     if name == "_self_meta":
         storage, host = x._self_storage, x._self_host
+        if host is None:    # another thread has made it
+            return object.__getattribute__(x, name)
         offset = host.__array_interface__["data"][0] - _memory_of(host) if host.size else 0
         meta = views.meta(host.shape, host.dtype, host.strides, offset)
         if not writeable(host) and host.base is not None:       # of its own memory NumPy says so for a call's time
@@ -473,11 +478,14 @@ def detached(x: ArrayHandle) -> np.ndarray:
     return meta
 
 
-def seen_on_host(x: ArrayHandle) -> np.ndarray:
-    """The ndarray of a lazy array whose storage has all its bytes on the host."""
+def seen_on_host(x: ArrayHandle) -> np.ndarray | None:
+    """The ndarray of a lazy array whose storage has all its bytes on the host; None if they are no longer there."""
     meta, storage = meta_of(x), x._self_storage
+    mirror = storage.mirror
+    if mirror is None or storage.host is None:      # another thread was short of memory
+        return None
     offset = views.offset_of(meta) if meta.size else 0
-    host = np.ndarray(meta.shape, meta.dtype, storage.mirror.bytes, offset, meta.strides)
+    host = np.ndarray(meta.shape, meta.dtype, mirror.bytes, offset, meta.strides)
     if not writeable(meta):
         host.flags.writeable = False
     return host
@@ -586,7 +594,8 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
             if value is None:
                 source = s._self_base
                 if source is not None:
-                    source.reads += 1
+                    if (storage_of_all := source()) is not None:
+                        storage_of_all.reads += 1
                     s._self_base = None
                 kind = "synchronise" if transfer.steering.get() else "materialise"
                 with storage.place():

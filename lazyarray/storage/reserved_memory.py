@@ -12,8 +12,8 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" an
     "x86_64", "aarch64", "riscv64", "loongarch64", "s390x") else 0)
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
 
-_LARGEST, _SMALLEST = 1 << 44, 1 << 36
-_PART = 32      # of a limited address space, at most this part is reserved for nothing
+_LARGEST, _SMALLEST = 1 << 44, 1 << 24
+_PART = 8      # of a limited address space, at most this part is reserved for nothing
 
 
 def reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -37,7 +37,7 @@ def reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def blank_region() -> mmap.mmap | None:
-    """As many bytes of zeros as the system has addresses for, at most 16 TiB; None if that is less than 64 GiB."""
+    """As many bytes of zeros as the system has addresses for, at most 16 TiB; None if that is less than 16 MiB."""
     size = _LARGEST
     try:
         import resource  # not on every system

@@ -34,11 +34,11 @@ def glance(storage: StorageState, view: np.ndarray) -> np.ndarray | None:
 
     It is the mirror's memory, however sparse the view: to be looked at now, and not to be kept.
     """
-    mirror = storage.mirror
-    if mirror is None or storage.loans or storage.foreign:
+    if storage.mirror is None or storage.loans or storage.foreign:
         return None
     with holding(storage.lock):
-        if not mirror.valid.covers(_bytes_of(view)):
+        mirror = storage.mirror     # another thread may have dropped it
+        if mirror is None or not mirror.valid.covers(_bytes_of(view)):
             return None
         return mirror.view(view.shape, view.dtype, view.strides, views.offset_of(view))
 
@@ -50,8 +50,8 @@ def _bytes_of(view: np.ndarray) -> Ranges:
 class Look(NamedTuple):
     """An array that is looked at: `array` of the functions `xp`, NumPy's or the device's, whose values are current.
 
-    Not so the bytes of `written`, which only the host has: a device array is then good for `fetched` alone. `node`:
-    the recorded work that gives the array, which is None then.
+    Not so the bytes of `written`, which only the host has: a device array is then good for `fetched` alone, which finds
+    them in `memory`. `node`: the recorded work that gives the array, which is None then.
     """
 
     storage: StorageState
@@ -60,6 +60,7 @@ class Look(NamedTuple):
     array: Any
     written: Ranges
     node: Any = None
+    memory: np.ndarray | None = None
 
     def pick(self, function: Callable[[Any], Any]) -> Any:
         """``function(array)``, where the function makes an array of some elements, whatever their values are.
@@ -89,7 +90,9 @@ def look(storage: StorageState, view: np.ndarray, array: Any = None) -> Look:
         if array is None:
             array = storage.root if view is storage.root_view and storage.root is not None else (
                 storage.device_view(view))
-        return Look(storage, view, storage.device.xp, array, storage.host_dirty & _bytes_of(view))
+        mirror = storage.mirror
+        return Look(storage, view, storage.device.xp, array, storage.host_dirty & _bytes_of(view),
+                    memory=None if mirror is None else mirror.bytes)
 
 
 def corners(xp: Any, array: Any, edge: int, axes: int | None = None) -> Any:
@@ -113,7 +116,7 @@ def fetched(seen: Look, why: str, edge: int, axes: int | None = None, places: Se
     if seen.written and found.size:
         offsets = [_offsets(view, place, edge, axes) for place in places]
         with holding(storage.lock):
-            _overlay(found, np.stack(offsets), seen.written, storage.mirror.bytes)
+            _overlay(found, np.stack(offsets), seen.written, seen.memory)
     return found
 
 

@@ -47,14 +47,8 @@ _WAITS = 0, 1e-3, 1e-2
 _FULL = "the device is full"
 
 
-class Moved:
-    """How many arrays have moved to the host because the device was full, and their bytes in all."""
-
-    def __init__(self) -> None:
-        self.count = self.nbytes = 0
-
-
-moved = Moved()
+#: Number of a device -> (how many arrays have moved to the host because it was full, their bytes in all).
+moved: dict[int, tuple[int, int]] = {}
 
 
 class _Local(threading.local):
@@ -93,10 +87,20 @@ def relieve(device: Device, nbytes: int) -> str | None:
                 pass
             finally:
                 _local.computing = False
-    held = sum(home.nbytes for storage, _ in _storages() if (home := _home(storage)) is not None)
-    return (f"{format_bytes(nbytes)} were requested on a device of {format_bytes(device.total_memory())}. Lazy arrays "
-            f"hold {format_bytes(held)} of it, which can't be moved to the host: they are in use, or other code holds "
-            "their device memory.")
+    return (f"{format_bytes(nbytes)} were requested on a device of {format_bytes(device.total_memory())}, of which "
+            f"{format_bytes(device.free_memory())} are free. Lazy arrays and what is to be computed from them hold "
+            f"{format_bytes(_held(device))}, which can't be moved to the host now: they are in use, or other code "
+            "holds their device memory.")
+
+
+def _held(device: Device) -> int:
+    """Bytes that storages hold on the current device, those included that only recorded work refers to."""
+    number, found = device.number(), {}
+    for obj in gc.get_objects():
+        if type(obj) is Storage and obj.device is device and (home := _home(obj)) is not None and (
+                device.device_of(home) == number):
+            found[id(home)] = home.nbytes
+    return sum(found.values())
 
 
 def spill(device: Device, nbytes: int) -> bool:
@@ -190,7 +194,7 @@ def _may_move(storage: Storage) -> bool:
     """Whether no other code has the memory of a storage or is at work on it, as far as the storage knows."""
     home = _home(storage)
     return not (home is None or home.nbytes < LEAST or storage.pending is not None or storage.writing
-                or storage.foreign or storage.compacts or storage.incoming is not None
+                or storage.foreign or storage.compacts
                 or any(ref() is not None for ref in storage.loans))
 
 
@@ -212,6 +216,8 @@ def _move(storage: Storage, lazies: list[Any]) -> int:
     device = storage.device
     if not _may_move(storage) or upload_cache.is_kept(device, _home(storage)):
         return 0
+    if storage.incoming is not None:
+        storage.incoming.land(storage)      # a copy to the host that was asked for before
     if storage.loans and not all_ended(storage):
         coherence.distrust(storage, coherence.whole_of(storage))
     if storage.root is not None:
@@ -250,8 +256,8 @@ def _move(storage: Storage, lazies: list[Any]) -> int:
         for reader, writer in storage.ordered:      # the memory goes back to one stream, while others may still read it
             device.order(reader, writer)
         storage.joined = ()
-        moved.count += 1
-        moved.nbytes += nbytes
+        count, before_it = moved.get(number, (0, 0))
+        moved[number] = count + 1, before_it + nbytes
         del home
     return nbytes
 

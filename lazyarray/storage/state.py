@@ -167,7 +167,8 @@ class StorageState(_Slots):
             return "pending"
         if self._block is None and self.root is None:
             return "host"
-        if self.mirror is None or not self.mirror.full:
+        mirror = self.mirror        # another thread may drop it
+        if mirror is None or not mirror.full:
             return "device"
         return "host" if self.host_dirty else "both"
 

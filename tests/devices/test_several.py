@@ -40,6 +40,34 @@ def place(x):
     return int(lazyarray.where(x).device.rpartition(":")[2])
 
 
+def test_memory_is_counted_on_each_device():
+    before = []
+    for number in (0, 1):
+        with lazyarray.device(number):
+            before.append(lazyarray.memory_info())
+    x = on(1, np.zeros(1 << 16))
+    lazyarray.block_until_ready(x + 1)
+    after = []
+    for number in (0, 1):
+        with lazyarray.device(number):
+            after.append(lazyarray.memory_info())
+    assert [a.device - b.device for a, b in zip(after, before)] == [0, x.nbytes]
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="sets the simulated device's limit")
+def test_moves_are_counted_on_each_device(two):
+    counts = []
+    with two.limited(8 << 20):
+        for number in (0, 1, 1):
+            with lazyarray.device(number):
+                before = lazyarray.memory_info().spills
+                held = [lazyarray.asarray(np.zeros(1 << 18)) + 1 for _ in range(1 if number == 0 else 16)]
+                lazyarray.block_until_ready(held)
+                counts.append(lazyarray.memory_info().spills - before)
+        del held
+    assert counts[0] == 0 < counts[1] <= counts[2]
+
+
 class TestDevice:
     def test_new_arrays_are_placed_there(self):
         x, y = on(0, A), on(1, A)

@@ -5,6 +5,9 @@ text) and by the way of writing, so the table is of all of them together, and Nu
 """
 from __future__ import annotations
 
+import array
+import collections
+import operator
 import warnings
 
 import numpy as np
@@ -183,3 +186,56 @@ def test_what_goes_to_one_element_last_stays_also_beside_masks_and_numbers():
         with pytest.raises(ValueError, match="shape mismatch|broadcast"):
             a[0, None, 1, [[0, 0, 0], [0, 0, 0]]] = np.arange(4.0)
     assert x.tolist() == plain.tolist()
+
+
+def error_of(call):
+    """The class of the error that a call ends in, or None."""
+    try:
+        call()
+    except (TypeError, ValueError, OverflowError) as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u1", "?"])
+@pytest.mark.parametrize("value", [
+    range(3), collections.deque([1, 2, 3]), memoryview(b"abc"), bytearray(b"abc"), array.array("d", [1, 2, 3]), [1, 2],
+    [[1], [1, 2]], np.array(3), np.array([3]), np.array([3, 4]), range(1), {1: 2}, None, object()],
+    ids=lambda value: type(value).__name__)
+def test_what_an_array_is_filled_with_is_one_value(value, dtype):
+    plain = np.zeros((1, 3), dtype)
+    x = lazyarray.asarray(plain.copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert error_of(lambda: x.fill(value)) == error_of(lambda: plain.fill(value))
+    np.testing.assert_array_equal(x, plain)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30, 3.5])
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_lazy_scalar_that_becomes_the_real_part_of_integers(value, fetched):
+    plain, one = np.zeros(10, "i8"), np.float64(value)
+    x, lazy = lazyarray.asarray(plain.copy()), (lazyarray.asarray(np.full(1 << 17, value)) * 1).max()
+    if fetched:
+        float(lazy)
+    with np.errstate(all="ignore"):
+        assert error_of(lambda: setattr(x, "real", lazy)) == error_of(lambda: setattr(plain, "real", one))
+    np.testing.assert_array_equal(x, plain)
+
+
+class Length(np.ndarray):
+    """Has a unit, and is no number."""
+
+    def __float__(self):
+        raise TypeError("a length is no number")
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, value: operator.setitem(x, 0, value), lambda x, value: operator.setitem(x, -1, value), np.ndarray.fill,
+    lambda x, value: x.itemset(0, value) if hasattr(x, "itemset") else operator.setitem(x, 0, value)])
+def test_a_value_with_a_unit_is_asked_whether_it_is_a_number(write):
+    value = np.array(5.0).view(Length)
+    for x in (np.zeros(3), lazyarray.asarray(np.zeros(3)), lazyarray.asarray(np.zeros(3)) + 0):
+        with pytest.raises(TypeError):
+            (type(x).fill if write is np.ndarray.fill else write)(x, value)
+        assert not np.asarray(x).any()

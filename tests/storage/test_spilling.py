@@ -159,6 +159,45 @@ def test_what_others_hold_stays():
     assert (x[0], y[10]) == (7, 8)
 
 
+@pytest.mark.parametrize("nbytes, many", [(880_000, 600), (160_000, 3300), (40_000, 13_000)])
+def test_recorded_results_of_small_inputs(nbytes, many):
+    """What each of them keeps alive is little, and four times the device's memory together."""
+    with device.limited(8 * ROOM):
+        results = [lazyarray.asarray(np.full(nbytes // 8, float(i))) + 1 for i in range(many)]
+        assert [float(x[5]) for x in results[::7]] == [i + 1.0 for i in range(0, many, 7)]
+        for i, x in enumerate(results[:50]):
+            x *= 2
+            assert x.sum() == (i + 1) * 2 * (nbytes // 8)
+        del results, x
+
+
+def test_rows_of_small_inputs():
+    """A row is less than the array that it keeps alive."""
+    with device.limited(8 * ROOM):
+        results = [lazyarray.asarray(np.full((100, 1000), float(i)))[3] + 1 for i in range(600)]
+        assert all((np.asarray(x) == i + 1).all() for i, x in enumerate(results))
+        del results
+
+
+def test_what_was_prefetched_moves():
+    results = []
+    for i in range(32):
+        x = made(i)[0] * 2
+        lazyarray.prefetch(x)
+        results.append(x)
+    assert all(np.array_equal(lazyarray.asnumpy(x), made(i)[1] * 2) for i, x in enumerate(results))
+
+
+def test_a_scalar_does_not_keep_the_array_that_it_was_an_element_of():
+    scalars = []
+    for i in range(32):
+        x, values = made(i)
+        x += 1
+        scalars.append((x[5], values[5] + 1))
+        del x
+    assert all(found == wanted for found, wanted in scalars)
+
+
 def test_inputs_and_outputs_of_a_call_stay():
     x, values = made(0, 3 * PART)
     y, more = made(1, 3 * PART)
@@ -166,7 +205,9 @@ def test_inputs_and_outputs_of_a_call_stay():
         with pytest.raises(OutOfMemoryError) as caught:
             lazyarray.asdevice(x + y)
         del _
-    assert "were requested" in "".join(caught.value.__notes__)
+    note = "".join(caught.value.__notes__)
+    assert "6.0 MiB were requested on a device of 16.0 MiB, of which 4.0 MiB are free." in note
+    assert "hold 12.0 MiB" in note
     del caught
     gc.collect()
     assert np.array_equal(lazyarray.asnumpy(x), values) and np.array_equal(lazyarray.asnumpy(y), more)

@@ -290,6 +290,11 @@ class CudaDevice(Device):
             total = self._totals[number] = self._runtime.memGetInfo()[1]
         return total
 
+    def free_memory(self) -> int:
+        pool = self.xp.get_default_memory_pool()
+        limit, free = pool.get_limit(), self._runtime.memGetInfo()[0] + pool.free_bytes()
+        return max(min(free, limit - pool.used_bytes()) if limit else free, 0)
+
     def on_current(self, *arrays: Any) -> bool:
         if self.count == 1:
             return True

@@ -277,6 +277,9 @@ class SimulatedDevice(Device):
     def total_memory(self) -> int:
         return hardware.limit or HOST_MEMORY
 
+    def free_memory(self) -> int:
+        return max(self.total_memory() - hardware.used_bytes(hardware.current_device()), 0)
+
     def on_current(self, *arrays: SimulatedArray) -> bool:
         current = hardware.current_device()
         return all(d._memory.device == current for d in arrays)

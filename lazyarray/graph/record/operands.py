@@ -318,6 +318,8 @@ def ready_array(x: Any) -> Any:
         meta = handles.meta_of(x)
         array = storage.root if meta is storage.root_view and storage.root is not None else (
             storage.device_view(meta))
+        if not storage.clean:       # another thread has moved it: the view may be of new memory
+            return None
         handles.keep(x, meta, array)
     return array
 

@@ -74,6 +74,16 @@ def _is_small(inputs: tuple[Any, ...], least: int) -> bool:
                    for x in inputs)
 
 
+def _is_of(key: tuple[Any, ...], given: Operands) -> bool:
+    """Whether the operands are still as they were when the key was made: another thread may have reshaped one."""
+    place = 1
+    for kind, meta in zip(given.kinds, given.metas):
+        if meta is not None and (key[place] != kind or key[place + 1] != meta.shape):
+            return False
+        place += 1 if meta is None else 3
+    return True
+
+
 def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.ndarray | None, key: Any,
              kinds: Any) -> Any:
     """The lazy array of a call with operands of any form and kind, recorded; None if it is not to be.
@@ -90,7 +100,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if given.device is None:        # host arrays and numbers alone: nothing that waits is read
         return None
     call = (ufunc, *given.kinds)
-    lasts = key is not None and (written is not None or call in rules)      # else the rule may do, now that it is there
+    # Else the rule may do, now that it is there.
+    lasts = key is not None and _is_of(key, given) and (written is not None or call in rules)
     rule = rule_of(call)
     if rule is not None and rule.choose is not None:
         lasts = False
@@ -152,7 +163,8 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "rules": rules, "known": known, "counts": counts, "templates": templates, "programs": programs.programs,
             "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
-            "note_large": memory_bound.note, "cut": cut, "new_program": programs.new_program,
+            "note_large": memory_bound.note, "note_many": memory_bound.note_many,
+            "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,

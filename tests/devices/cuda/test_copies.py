@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
+import queue
 import sys
 import threading
 import time
@@ -448,7 +449,8 @@ class TestFinalisersWithin:
     def test_where_work_is_given_to_threads(self, cuda, copy, monkeypatch):
         """An executor's locks are held where objects are made, and the collector runs where objects are made."""
         monkeypatch.setattr(cuda_pinned, "cores", lambda: 4)
-        monkeypatch.setattr(crews, "Future", once(crews.Future, lambda: copy.down(50 * MB)))
+        monkeypatch.setattr(crews, "queue", SimpleNamespace(
+            Empty=queue.Empty, SimpleQueue=once(queue.SimpleQueue, lambda: copy.down(50 * MB))))
         copy.down(50 * MB)
         assert copy.arrived == [True, True]
 

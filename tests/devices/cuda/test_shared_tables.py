@@ -35,7 +35,7 @@ def in_thread(work, seconds=20.0):
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("path", sorted(p for p in DEVICES.glob("cuda*.py")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted((DEVICES / "cuda").rglob("*.py")), ids=lambda p: p.name)
 def test_no_address_is_taken_of_what_nobody_holds(path):
     """``f().data.ptr`` is an address in memory that may be somebody else's before the address is used."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -63,8 +63,7 @@ class Copies(Pinned):
         if nbytes <= BOUNCED:
             buffer, address = found = self._buffer(nbytes)
             try:
-                pointer.copy_to_host_async(address, nbytes, stream)
-                stream.synchronize()
+                self._driven_down(pointer, address, nbytes, stream)
                 if nbytes < 4096:
                     ctypes.memmove(start, address, nbytes)
                 else:
@@ -81,8 +80,12 @@ class Copies(Pinned):
 
     def upload(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy `nbytes` at the host address `start` to the device pointer; the host's may change on return."""
-        if self._send(pointer, start, nbytes, stream):
-            stream.synchronize()
+        read = True
+        try:
+            read = self._send(pointer, start, nbytes, stream)
+        finally:        # after an interrupt too: what is read may change, or be given back
+            if read:
+                stream.synchronize()
 
     def upload_ranges(self, pointer: Any, start: int, ranges: Iterable[tuple[int, int]], stream: Any) -> None:
         """Copy parts of the memory at the host address `start` to the same parts of that at the device pointer.
@@ -108,6 +111,9 @@ class Copies(Pinned):
             else:
                 for low, high in zip(small[::2], small[1::2]):
                     read |= self._send_range(region, pointer, start, low, high, stream)
+        except BaseException:       # an interrupt too: nobody knows what was issued
+            read = True
+            raise
         finally:
             if read:
                 stream.synchronize()

@@ -40,7 +40,8 @@ extern "C" __global__ void pieces(const uint4* source, uint4* target, const Boun
 def copy_written(pinned: Pinned, pages: tuple[int, int, int], region: Region | None, target: Any,
                  turns: tuple[int, ...], outcome: list[Any]) -> bool:
     """`Device.copy_written`, where all of the region is locked. Small ranges are left: a kernel may read them."""
-    driver, runtime, handle = pinned.driver, pinned.runtime, pinned.stream().ptr
+    driver, runtime, stream = pinned.driver, pinned.runtime, pinned.stream()
+    handle = stream.ptr
     if (_native.staging is None or driver is None or region is None or not region.complete
             or handle == runtime.streamPerThread):      # for which the driver has other functions
         return False

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -161,18 +162,26 @@ class Pinned(Unique):
     def download_elsewhere(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         """Copy from the device pointer to memory in no region; the bytes are there on return."""
         if nbytes < STAGED_FROM or self.is_locked(start, nbytes):
-            pointer.copy_to_host_async(start, nbytes, stream)
-            stream.synchronize()
+            self._driven_down(pointer, start, nbytes, stream)
         else:
             self.stage_down(pointer, start, nbytes, stream)
 
     def stage_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         with turn(self._staging) as mine:
-            if mine:
+            if not mine:
+                self._driven_down(pointer, start, nbytes, stream)       # the driver stages it
+                return
+            try:
                 self._by_stages(pointer, start, nbytes, stream)
-            else:
-                pointer.copy_to_host_async(start, nbytes, stream)       # the driver stages it
+            except BaseException:       # an interrupt too: the stages are another copy's next
                 stream.synchronize()
+                raise
+
+    def _driven_down(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
+        try:
+            pointer.copy_to_host_async(start, nbytes, stream)
+        finally:        # after an interrupt too: nothing may be under way into memory that others get
+            stream.synchronize()
 
     def _by_stages(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
         while len(self._stages) < _STAGES:
@@ -192,11 +201,15 @@ class Pinned(Unique):
     def _move(self, target: int, source: int, nbytes: int) -> None:
         """memmove by several threads: one alone reaches a fraction of the memory's rate."""
         part = max(-(-nbytes // min(cores(), _MOVERS)), 1 << 20)
-        moves = [self._submit(ctypes.memmove, target + low, source + low, min(part, nbytes - low))
-                 for low in range(part, nbytes, part)]
-        ctypes.memmove(target, source, min(part, nbytes))
-        for move in moves:
-            move.result()
+        lows = range(0, nbytes, part)
+        left = iter(lows)       # whoever is free takes the next
+
+        def move(_: None) -> None:
+            for low in left:
+                ctypes.memmove(target + low, source + low, min(part, nbytes - low))
+
+        # It waits, an interrupt notwithstanding: else threads would write to memory that its owner gives back.
+        self._workers.run(move, [None] * (1 if sys.is_finalizing() else len(lows)))
 
     def _submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
         return self._workers.submit(min(THREADS, cores()), work, *args)

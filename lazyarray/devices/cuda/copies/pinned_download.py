@@ -95,13 +95,17 @@ def download_begin(pinned: Pinned, source: Any, target: np.ndarray, stream: Any,
     """`Device.download_begin`. What is too large for a buffer of its own, and can't be locked, is copied at once."""
     start, nbytes = target.__array_interface__["data"][0], target.nbytes
     region = region or pinned.find(start, start + nbytes)
-    if region is not None:
-        fill_begin(pinned, region, source.data, start, nbytes, stream, corners=True)
-        return _Wait(pinned.event(stream), source, target, None)
-    if nbytes < STAGED_FROM:
-        buffer = pinned.alloc(nbytes)
-        source.data.copy_to_host_async(buffer.ptr, nbytes, stream)
-        return _Wait(pinned.event(stream), source, target, buffer)
+    try:
+        if region is not None:
+            fill_begin(pinned, region, source.data, start, nbytes, stream, corners=True)
+            return _Wait(pinned.event(stream), source, target, None)
+        if nbytes < STAGED_FROM:
+            buffer = pinned.alloc(nbytes)
+            source.data.copy_to_host_async(buffer.ptr, nbytes, stream)
+            return _Wait(pinned.event(stream), source, target, buffer)
+    except BaseException:       # an interrupt too: nobody would wait for what is under way
+        stream.synchronize()
+        raise
     pinned.download_elsewhere(source.data, start, nbytes, stream)
     return _nothing
 

@@ -60,8 +60,12 @@ class Fetches(Unique):
             found = memoryview(np.frombuffer(memory, _u1)), memory.ptr
         buffer, address = found
         nbytes, stream = array.nbytes, self._stream()
-        array.data.copy_to_host_async(address, nbytes, stream)
-        return found, buffer[:nbytes], stream
+        try:
+            array.data.copy_to_host_async(address, nbytes, stream)
+            return found, buffer[:nbytes], stream
+        except BaseException:       # an interrupt too: the memory goes to whoever asks for some next
+            stream.synchronize()
+            raise
 
     def end(self, copy: Any, memory: memoryview) -> None:
         """Wait for it, and put it into `memory`."""

@@ -28,9 +28,11 @@ def download_rows(pinned: Pinned, source: int, target: int, first: int, run: int
     region = pinned.locked(target + begins[0], target + begins[-1] + (count - 1) * pitch + run)
     if region is None:
         return False
-    for begin in begins:
-        _copy_rows(pinned, region, source + begin, target + begin, run, pitch, count, stream)
-    stream.synchronize()
+    try:
+        for begin in begins:
+            _copy_rows(pinned, region, source + begin, target + begin, run, pitch, count, stream)
+    finally:        # after an interrupt too: nothing may be under way into memory that others get
+        stream.synchronize()
     return True
 
 

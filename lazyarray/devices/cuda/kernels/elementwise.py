@@ -236,14 +236,15 @@ class Kernel(Unique):
         key = (shape, fortran, *aligned, *[array.shape for array in strided], *[array.strides for array in strided])
         found = self._plans.get(key)
         if found is None:
-            if key not in self._asked:
+            asked = self._asked.get(key)
+            if asked is None:
                 lengths = lengths_in(shape, fortran)
                 strides = [strides_in(array, shape, fortran) for array in strided]
                 wanted = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
                 if len(self._asked) >= _PLANS:
                     self._asked.clear()
-                self._asked[key] = wanted, walk_bytes(lengths, strides, wanted.form.wide)
-            (form, walk, blocks), general_walk = self._asked[key]
+                self._asked[key] = asked = wanted, walk_bytes(lengths, strides, wanted.form.wide)
+            (form, walk, blocks), general_walk = asked
             function = self._function if form == self._form else self._kernels.find((self._program, form), _function)
             if function is None:    # being compiled
                 return self._first, general_walk, -(-size // self._elements), self._threads
