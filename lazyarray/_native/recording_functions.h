@@ -37,7 +37,7 @@ ready_on_device(PyObject *x, PyObject *storage, PyObject *stream)
         array = got(storage, S.root) == Py_None ? NULL : Py_NewRef(got(storage, S.root));
     else
         array = device_view_from(storage, meta, light ? (Py_ssize_t)PyArray_DATA(owner) : limits.ORIGIN);
-    if (array != NULL && got(storage, S.clean) != Py_True)      /* another thread has been at it */
+    if (array != NULL && (got(storage, S.clean) != Py_True || got(storage, S.stream) != stream))    /* another thread has been at it */
         Py_CLEAR(array);
     if (array != NULL) {
         put(storage, S.used, now);
@@ -94,8 +94,26 @@ check:
     return array;
 }
 
-/* What a call is given as the device gets it; `small`: with what the host has of small arrays. */
-typedef struct { PyObject *sources, *arrays, *stream; int small; } Given;
+/* What a call is given as the device gets it; `small`: with what the host has of small arrays. `held`: the storages, which
+nobody takes away from the arrays while the others are asked for. */
+typedef struct { PyObject *sources, *arrays, *stream, *held; int small; } Given;
+
+/* From now on nobody takes the storage away from a lazy array. */
+static int
+hold_storage(PyObject *x, Given *given)
+{
+    PyObject *storage = Py_TYPE(x) == types.LazyNdarray ? storage_by_now(x) : Py_None;
+    return storage == Py_None ? 0 : PyList_Append(given->held, storage);
+}
+
+static void
+drop_given(Given *given)
+{
+    Py_XDECREF(given->sources);
+    Py_XDECREF(given->arrays);
+    Py_XDECREF(given->stream);
+    Py_XDECREF(given->held);
+}
 
 /* 1: a number, a word or the like, as it is; 0: it is something else; -1: an error. */
 static int
@@ -130,7 +148,7 @@ bare(PyObject *object, int steers, int within, Given *given)
         return plain < 0 ? NULL : Py_NewRef(object);
     if (Py_TYPE(object) == types.LazyNdarray || Py_TYPE(object) == types.LazyScalar) {
         int own;
-        PyObject *array = steers ? NULL : array_on_device(object, given->stream, given->small, &own);
+        PyObject *array = steers || hold_storage(object, given) < 0 ? NULL : array_on_device(object, given->stream, given->small, &own);
         if (array != NULL && (PyList_Append(given->arrays, array) < 0 || (own && PyList_Append(given->sources, object) < 0)))
             Py_CLEAR(array);
         return array;
@@ -246,17 +264,18 @@ enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, PAR
 static PyObject *
 called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
 {
-    PyObject *entry = entry_of(func), *device, *operands[MOST_GIVEN + 1], *names = NULL, *result = NULL, *name, *value;
+    PyObject *entry = Py_XNewRef(entry_of(func)), *device, *operands[MOST_GIVEN + 1], *names = NULL, *result = NULL, *name, *value;
     Py_ssize_t count = PyTuple_GET_SIZE(args), named = PyDict_GET_SIZE(kwargs), made = 0, place = 0;
     if (entry == NULL || !PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != PARTS
             || (first && PyTuple_GET_ITEM(entry, AT_FIRST) != Py_True) || count == 0 || count + named > MOST_GIVEN
-            || count > PyLong_AsSsize_t(PyTuple_GET_ITEM(entry, MOST_POSITIONS)) || (device = usable_device()) == NULL)
+            || count > PyLong_AsSsize_t(PyTuple_GET_ITEM(entry, MOST_POSITIONS)) || (device = usable_device()) == NULL) {
+        Py_XDECREF(entry);
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+    }
     PyObject *steering = PyTuple_GET_ITEM(entry, STEERING);
-    Py_INCREF(entry);
     Py_INCREF(device);
-    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), !first};
-    if (given.sources == NULL || given.arrays == NULL || given.stream == NULL)
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), !first};
+    if (given.sources == NULL || given.arrays == NULL || given.stream == NULL || given.held == NULL)
         goto end;
     for (; made < count; made++) {
         int steers = 0;
@@ -317,9 +336,7 @@ end:
     while (made > 0)
         Py_DECREF(operands[made--]);
     Py_XDECREF(names);
-    Py_XDECREF(given.sources);
-    Py_XDECREF(given.arrays);
-    Py_XDECREF(given.stream);
+    drop_given(&given);
     Py_DECREF(device);
     Py_DECREF(entry);
     return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_NotImplemented);
@@ -374,8 +391,8 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *key = PyTuple_New(count + 1);
     Py_INCREF(device);
-    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), 1};
-    if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL)
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), 1};
+    if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL || given.held == NULL)
         goto end;
     PyTuple_SET_ITEM(key, 0, Py_NewRef(ufunc));
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -395,7 +412,7 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         int own;
         if (Py_TYPE(x) != types.LazyNdarray && Py_TYPE(x) != types.LazyScalar)
             operands[made] = Py_NewRef(x);
-        else if ((operands[made] = array_on_device(x, given.stream, 1, &own)) == NULL)
+        else if (hold_storage(x, &given) < 0 || (operands[made] = array_on_device(x, given.stream, 1, &own)) == NULL)
             goto end;
         else if (PyList_Append(given.arrays, operands[made]) < 0) {
             made++;
@@ -442,9 +459,7 @@ end:
         Py_DECREF(operands[--made]);
     Py_XDECREF(loop);
     Py_XDECREF(key);
-    Py_XDECREF(given.sources);
-    Py_XDECREF(given.arrays);
-    Py_XDECREF(given.stream);
+    drop_given(&given);
     Py_DECREF(device);
     return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
 }

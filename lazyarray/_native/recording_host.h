@@ -68,15 +68,17 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
     if (storage != Py_None && (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None))
         return NULL;
     if (host == Py_None && storage != Py_None) {
-        PyObject *meta = got(x, X.meta);
-        if (PyArray_Check(meta) && bytes_of((PyArrayObject *)meta) > most)
-            return NULL;
         Py_INCREF(storage);
-        Py_INCREF(meta);
+        PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+        if (meta == NULL || (PyArray_Check(meta) && bytes_of((PyArrayObject *)meta) > most)) {
+            Py_XDECREF(meta);
+            Py_DECREF(storage);
+            return NULL;
+        }
         PyObject *seen = PyObject_CallOneArg(py.seen_on_host, x);
         /* else another thread has changed `x`, or where its bytes are */
         int still = seen != NULL && seen != Py_None && got(storage, S.host) != Py_None && storage_by_now(x) == storage
-            && (meta == Py_None || got(x, X.meta) == meta);
+            && got(x, X.meta) == meta;
         Py_DECREF(storage);
         Py_DECREF(meta);
         if (still)
@@ -119,6 +121,22 @@ is_holdable(PyArrayObject *array)
         && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
 }
 
+/* Whether what was found is what counts still: Python code may have run since, and other threads. */
+static int
+counts_still(const Found *found)
+{
+    for (int i = 0; i < found->count; i++) {
+        PyObject *x = found->sources[i], *storage;
+        if (Py_TYPE(x) != types.LazyNdarray)
+            continue;
+        storage = storage_by_now(x);
+        if (got(x, X.host) != found->hosts[i]
+                || (storage != Py_None && (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None)))
+            return 0;
+    }
+    return 1;
+}
+
 /* -- arguments --------------------------------------------------------------------------------------------------- */
 
 /* `host`: the ndarray of it. Both are held: another thread may take them away from the argument, and that from a list. */
@@ -148,7 +166,9 @@ replaced(PyObject *given, Found *found, int depth)
         return given;
     if (type == types.LazyScalar) {
         PyObject *value = got(given, V.value);
-        return value == Py_None ? NULL : value;
+        if (value == Py_None || found->kept == 2 * MOST_ARGUMENTS)
+            return NULL;
+        return found->made[found->kept++] = Py_NewRef(value);       /* two threads may both fetch it */
     }
     if (PyArray_CheckExact(given))
         return bytes_of((PyArrayObject *)given) <= found->most && note_source(found, given, given) ? given : NULL;

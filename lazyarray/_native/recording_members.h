@@ -12,6 +12,8 @@ static int
 is_heard(void)
 {
     PyObject *here, *process = PyDict_GetItemWithError(py.trace, text._process);
+    if (process == NULL && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, text._process);
     if (process == NULL || PyContextVar_Get(py.listeners, NULL, &here) < 0)
         return -1;
     int heard = (PyTuple_Check(here) && PyTuple_GET_SIZE(here) > 0) || (PyTuple_Check(process) && PyTuple_GET_SIZE(process) > 0);
@@ -212,7 +214,7 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
         arguments[0] = arguments[1];
         arguments[1] = first;
     }
-    if ((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0]))
+    if (((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0])) || !counts_still(&found))
         goto otherwise;
     if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1], found.most))
             || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1], found.most))
@@ -294,6 +296,10 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     if (plain ? count != ((PyUFuncObject *)ufunc)->nin : PyUnicode_Compare(method, text.reduceat) == 0)
         goto end;
     callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
+    if (callee != NULL && !counts_still(&found)) {
+        Py_DECREF(callee);
+        goto end;
+    }
     if (callee != NULL)
         result = lazily_on_host(written, callee, ufunc, arguments + 1, count, names, &found);
     Py_XDECREF(callee);
@@ -376,6 +382,8 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }
+    if (!counts_still(&found))
+        goto end;
     result = lazily_on_host(written, callee, func, arguments + 1, count, names, &found);
     Py_XDECREF(names);
     let_go(&found);

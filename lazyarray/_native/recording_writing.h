@@ -29,7 +29,10 @@ is_open(PyObject *storage, PyObject *stream)
     if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None || got(storage, S.foreign) != Py_False
             || !PyTuple_CheckExact(loans) || PyTuple_GET_SIZE(loans) > 0)
         return 0;
-    int alike = same(got(storage, S.stream), stream), alone = alike > 0 ? is_set_to(storage, text.mirror, Py_None) : alike;
+    PyObject *written = Py_NewRef(got(storage, S.stream));
+    int alike = same(written, stream);
+    Py_DECREF(written);
+    int alone = alike > 0 ? is_set_to(storage, text.mirror, Py_None) : alike;
     if (alike > 0 && alone == 0)
         alone = is_set_to(storage, text.device_only, Py_True);
     if (alone <= 0)
@@ -172,8 +175,13 @@ static int
 open_place(Place *place, Reads *reads, int whole)
 {
     int done = lock_place(place);
-    for (int i = 0; done > 0 && i < reads->count; i++)
+    for (int i = 0; done > 0 && i < reads->count; i++) {
+        PyObject *storage = reads->at[i].storage;
         done = lock_place(&reads->at[i]);
+        /* What the host has written since is no write that is counted. */
+        if (done > 0 && got(storage, S.pending) == Py_None && got(storage, S.clean) != Py_True)
+            done = 0;
+    }
     return done > 0 && !whole ? is_open(place->storage, place->stream) : done;
 }
 
@@ -216,6 +224,16 @@ target_of(const Place *place, PyObject *array)
     return root != Py_None ? Py_NewRef(root) : PyObject_CallMethodOneArg(place->storage, text.device_view, place->meta);
 }
 
+/* The storage is clean no more: who has begun to read it on another stream until then read before what is written now. */
+static int
+join_readers(PyObject *storage)
+{
+    PyObject *joined = PyObject_GetAttr(storage, text.joined);
+    int read = joined == NULL ? -1 : PyTuple_CheckExact(joined) && PyTuple_GET_SIZE(joined) > 0;
+    Py_XDECREF(joined);
+    return read > 0 ? done(storage, text.join_all) : read;
+}
+
 /* An error of the device's is told to it, which may make another one of it. */
 static void
 tell_failed(PyObject *device)
@@ -233,6 +251,8 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
 {
     PyObject *storage = place->storage, *device = got(storage, S.device), *done = NULL;
     put(storage, S.clean, Py_False);    /* before the look at who reads it: who comes later waits until it is written */
+    if (join_readers(storage) < 0)
+        goto end;
     if (got(storage, S.readers) != Py_None) {
         PyObject *changed = PyObject_CallOneArg(py.changing, storage);
         if (changed == NULL)
@@ -430,9 +450,10 @@ write_chain(PyObject *node, Place *place, PyObject *target)
         done = LEFT;
         goto end;
     }
-    if (kernel != Py_None) {
+    /* Looked at once more: others may have recorded what reads it. From here on they wait until it is written. */
+    if (kernel != Py_None && got(storage, S.clean) == Py_True && !is_read_elsewhere(&chain, got(storage, S.readers))) {
         put(storage, S.clean, Py_False);
-        written = launch_into(kernel, arguments, shape, fortran, &results);
+        written = join_readers(storage) < 0 ? -1 : launch_into(kernel, arguments, shape, fortran, &results);
         if (note_written(place) < 0 || written < 0)
             goto end;
         if (written && !PyList_CheckExact(results)) {
@@ -569,6 +590,8 @@ become_recorded(PyObject *x, PyObject *result, Place *read, Reads *reads)
     Py_ssize_t leaves = count_leaves(x, storage);       /* from here on no Python code runs */
     if (leaves < 0 || got(x, X.storage) != storage)
         return 0;
+    if (got(storage, S.pending) == Py_None && (got(storage, S.clean) != Py_True || is_held(storage)))
+        return 0;       /* before the lock was there, somebody got an alias or a pointer, or the host wrote it */
     Py_CLEAR(read->storage);        /* `x` has it, and perhaps nobody else */
     if (!whole || PyArray_NDIM((PyArrayObject *)view) != PyArray_NDIM((PyArrayObject *)meta)
             || !PyArray_CompareLists(PyArray_STRIDES((PyArrayObject *)view), PyArray_STRIDES((PyArrayObject *)meta),
@@ -646,7 +669,7 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     Py_SETREF(result, Py_NewRef(Py_None));      /* nobody holds the node's own array: its value is for the target alone */
     if (node == NULL || Py_TYPE(node) != types.Node || (open = open_place(&place, &reads, 0)) == 0)
         goto end;
-    if (open < 0 || (target = target_of(&place, got(x, X.array))) == NULL || (done = write_node(node, &place, target)) == FAILED)
+    if (open < 0 || (target = target_of(&place, got(x, X.storage) == storage && got(x, X.meta) == meta ? got(x, X.array) : Py_None)) == NULL || (done = write_node(node, &place, target)) == FAILED)
         Py_CLEAR(result);
     else if (done != LEFT) {
         int assigned = done == WRITTEN ? 1 : assign_node(node, &place, target);

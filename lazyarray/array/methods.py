@@ -320,7 +320,8 @@ def fill(x: ArrayHandle, value: Any, /) -> None:
         keep = meta.dtype.kind == "O" or not handles.is_lazy(value)
         meta.fill(value if keep else handles.host_of(value, "ndarray.fill"))
         return
-    if not (isinstance(value, _ONE_VALUE) or handles.is_scalar(value)):     # NumPy takes one value, and decides what is
+    # NumPy takes one value, and decides what is one.
+    if not (isinstance(value, _ONE_VALUE) or handles.is_lazy(value) and not handles.meta_of(value).ndim):
         one = np.empty((), meta.dtype)
         if handles.is_array(value):        # the values of one that has several don't matter
             value = handles.host_of(value, "ndarray.fill") if value.size == 1 else np.empty(value.shape, value.dtype)

@@ -148,7 +148,8 @@ def _watch_new() -> None:
     global _modules
     _modules = len(sys.modules)
     for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType) and "__f2py_numpy_version__" in vars(module):
+        # Not of a subclass, which may load itself when it is looked at.
+        if type(module) is ModuleType and "__f2py_numpy_version__" in vars(module):
             watch_routines(module)
 
 

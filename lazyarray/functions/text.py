@@ -5,12 +5,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors.interrupts import holding
 from ..storage import handles
 from ..storage.reserved_memory import reserved
 from ..storage.storage import Storage
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
+
+
+#: Bytes up to which what is printed is copied.
+_COPIED = 64 << 10
+
+
+def _as_it_is(host: np.ndarray) -> np.ndarray:
+    """What is printed, as it is now: NumPy looks at it more than once, and other threads may write it meanwhile."""
+    return host.copy() if host.nbytes <= _COPIED else host
 
 
 def printable(x: ArrayHandle, threshold: int | None = None, edgeitems: int | None = None) -> np.ndarray:
@@ -30,14 +40,16 @@ def printable(x: ArrayHandle, threshold: int | None = None, edgeitems: int | Non
     whole = meta.size <= threshold or not edge or settings.get("override_repr") is not None
     if whole or all(n <= 2 * edge for n in meta.shape):
         if not (storage.loans or storage.foreign):
-            return handles.host_of(x, "printed")       # and kept: what is so small may be wanted again
+            with holding(storage.lock):
+                return _as_it_is(handles.host_of(x, "printed"))     # it is kept: what is so small may be wanted again
         edge = max(meta.size, 1)
     with storage.place():
         from ..storage import residency  # programs that print nothing need none of it
 
-        seen = residency.look(storage, meta, x._self_array)
-        if seen.xp is np:
-            return seen.array
+        with holding(storage.lock):
+            seen = residency.look(storage, meta, x._self_array)
+            if seen.xp is np:
+                return _as_it_is(seen.array)
         found = residency.fetched(seen, "values for printing", edge)[0, ...]
     if found.shape == meta.shape:
         return found

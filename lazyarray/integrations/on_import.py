@@ -26,7 +26,7 @@ _WAITING_FOR: dict[str, str] = {
                 "scipy.optimize._slsqplib scipy.sparse.linalg._dsolve._superlu scipy.spatial._distance_pybind "
                 "scipy.spatial._distance_wrap skimage.transform._hough_transform",
     "cupy": "cupy cupyx.jit",
-    "f2py": "scipy.linalg._clapack scipy.linalg._cblas scipy.linalg._fblas scipy.linalg._flapack",
+    "f2py": "scipy.linalg._fblas scipy.linalg._flapack",
     "dask": "dask.array dask.sizeof dask.tokenize distributed.protocol",
     "hints": "scipy skimage",
     "jax": "jax",

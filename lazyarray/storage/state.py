@@ -13,7 +13,9 @@ nobody is writing, so that who reads on the device has nothing to find out.
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
+import os
 import sys
 import threading
 import weakref
@@ -62,6 +64,27 @@ class StorageLock(RLock):
     """A lock that knows how many statements of the thread that has it are under way; see `statements.held`."""
 
     held = 0
+
+
+_LOCKS = type(threading.Lock()), RLock, StorageLock
+
+
+def _after_fork() -> None:
+    """In the child: no other thread is there, and what others held is free. (Each had left what it did done or not.)"""
+    package = __name__.partition(".")[0]
+    found = [obj for obj in gc.get_objects() if type(obj) is StorageLock]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == package:
+            found += [value for value in vars(module).values() if type(value) in _LOCKS]
+    for lock in found:
+        if not hasattr(lock, "_is_owned") or not lock._is_owned():      # else by this thread, which will let go of it
+            lock._at_fork_reinit()
+            if type(lock) is StorageLock:
+                lock.held = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Slots(Unique):

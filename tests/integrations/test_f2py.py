@@ -5,6 +5,7 @@ import concurrent.futures
 import functools
 import itertools
 import operator
+import subprocess
 import sys
 
 import numpy as np
@@ -78,3 +79,22 @@ def test_other_code_gets_an_alias_within_a_routine():
     lapack.dgesv(lazyarray.asarray(MATRIX), Right())
     assert got
     np.testing.assert_array_equal(x, [7, 7, 7])
+
+
+def test_modules_that_load_themselves_are_left_alone():
+    """What is looked through for routines are modules that are there."""
+    code = """
+import importlib.util, sys
+import numpy as np
+import lazyarray
+
+spec = importlib.util.find_spec("wave")
+loader = importlib.util.LazyLoader(spec.loader)
+spec.loader = loader
+module = sys.modules["wave"] = importlib.util.module_from_spec(spec)
+loader.exec_module(module)
+memoryview(lazyarray.asarray(np.ones(3)))
+np.asarray(lazyarray.asarray(np.ones(3)))
+assert "Wave_read" not in object.__getattribute__(module, "__dict__")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import sysconfig
 
@@ -28,6 +29,11 @@ def test_some_order_of_the_statements_explains_what_was_seen(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_threads_of_python(seed):
     assert not shared_arrays.unexplained(seed, shared_arrays.at_once)
+
+
+@pytest.mark.skipif(os.environ.get("LAZYARRAY_NIGHTLY") != "1", reason="takes a minute")
+def test_a_minute_of_threads_of_python():
+    subprocess.run([sys.executable, shared_arrays.__file__, "--seconds", "60"], check=True, timeout=300)
 
 
 def test_the_oracle_finds_a_lost_write():

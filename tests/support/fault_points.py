@@ -284,7 +284,7 @@ class Surroundings:
                     vars(one).clear()
                     vars(one).update(was)
             if list(now[2:]) != rest:
-                found.append("settings of NumPy or Python changed")
+                found.append(f"settings of NumPy or Python changed: {[(a, b) for a, b in zip(rest, now[2:]) if a != b]}")
                 np.seterr(**rest[0])
                 np.set_printoptions(**rest[1])
         return found

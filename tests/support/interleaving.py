@@ -185,7 +185,7 @@ class Lock:
         if got:
             self.owner = threading.get_ident()
             self.depth += 1
-            if schedule is not None:
+            if schedule is not None and self.owner in schedule.turns:
                 schedule.held.setdefault(self.owner, []).append(self)
         return got
 
