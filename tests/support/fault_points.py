@@ -284,7 +284,8 @@ class Surroundings:
                     vars(one).clear()
                     vars(one).update(was)
             if list(now[2:]) != rest:
-                found.append(f"settings of NumPy or Python changed: {[(a, b) for a, b in zip(rest, now[2:]) if a != b]}")
+                changed = [(was, value) for was, value in zip(rest, now[2:]) if was != value]
+                found.append(f"settings of NumPy or Python changed: {changed}")
                 np.seterr(**rest[0])
                 np.set_printoptions(**rest[1])
         return found
