@@ -170,7 +170,7 @@ def who_asks(frame: FrameType) -> int:
             _sites.clear()
         known = _sites[id(code), at] = code, _look(frame)
     answer = known[1]
-    return answer if type(answer) is int else _known(_follow(_local(frame, answer[0]), answer[1:]))
+    return answer if type(answer) is int else _known(_follow(variable(frame, answer[0]), answer[1:]))
 
 
 def assigns_an_item(frame: FrameType) -> bool:
@@ -202,14 +202,14 @@ if sys.version_info >= (3, 12):
     _get_var = ctypes.pythonapi.PyFrame_GetVar
     _get_var.restype, _get_var.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.py_object)
 
-    def _local(frame: FrameType, name: str) -> Any:
+    def variable(frame: FrameType, name: str) -> Any:
         """A local variable. Not by ``f_locals``: before Python 3.13 the frame keeps what it then holds alive."""
         try:
             return _get_var(frame, name)
         except NameError:
             return None
 else:
-    def _local(frame: FrameType, name: str) -> Any:
+    def variable(frame: FrameType, name: str) -> Any:
         """A local variable, without leaving all of them alive in the frame's copy of them."""
         copies = frame.f_locals
         found = copies.get(name)
@@ -227,7 +227,7 @@ def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
             yield from list(frame.f_locals.items())
         return
     for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
-        if name.isidentifier() and (value := _local(frame, name)) is not None:
+        if name.isidentifier() and (value := variable(frame, name)) is not None:
             yield name, value
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from .adapters.common import axis_index, intp_result, resolve, truth
 
@@ -100,11 +101,24 @@ def _joining(name: str) -> Callable[..., Any]:
 
 
 def _append(xp: Any, arr: Any, values: Any, axis: int | None = None) -> Any:
-    _plain(isinstance(arr, xp.ndarray) and isinstance(values, xp.ndarray) and _axis(axis))
+    _plain(isinstance(arr, xp.ndarray) and _axis(axis))
+    if axis is None and type(values) in (int, float):
+        one = np.asarray(values)
+        _plain(one.dtype.kind in "if" and not is_negative_zero(one))        # an int of more bits is an object
+        result = xp.empty(arr.size + 1, np.result_type(arr.dtype, one.dtype))
+        result[:-1] = arr.ravel()
+        result[-1:] = values
+        return result
+    _plain(isinstance(values, xp.ndarray))
     if axis is None:
         return xp.concatenate((arr.ravel(), values.ravel()))
     _plain(arr.ndim == values.ndim)
     return xp.concatenate((arr, values), axis_index(axis, arr.ndim))
+
+
+def _angle(xp: Any, z: Any, deg: bool = False) -> Any:
+    _plain(deg is False)
+    return xp.angle(z)
 
 
 def _tile(xp: Any, A: Any, reps: Any) -> Any:
@@ -259,7 +273,7 @@ DIRECT: dict[Any, Direct] = {
         (np.column_stack, _joining("column_stack")), (np.append, _append), (np.tile, _tile), (np.roll, _roll),
         (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
         (np.meshgrid, _meshgrid))},
-    np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
+    np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
     np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
     np.diff: Direct(_diff, _NUMBERS), np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
     np.tensordot: Direct(_tensordot, _INEXACT), np.linalg.matrix_power: Direct(_matrix_power, _REALS),

@@ -2,23 +2,31 @@
 
 ``skimage.filters.gaussian(x)`` gives an ndarray as long as nobody has enabled scikit-image: its own code makes one of
 the lazy array. That is noticed where it gets the values: the functions between there and the program's line are those
-on the stack, and their code objects are those of the functions in the tables of twins. So a program that hands out no
-values pays nothing, and one that has not imported these libraries only looks whether somebody wants to know.
+on the stack, and what each of them is called, and in which module, says which entry of the tables of twins it is. So a
+program that hands out no values pays nothing, and one that has not imported these libraries only looks whether somebody
+wants to know.
+
+A module's functions are not looked up in advance: scikit-image's modules get theirs when a program first asks for them.
+Of a function of ``scipy.fft`` the stack has the implementation, in a module beside the public one. Of a decorated one
+it may have only the decorator's inner function, whose code is the same for all that are decorated; which one it calls
+is in its closure.
 """
 from __future__ import annotations
 
 import importlib.util
 import inspect
 import sys
+from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
 
 from .. import devices
 from ..errors import NotEnabledWarning
 from ..events import fallback_warning, trace
-from ..events.callers import SERVED, warn_user
+from ..events.callers import SERVED, variable, warn_user
 from ..settings import enabled
 from ..settings.options import current as current_options
-from .routing.router import unrouted
 from .routing.twin import TABLES, Twin, table
 
 __all__ = ["forget", "of_fallback", "of_stack", "register", "remedy"]
@@ -26,7 +34,9 @@ __all__ = ["forget", "of_fallback", "of_stack", "register", "remedy"]
 #: Libraries that are imported and of which nothing has been said.
 _silent: set[str] = set()
 _roots: dict[object, str] = {}      # name of a module -> its `_root`: the stack is walked often
-_codes: dict[str, tuple[int, dict[CodeType, Twin]]] = {}    # library -> modules that were there, and its functions
+#: id of a code object -> (the code, so that no other one gets the id; what `_of_code` says of it).
+_known: dict[int, tuple[CodeType, Twin | tuple[str, ...] | None]] = {}
+_MOST_KNOWN = 4096      # SciPy makes code for some of its objects as it goes
 
 
 def register(library: ModuleType) -> None:
@@ -93,7 +103,7 @@ def _not_enabled() -> Twin | None:
         if (library := _roots.get(name)) is None:
             library = _root(name)
         if library in TABLES:
-            found = _functions(library).get(frame.f_code) or found
+            found = _twin_of(frame, library) or found
         elif not library:
             break
         frame = frame.f_back
@@ -110,15 +120,60 @@ def _root(module: object) -> str:
     return found
 
 
-def _functions(library: str) -> dict[CodeType, Twin]:
-    """The twins of a library by the code of its functions, as far as its modules are imported."""
-    twins = [twin for twin in table(library).values() if not twin.reason]
-    there = sum(module in sys.modules for module in {twin.module for twin in twins})
-    known = _codes.get(library)
-    if known is None or known[0] != there:
-        functions = ((unrouted(vars(sys.modules[twin.module]).get(twin.name)), twin) for twin in twins
-                     if twin.module in sys.modules)
-        known = _codes[library] = there, {
-            plain.__code__: twin for function, twin in functions
-            if isinstance(plain := inspect.unwrap(function), FunctionType)}
-    return known[1]
+def _twin_of(frame: FrameType, library: str) -> Twin | None:
+    """The twin of the function that a frame runs, or of the one that its code decorates."""
+    found = _of_code(frame.f_code, frame.f_globals["__name__"], library)
+    if type(found) is not tuple:
+        return found
+    for name in found:
+        inner = variable(frame, name)
+        plain = inspect.unwrap(inner) if type(inner) is FunctionType else None
+        # An inner function that only calls one that it was given is no decorator: the public name must stand for it.
+        if type(plain) is FunctionType and frame.f_code in _codes(plain.__globals__.get(plain.__name__)):
+            decorated = _of_code(plain.__code__, plain.__globals__.get("__name__", ""), library)
+            if isinstance(decorated, Twin):
+                return decorated
+    return None
+
+
+def _of_code(code: CodeType, module: str, library: str) -> Twin | tuple[str, ...] | None:
+    """The twin of the function with this code, None, or of an inner function the names of what it has from outside."""
+    if (known := _known.get(id(code))) is not None:
+        return known[1]
+    found: Twin | tuple[str, ...] | None = None
+    if "<locals>" in code.co_qualname:
+        found = code.co_freevars or None
+    elif twins := _named(library).get(code.co_qualname):
+        found = next((twin for twin in twins if _is_of(code, module, twin)), None)
+        if found is None:
+            return None     # not for good: scikit-image has its gaussian elsewhere, and makes it public when it is used
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[id(code)] = code, found
+    return found
+
+
+@cache
+def _named(library: str) -> dict[str, list[Twin]]:
+    """The twins of a library by their names without the module."""
+    found: dict[str, list[Twin]] = {}
+    for twin in table(library).values():
+        if not twin.reason:
+            found.setdefault(twin.name, []).append(twin)
+    return found
+
+
+def _is_of(code: CodeType, module: str, twin: Twin) -> bool:
+    """Whether this code, of a function of the twin's name, is that of the public function, or implements it."""
+    if twin.module in (module, module.rpartition(".")[0]):
+        return True
+    public = sys.modules.get(twin.module)
+    return public is not None and code in _codes(vars(public).get(twin.name))
+
+
+def _codes(function: Any) -> Iterator[CodeType]:
+    """The code of a function, and of all that it wraps."""
+    while function is not None:
+        if type(function) is FunctionType:
+            yield function.__code__
+        function = getattr(function, "__wrapped__", None)

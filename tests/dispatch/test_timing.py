@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -18,6 +19,30 @@ Pair = collections.namedtuple("Pair", "a b")
 @dataclasses.dataclass
 class Box:
     inside: object
+
+
+def object_array(y):
+    made = np.empty((2, 1), object)
+    made[1, 0] = y
+    return made
+
+
+def record_with_an_object(y):
+    made = np.zeros(2, [("number", int), ("obj", object)])
+    made["obj"][1] = y
+    return made
+
+
+def closure(y):
+    return lambda: y
+
+
+def data_array(y):
+    return pytest.importorskip("xarray").DataArray(y, dims="x")
+
+
+def dataset(y):
+    return pytest.importorskip("xarray").Dataset({"y": ("x", y)})
 
 
 def pending():
@@ -39,6 +64,39 @@ class TestBlockUntilReady:
             assert block_until_ready(obj) is obj
         assert where(y).side == "device"
         assert np.array_equal(np.asarray(y), np.sqrt(np.arange(100.0) * 2 + 1))
+
+    @pytest.mark.parametrize("pack", [
+        data_array, dataset, lambda y: collections.deque([y]), lambda y: types.SimpleNamespace(y=y), object_array,
+        record_with_an_object, lambda y: record_with_an_object(y)[1], lambda y: lazyarray.asarray(object_array(y)),
+        lambda y: {"k": y}.values(), lambda y: {"k": y}.items(), lambda y: iter([y]), lambda y: [1, {"k": {y.sum()}}],
+        closure, lambda y: Box(collections.ChainMap({"k": y})),
+    ])
+    def test_all_deferred_work_is_computed_for_objects_whose_contents_are_not_known(self, pack):
+        y, other = pending(), pending()
+        obj = pack(y)
+        with lazyarray.no_transfers(), lazyarray.trace() as t:
+            assert block_until_ready(obj) is obj
+        assert where(y).side == where(other).side == "device"
+        assert [event.reason for event in t.synchronisations] == ["block_until_ready"]
+        assert np.array_equal(np.asarray(y), np.sqrt(np.arange(100.0) * 2 + 1))
+
+    @pytest.mark.parametrize("obj", [
+        3, 1.5, 2j, True, None, "text", b"bytes", bytearray(2), np.float64(2), np.str_("text"), np.arange(3),
+        np.array(["text"]), np.zeros(2, [("a", int)]), np.zeros(2, [("a", int)])[0], np.dtype(int), np.float64, int,
+        Ellipsis, slice(2), range(3), [1, (2, {"k": np.ones(2)})],
+    ], ids=repr)
+    def test_nothing_is_computed_for_numbers_text_and_numpy_arrays(self, obj):
+        y = pending()
+        with lazyarray.trace() as t:
+            assert block_until_ready(obj) is obj
+        assert where(y).side == "pending" and not t.synchronisations
+
+    def test_a_container_that_lies_in_itself_hides_nothing(self):
+        y, other = pending(), pending()
+        loop = [y]
+        loop.append(loop)
+        assert block_until_ready(loop) is loop
+        assert (where(y).side, where(other).side) == ("device", "pending")
 
     def test_several_arguments(self):
         y, z = pending(), pending()
@@ -87,6 +145,25 @@ class TestBlockUntilReady:
                     y._self_storage.fill()
                 block_until_ready(y)
                 assert lazyarray.asdevice(y).get()[5] == 1
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_work_on_another_stream_or_device_is_waited_for_in_any_object(self, number):
+        device = lazyarray.device()
+        if device.name == "cuda":
+            pytest.skip("only the simulated device knows what was waited for")
+        with device.with_count(2), lazyarray.device(number), device.new_stream() as stream:
+            y = lazyarray.asarray(np.ones(1000)) + 0
+            y._self_storage.fill()
+            with lazyarray.device(0):
+                assert not stream.done
+                block_until_ready(types.SimpleNamespace(y=y))
+                assert stream.done
+
+    def test_a_lost_device_is_not_asked_for_objects_without_deferred_work(self, monkeypatch):
+        device = lazyarray.device()
+        monkeypatch.setattr(type(device), "lost", "a kernel failed")
+        obj = types.SimpleNamespace()
+        assert block_until_ready(obj) is obj
 
 
 class TestSynchronize:

@@ -410,7 +410,33 @@ device = types.SimpleNamespace(xp=cupy, allocated=lambda allocate, nbytes, full:
 with cuda.using_allocator(theirs):
     CudaDevice.watch_allocator(device)
     assert cuda.get_allocator() is theirs
-assert cuda.get_allocator()(5) == (full, 5, cuda.memory.OutOfMemoryError)
+assert cuda.get_allocator()(5) == (full, 5, MemoryError)
+""")
+
+    @pytest.mark.skipif(device.name != "cuda", reason="needs a GPU")
+    @pytest.mark.parametrize("allocator", ["pool", "rmm"])
+    def test_arrays_move_when_an_allocator_has_no_more(self, real_cupy, allocator):
+        if allocator == "rmm":
+            pytest.importorskip("rmm")
+        real_cupy(f"""
+import cupy, numpy as np
+
+limit = 256 << 20
+if {allocator == "rmm"}:
+    import rmm
+    from rmm.allocators.cupy import rmm_cupy_allocator
+    rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), limit, limit))
+    cupy.cuda.set_allocator(rmm_cupy_allocator)
+else:
+    cupy.get_default_memory_pool().set_limit(size=limit)
+import lazyarray
+
+arrays = [lazyarray.asarray(np.full(4 << 20, float(i))) for i in range(32)]
+for x in arrays:
+    x += 1
+assert [float(x.sum()) for x in arrays] == [(i + 1) * float(4 << 20) for i in range(32)]
+assert lazyarray.memory_info().spills >= 24
+del arrays, x
 """)
 
     @pytest.mark.skipif(device.name != "cuda", reason="needs a GPU")

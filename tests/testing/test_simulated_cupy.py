@@ -96,6 +96,74 @@ def test_no_other_name_can(cupy):
         importlib.import_module("cupy._core")
 
 
+def test_the_array_has_the_public_members_of_cupys():
+    real = pytest.importorskip("cupy", minversion="14", exc_type=ImportError)
+    theirs = {name for name in dir(real.ndarray) if not name.startswith("_")}
+    with simulated_cupy() as cupy:
+        assert cupy is not real
+        ours = {name for name in dir(cupy.ndarray) if not name.startswith("_")}
+    assert theirs == ours
+    assert lazyarray.devices.why().device == "cuda" or not hasattr(lazyarray.device().array_type, "cstruct")
+
+
+SCATTERED = {
+    "one": (2, 5), "a slice": (np.s_[1:, ::2], -3), "named twice": ([1, 0, 1], [[1], [2], [3]]),
+    "out of range": ([4, -4, 7], 2), "two arrays": (([0, 2, 0, 0], [1, 1, 1, 0]), [9, -9, 5, 1]),
+    "an array and a slice": (np.s_[:, [3, 0, 3]], [3, 4, 5]), "all": (..., 2),
+}
+
+
+@pytest.mark.parametrize("operation", ["add", "max", "min"])
+@pytest.mark.parametrize(("index", "value"), SCATTERED.values(), ids=SCATTERED)
+def test_values_are_scattered_over_elements(cupy, operation, index, value):
+    import cupyx
+
+    host = np.arange(12).reshape(3, 4)
+    given = np.array(index) % 3 if isinstance(index, list) else index      # CuPy wraps what is out of range
+    expected = host.copy()
+    {"add": np.add, "max": np.maximum, "min": np.minimum}[operation].at(expected, given, value)
+    x, y, other = cupy.asarray(host), cupy.asarray(host), cupy.asarray(host, order="F")
+    getattr(x, f"scatter_{operation}")(index, value)
+    getattr(cupyx, f"scatter_{operation}")(y, index, cupy.asarray(value))
+    getattr(cupyx, f"scatter_{operation}")(slices=index, value=value, a=other)
+    assert (x == cupy.asarray(expected)).all() and (y == x).all() and (other == x).all()
+
+
+def test_dtypes_without_atomic_operations_are_scattered_by_a_mask_alone(cupy):
+    import cupyx
+
+    x = cupy.arange(4, dtype="int8")
+    cupyx.scatter_add(x, x > 1, 5)
+    cupyx.scatter_max(x, x < 1, cupy.asarray([3]))
+    assert x.get().tolist() == [3, 1, 7, 8]
+    with pytest.raises(TypeError, match="int8"):
+        cupyx.scatter_add(x, [0, 1], 1)
+    z = cupy.zeros(2, complex)
+    z.scatter_add(cupy.asarray([True, False]), 1j)
+    assert z.get().tolist() == [1j, 0]
+
+
+def test_a_reduced_view_has_as_few_dimensions_as_its_strides_allow(cupy):
+    x = cupy.arange(24).reshape(2, 1, 3, 4)
+    for view, shape in (
+            (x, (24,)), (x[..., ::2], (12,)), (x[..., :2], (6, 2)), (x[0, 0, :, 1], (3,)), (x[:, :, 1:], (2, 8)),
+            (x.transpose(2, 3, 0, 1), (12, 2)), (x[:0], (0,)), (x[:1, :, :1, :1], (1,)), (x[0, 0, 0, 0], ()),
+            (x[0, 0].T, (4, 3))):
+        reduced = view.reduced_view()
+        assert reduced.shape == shape and reduced.ravel().get().tolist() == view.ravel().get().tolist()
+        assert reduced is view or reduced.base is not None and reduced.data.ptr == view.data.ptr
+    x.reduced_view()[5] = 100
+    assert x[0, 0, 1, 1] == 100
+    with pytest.warns(DeprecationWarning, match="reduced_view"):
+        assert x.reduced_view("float64").dtype == "float64"
+
+
+@pytest.mark.parametrize("use", [lambda x: x.mdspan(index_type="int64"), lambda x: x.cstruct], ids=["mdspan", "cstruct"])
+def test_forms_of_arrays_for_kernels_say_that_they_are_not_simulated(cupy, use):
+    with pytest.raises(NotSimulatedError, match=r"cupy\.ndarray\.(mdspan|cstruct).*the array itself"):
+        use(cupy.zeros(3))
+
+
 def test_what_needs_a_gpu_says_so_when_it_is_called(cupy):
     import cupyx.jit
 

@@ -252,7 +252,7 @@ class CudaDevice(Device):
         that was made just now does. An allocator of such a block is called as it is: it does not move arrays.
         """
         cuda = self.xp.cuda
-        full, pool = cuda.memory.OutOfMemoryError, self.xp.get_default_memory_pool()
+        full, pool = MemoryError, self.xp.get_default_memory_pool()     # CuPy raises one of its own, and RMM this one
 
         def watch() -> None:
             allocate = cuda.get_allocator()

@@ -5,6 +5,7 @@ array unless asked to with ``get``.  What it computes, NumPy computes.
 """
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -237,6 +238,40 @@ class SimulatedArray(SimulatedArrayBase):
     def take(self, indices: Any, axis: int | None = None, out: Any = None) -> SimulatedArray:
         """Elements along an axis; indexes out of range wrap around."""
         return indexing.take(self, indices, axis, out)
+
+    def scatter_add(self, slices: Any, value: Any) -> None:
+        """Add to elements, to one that is named twice both times; indexes out of range wrap around."""
+        parts.namespace.add.at(self, slices, value)
+
+    def scatter_max(self, slices: Any, value: Any) -> None:
+        """Set elements to the maximum of themselves and the values for them."""
+        parts.namespace.maximum.at(self, slices, value)
+
+    def scatter_min(self, slices: Any, value: Any) -> None:
+        """Set elements to the minimum of themselves and the values for them."""
+        parts.namespace.minimum.at(self, slices, value)
+
+    def reduced_view(self, dtype: Any = None) -> SimulatedArray:
+        """A view of as few dimensions as possible, the elements in the same order; of one dimension the array itself."""
+        if dtype is not None:
+            warnings.warn("calling reduced_view with dtype is deprecated", DeprecationWarning, stacklevel=2)
+            return self.reduced_view().view(dtype)  # type: ignore[attr-defined]
+        view = self._view
+        if view.ndim <= 1:
+            return self
+        if view.flags.c_contiguous:
+            return make(view.reshape(-1), self._memory)
+        shape: list[int] = []
+        previous = 0
+        for length, stride in zip(view.shape, view.strides):
+            if length == 1:
+                continue
+            if shape and previous == length * stride:
+                shape[-1] *= length
+            else:
+                shape.append(length)
+            previous = stride
+        return self if len(shape) == view.ndim else make(view.reshape(shape), self._memory)
 
     # NumPy's protocols.
 

@@ -17,7 +17,7 @@ from ...errors import NotOnDevice
 from . import names
 from .kernels import stand_ins
 from .members import table
-from .missing import missing
+from .missing import NotSimulatedError, missing
 
 ROOTS = ("cupy", "cupyx")
 
@@ -226,15 +226,31 @@ def _forgotten(paths: Iterable[str]) -> Iterator[None]:
         forget()
 
 
+class _ForKernels:
+    """A member of ``cupy.ndarray`` that only a kernel of CUDA code can use."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, array: SimulatedArray | None, owner: type) -> Any:
+        if array is None:
+            return self
+        raise NotSimulatedError(f"cupy.ndarray.{self._name}", "write the code so that the kernel gets the array itself,")
+
+
 @contextlib.contextmanager
 def _as_cupys_array() -> Iterator[None]:
     """Device arrays are of a class that says it is ``cupy.ndarray``: libraries recognise arrays by that."""
-    told = ("__module__", "__name__", "__qualname__")
-    before = [getattr(SimulatedArray, name) for name in told]
-    for name, value in zip(told, ("cupy", "ndarray", "ndarray")):
+    told = {"__module__": "cupy", "__name__": "ndarray", "__qualname__": "ndarray"}
+    before = {name: getattr(SimulatedArray, name) for name in told}
+    for name, value in told.items():
         setattr(SimulatedArray, name, value)
+    for name in ("cstruct", "mdspan"):
+        setattr(SimulatedArray, name, _ForKernels(name))
     try:
         yield
     finally:
-        for name, value in zip(told, before):
+        for name, value in before.items():
             setattr(SimulatedArray, name, value)
+        for name in ("cstruct", "mdspan"):
+            delattr(SimulatedArray, name)

@@ -1,0 +1,66 @@
+"""Appended numbers, and lists of scalars that are on the device: NumPy's values, dtypes and errors."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy as lnp
+from lazyarray.testing import assert_copies
+
+DTYPES = ["f8", "f4", "i4", "i8", "u1", "u8", "c8", "?"]
+
+
+@pytest.fixture(autouse=True)
+def on_the_device():
+    with lazyarray.options(small_on_host=False):
+        yield
+
+
+def told(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = np.asarray(call())
+        except (TypeError, ValueError, OverflowError) as error:
+            return type(error)
+    return found.dtype, found.shape, found.tolist()
+
+
+@pytest.mark.parametrize("value", [1, 1.5, -3, 2**40, 2**70, -0.0, float("inf"), True, 1j, np.float32(2), "x", None])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_is_appended(dtype, value):
+    plain = np.arange(6).reshape(2, 3).astype(dtype)
+    assert told(lambda: np.append(lazyarray.asarray(plain), value)) == told(lambda: np.append(plain, value))
+
+
+@pytest.mark.parametrize("wanted", [None, "f4", "i4", "c16", "?"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_list_of_scalars(dtype, wanted):
+    plain = np.arange(6).reshape(2, 3).astype(dtype)
+    x = lazyarray.asarray(plain)
+    places = [(0, 1), (1, 2), (0, 0)]
+    assert told(lambda: lnp.array([x[i] for i in places], wanted)) == told(
+        lambda: np.array([plain[i] for i in places], wanted))
+
+
+def test_scalars_are_not_fetched_to_be_joined():
+    x = lazyarray.asarray(np.arange(1e6))
+    with assert_copies(0):
+        found = lnp.array([x.max(), x.min(), x[5]])
+    np.testing.assert_array_equal(found, [999999, 0, 5])
+
+
+@pytest.mark.parametrize("deg", [False, True])
+@pytest.mark.parametrize("dtype", ["c8", "c16", "f4", "f8", "i4"])
+def test_the_angle(dtype, deg):
+    parts = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+    with np.errstate(all="ignore"):
+        plain = (np.array([complex(a, b) for a in parts for b in parts]) if dtype[0] == "c" else np.arange(-3.0, 3)
+                 ).astype(dtype)
+    found, wanted = np.angle(lazyarray.asarray(plain), deg), np.angle(plain, deg)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
