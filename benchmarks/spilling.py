@@ -107,7 +107,7 @@ def dask_cuda(limit: int) -> float:
     from dask_cuda import LocalCUDACluster
 
     cupy = lazyarray.device().xp
-    with LocalCUDACluster(n_workers=1, device_memory_limit=limit) as cluster, Client(cluster) as client:
+    with LocalCUDACluster(n_workers=1, device_memory_limit=limit) as cluster, Client(cluster):
         size = limit // FIT // 8
         x = da.zeros(size * FIT * TIMES, chunks=size).map_blocks(cupy.asarray).persist()
         wait(x)

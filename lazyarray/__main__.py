@@ -13,7 +13,9 @@ import platform
 import re
 import runpy
 import sys
+import types
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -145,8 +147,10 @@ def measure() -> None:
 def run(libraries: str, module: bool, program: str, arguments: Sequence[str], report: str | None = None) -> None:
     """Run a file, or a module as ``python -m`` does, with libraries enabled, also in processes that it starts.
 
-    `report`: print a profile of the program at its end, or write it to a file of this name, if it is not "".
+    `report`: print a profile of the program at its end, or write it to a file of this name, if it is not "". The
+    program may change the working directory.
     """
+    report = report and os.path.abspath(report)
     os.environ["LAZYARRAY_ENABLE"] = libraries
     lazyarray.disable()
     enable.from_environment()
@@ -158,16 +162,43 @@ def run(libraries: str, module: bool, program: str, arguments: Sequence[str], re
                 sys.path[0] = os.getcwd()
                 runpy.run_module(program, run_name="__main__", alter_sys=True)
             else:
-                sys.path[0] = os.path.dirname(os.path.abspath(program))
-                runpy.run_path(program, run_name="__main__")
+                path = os.path.abspath(program)     # as Python itself names it in tracebacks, and in ``__file__``
+                sys.path[0] = os.path.dirname(path)
+                runpy.run_path(path, run_name="__main__")
+    except BaseException:
+        sys.excepthook = partial(_show_error, sys.excepthook)
+        raise
     finally:        # also of a program that ends with an error, or by `sys.exit`
         if found is not None:
             sys.stdout.flush()
-            if report:
-                Path(report).write_text(found.page(f"{program}: lazyarray profile"), encoding="utf-8")
-                print(f"profile of {program}: {report}", file=sys.stderr)
-            else:
+            if not report or not _written(report, found.page(f"{program}: lazyarray profile")):
                 print(found, file=sys.stderr)
+            else:
+                print(f"profile of {program}: {report}", file=sys.stderr)
+
+
+def _written(path: str, text: str) -> bool:
+    """Write a file; whether that was possible. It was when the program began, see `_report`."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"{path} could not be written: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+def _show_error(show: Callable[..., object], kind: type[BaseException], error: BaseException,
+                trace: types.TracebackType | None) -> None:
+    """Show a program's error as `show` does, without the frames that run the program."""
+    inner = trace
+    while inner is not None and inner.tb_frame.f_code.co_filename in _RUNNERS:
+        inner = inner.tb_next
+    if inner is not None or isinstance(error, SyntaxError):
+        error.__traceback__ = trace = inner
+    show(kind, error, trace)
+
+
+_RUNNERS = frozenset({run.__code__.co_filename, runpy.run_path.__code__.co_filename})
 
 
 def _traced(arguments: Sequence[str]) -> list[str]:
@@ -192,6 +223,21 @@ def _names(text: str) -> str:
     return text
 
 
+def _report(text: str) -> str:
+    """The value of --trace: a file that can't be written ends the command, before the program has begun."""
+    path = os.path.abspath(text)
+    folder = os.path.dirname(path)
+    if not text or os.access(path, os.W_OK) and not os.path.isdir(path):
+        return text
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"no such folder: {folder}")
+    if os.path.isdir(path):
+        raise argparse.ArgumentTypeError(f"{text} is a folder; name a file")
+    if os.path.exists(path) or not os.access(folder, os.W_OK | os.X_OK):
+        raise argparse.ArgumentTypeError(f"no permission to write {path}")
+    return text
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """What the command does."""
     parser = argparse.ArgumentParser(prog="python -m lazyarray", description=(
@@ -206,12 +252,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
                       help="libraries, with commas between; with numpy among them, large host arrays go to the device "
                            "too, and large arrays that the program makes after that (numpy.zeros) are lazy "
                            "(default: LAZYARRAY_ENABLE, else %(default)s)")
-    runs.add_argument("--trace", metavar="FILE", help="profile the program: show for each line its copies, fallbacks "
-                      "and times, with advice; --trace=report.html writes it to a file")
+    runs.add_argument("--trace", metavar="FILE", type=_report,
+                      help="profile the program: show for each line its copies, fallbacks and times, with advice; "
+                           "--trace=report.html writes it to a file")
     runs.add_argument("-m", dest="module", action="store_true", help="the program is a module, as for python -m")
     runs.add_argument("program")
     runs.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     chosen = parser.parse_args(_traced(sys.argv[1:] if arguments is None else arguments))
+    try:
+        cost_model.Costs.of_text(os.environ.get(cost_model.VARIABLE, ""))
+        if chosen.command != "run":     # a program may choose its device itself
+            devices.why()
+    except ValueError as error:
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
     if chosen.command == "run":
         if not chosen.module and not os.path.exists(chosen.program):
             runs.error(f"no such file: {chosen.program}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
+from types import CoroutineType
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,8 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     n_repeat : int
         Number of calls that are timed.
     n_warmup : int
-        Number of calls before that: the first calls compile kernels, for which `benchmark` waits, and allocate memory.
+        Number of calls before that, 0 or more: the first calls compile kernels, for which `benchmark` waits, and
+        allocate memory.
     max_duration : float
         Seconds after which no further call is begun. There is at least one.
     name : str, optional
@@ -138,7 +140,9 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     Raises
     ------
     ValueError
-        If there are no calls to be timed.
+        If there are no calls to be timed, or a negative number of calls before.
+    TypeError
+        If `f` returns a coroutine, which has not run yet.
 
     Examples
     --------
@@ -150,7 +154,10 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     """
     if n_repeat < 1:
         raise ValueError(f"n_repeat must be at least 1, not {n_repeat}")
+    if n_warmup < 0:
+        raise ValueError(f"n_warmup must be at least 0, not {n_warmup}")
     given, device = dict(kwargs or {}), devices.current()
+    what: str = name or getattr(f, "__name__", "") or type(f).__name__
 
     def call() -> tuple[float, float, float]:
         first = device.moment()
@@ -160,12 +167,15 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
         returned = perf_counter()
         on_device = device.seconds_between(first, device.moment())
         finished = perf_counter()
+        if isinstance(result, CoroutineType):
+            result.close()      # else Python warns that it never ran
+            raise TypeError(f"{what} returned a coroutine, which has not run yet: pass a function that runs it, such "
+                            "as lambda: asyncio.run(f())")
         del result      # not before: what nobody holds is not computed
         return returned - start, on_device, finished - start
 
     block_until_ready(*args, given)
     device.synchronize()
-    what: str = name or getattr(f, "__name__", "") or type(f).__name__
     for _ in progress(range(n_warmup), n_warmup, f"{what}: warming up"):
         call()
         device.wait_for_kernels()   # until then the calls do without them

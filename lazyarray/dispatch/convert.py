@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import devices
 from ..errors import NotOnDevice
+from ..errors.inspection import once_made
 from ..settings.options import current as current_options
 from ..storage import facts, foreign_streams, handles, places, transfer, views
 from ..storage.handles import ArrayHandle
@@ -242,7 +243,8 @@ def device(number: int | None = None) -> devices.Device | contextlib.AbstractCon
     ValueError
         If there is no GPU of this number.
     TypeError
-        If it decorates a generator or a coroutine: what runs between its steps would run on that GPU, too.
+        If the number is not an integer, as True is not here. If it decorates a generator or a coroutine: what runs
+        between its steps would run on that GPU, too.
 
     Examples
     --------
@@ -258,6 +260,8 @@ def device(number: int | None = None) -> devices.Device | contextlib.AbstractCon
     found = devices.current()
     if number is None:
         return found
+    if isinstance(number, bool):
+        raise TypeError(f"lazyarray.device takes the number of a GPU, not {number}")
     number = operator.index(number)
     if not 0 <= number < found.count:
         raise ValueError(f"there is no device {number}: the number of devices is {found.count}")
@@ -270,6 +274,10 @@ class _Placing(contextlib.ContextDecorator):
     def __init__(self, device: devices.Device, number: int) -> None:
         self._device, self._number = device, number
         self._entered = threading.local()
+
+    @once_made("_number")
+    def __repr__(self) -> str:
+        return f"lazyarray.device({self._number})"
 
     def __call__(self, func: Callable[..., Any]) -> Any:
         if isgeneratorfunction(func) or isasyncgenfunction(func) or iscoroutinefunction(func):

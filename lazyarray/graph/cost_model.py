@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors.environment import unusable
+
 __all__ = ["Costs", "costs", "measured", "most_on_host"]
 
 VARIABLE = "LAZYARRAY_COSTS"
@@ -117,7 +119,10 @@ def costs() -> Costs:
     """The constants in force: those of the environment variable ``LAZYARRAY_COSTS``, else those that we came with."""
     global _costs
     if _costs is None:
-        _costs = Costs.of_text(os.environ.get(VARIABLE, ""))
+        try:
+            _costs = Costs.of_text(os.environ.get(VARIABLE, ""))
+        except ValueError as error:
+            raise unusable(str(error)) from None
     return _costs
 
 

@@ -123,7 +123,7 @@ def _root(module: object) -> str:
 def _twin_of(frame: FrameType, library: str) -> Twin | None:
     """The twin of the function that a frame runs, or of the one that its code decorates."""
     found = _of_code(frame.f_code, frame.f_globals["__name__"], library)
-    if type(found) is not tuple:
+    if not isinstance(found, tuple):
         return found
     for name in found:
         inner = variable(frame, name)

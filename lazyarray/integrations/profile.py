@@ -1,12 +1,13 @@
 """Where a program's time goes, line by line: copies, fallbacks, and the time of the host and of the device.
 
 Copies, fallbacks and waits are events, as `lazyarray.trace` records them. The time of a line is sampled: a thread looks
-every millisecond which line of the program is being executed, and whether the device is computing. So the calls
+every millisecond which line of the program each thread is executing, and whether the device is computing. So the calls
 themselves run as they do without a profile.
 """
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import sysconfig
 import threading
@@ -36,6 +37,8 @@ COLUMNS = ("line", "ms", "device ms", "host ms", "to device", "to host", "fallba
 _NUMBERS = range(1, 7)
 #: Bytes of an uploaded array whose content is compared with that of the upload before.
 _COMPARED = 1 << 20
+#: Arrays of which uploads are counted.
+_MOST_UPLOADED = 10_000
 
 
 class LineProfile(NamedTuple):
@@ -69,33 +72,46 @@ class _Recorder(trace):
 
     def __init__(self, process: bool) -> None:
         super().__init__(process=process)
-        self.repeated: dict[tuple[Any, ...], list[Any]] = {}    # what was uploaded -> [array, checksum, times, name]
+        self.repeated: dict[tuple[Any, ...], advice.Uploaded] = {}
 
     def record(self, event: Event, source: Any = None) -> None:
         self.events.append(event)
         if event.kind != "upload" or not isinstance(source, np.ndarray):
             return
-        key = (event.filename, event.lineno, source.__array_interface__["data"][0], source.shape, source.strides,
-               source.dtype)
         checksum = _checksum(source)
+        copied = event.reason == ASSIGNED
+        place = checksum if copied else source.__array_interface__["data"][0]
+        key = event.filename, event.lineno, place, source.shape, source.strides, source.dtype
         known = self.repeated.get(key)
-        if known is not None and known[1] == checksum:
-            known[2] += 1
-        elif len(self.repeated) < 10_000:
-            # The array is kept alive, so that no other one can take its place in memory.
-            self.repeated[key] = [source, checksum, 1, _name_of(source)]
+        owner = None if copied else _owner_of(source)
+        if known is None and len(self.repeated) < _MOST_UPLOADED or known is not None and known.is_gone(owner):
+            self.repeated[key] = advice.Uploaded(owner, checksum)
+        elif known is not None and known.checksum == checksum:
+            known.times += 1
+            if known.times == 2:
+                known.name, known.argument = _names_of(_assigned(source) if copied else [source])
 
 
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+#: The reason of an upload of values that are assigned to elements: NumPy has copied them, for their dtype.
+ASSIGNED = "assigned from the host"
+#: Where code lies that is not the program's. That of lazyarray is named since its module may be called "__main__".
+_INSTALLED = tuple({path + os.sep for path in (
+    *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))})
+
+
+def _is_program(frame: FrameType) -> bool:
+    """Whether a frame is the program's: not of what is installed, and of lazyarray."""
+    name = frame.f_code.co_filename
+    made = name.startswith("<") and not name.startswith("<ipython")     # by `exec`, or Python's own
+    return not made and not name.startswith(_INSTALLED) and module_of(frame).partition(".")[0] not in SERVED
 
 
 def _line_of(frame: FrameType | None) -> tuple[str, int] | None:
-    """The line of the program that a thread is at: not of what is installed, and of lazyarray."""
+    """The line of the program that a thread is at."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        made = name.startswith("<") and not name.startswith("<ipython")     # by `exec`, or Python's own
-        if not made and not name.startswith(_INSTALLED) and module_of(frame).partition(".")[0] not in SERVED:
-            return name, frame.f_lineno or 0
+        if _is_program(frame):
+            return frame.f_code.co_filename, frame.f_lineno or 0
         frame = frame.f_back
     return None
 
@@ -105,24 +121,60 @@ def _checksum(array: np.ndarray) -> int:
     return id(array) if array.dtype.hasobject else zlib.crc32(some.tobytes())
 
 
-def _name_of(array: np.ndarray) -> str:
-    """The name of a variable of the program that is this array, or ""."""
-    found = ""
-    for name, value in variables(user_frame()):
-        if value is array and type(value) is np.ndarray and not name.startswith("_"):
-            found = name        # the last one: a local variable, if there is one
+def _owner_of(array: np.ndarray) -> np.ndarray:
+    """The array that has the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _assigned(copy: np.ndarray) -> list[np.ndarray]:
+    """What the program may have assigned, of which `copy` is a copy: an array that lazyarray's functions were given."""
+    found = []
+    program = user_frame()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not program and frame is not None:
+        found += [value for _, value in variables(frame)
+                  if type(value) is np.ndarray and value.shape == copy.shape]
+        frame = frame.f_back
     return found
+
+
+def _names_of(arrays: list[np.ndarray]) -> tuple[str, str]:
+    """The variable that is one of these arrays, or ""; and the argument that it was passed as, or "".
+
+    A variable, in the function or in one that called it, can be made lazy before all calls. An argument can't.
+    """
+    argument = ""
+    frame: FrameType | None = user_frame()
+    while frame is not None:
+        code = frame.f_code
+        parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+        name = ""
+        for other, value in variables(frame):
+            if type(value) is np.ndarray and not other.startswith("_") and any(value is array for array in arrays):
+                if other not in parameters:
+                    name = other        # the last one: a local variable, if there is one
+                elif not argument:
+                    argument = f"the argument {other} of {code.co_name}"
+        if name:
+            return name, argument
+        frame = frame.f_back
+        while frame is not None and not _is_program(frame):
+            frame = frame.f_back
+    return "", argument
 
 
 class Profile:
     """Profile a ``with`` block: its copies, fallbacks and times, for each line of the program.
 
-    Times are those of the thread that enters the block. ``print`` shows the lines and the advice.
+    ``print`` shows the lines and the advice.
 
     Parameters
     ----------
     process : bool
-        Collect the events of all threads, not only of this one.
+        Profile all threads, not only the one that enters the block. The times of a line are then the sums over the
+        threads that execute it at the same time.
 
     Attributes
     ----------
@@ -138,6 +190,9 @@ class Profile:
         self.trace = _Recorder(process)
         self.seconds = 0.0
         self._times: dict[tuple[str, int], list[float]] = {}    # line -> [seconds of the device, of the host]
+        self._device_seconds = 0.0
+        self._process = process
+        self._at_once = False   # several threads executed lines at the same time
         self.span = 0.0, 0.0
         self._stop = threading.Event()
 
@@ -157,22 +212,24 @@ class Profile:
         stop = perf_counter()
         self.trace.__exit__(*exc_info)
         self.span, self.seconds = (self._start, stop), stop - self._start
-        for held in self.trace.repeated.values():
-            held[0] = None
 
     def _sample(self, device: Any, stream: Any, number: int, thread: int) -> None:
         with device.on(number):
             last = perf_counter()
             while not self._stop.wait(INTERVAL):
-                frame = sys._current_frames().get(thread)
-                if frame is None:
+                frames = sys._current_frames()
+                if thread not in frames:
                     return
-                busy = device.busy(stream, frame)
-                line = _line_of(frame)
-                del frame       # what it holds is the program's to let go of
+                looked_at = [frame for number, frame in frames.items() if number == thread or self._process]
+                del frames      # what they hold is the program's to let go of
+                lines = [(line, device.busy(stream, frame)) for frame in looked_at if (line := _line_of(frame))]
+                del looked_at
                 now = perf_counter()
-                if line is not None:
+                for line, busy in lines:
                     self._times.setdefault(line, [0.0, 0.0])[not busy] += now - last
+                self._at_once |= len(lines) > 1
+                if any(busy for _, busy in lines):
+                    self._device_seconds += now - last
                 last = now
 
     # -- what was found ------------------------------------------------------------------------
@@ -207,8 +264,15 @@ class Profile:
     @property
     def title(self) -> str:
         """How long the block ran, and how long of that the device was computing."""
-        device = sum(times[0] for times in self._times.values())
-        return f"{self.seconds * 1e3:.1f} ms, of which the device computed {device * 1e3:.1f} ms"
+        return f"{self.seconds * 1e3:.1f} ms, of which the device computed {self._device_seconds * 1e3:.1f} ms"
+
+    @property
+    def _notes(self) -> str:
+        """What the times are of, and what is left out."""
+        left = ["child processes"] if self._process else ["other threads", "child processes"]
+        if devices.current().name == "cuda":
+            left.append("device times of streams other than the one that was current at the beginning")
+        return ("The times of several threads are added up. " * self._at_once) + f"Not included: {', '.join(left)}."
 
     def _row(self, line: LineProfile) -> tuple[str, ...]:
         def copies(number: int, nbytes: int) -> str:
@@ -225,13 +289,14 @@ class Profile:
         return f"{self.title}\n{summary(self.trace.events)}{self.text()}"
 
     def text(self) -> str:
-        """The table of the lines, and the advice, each after an empty line."""
+        """The table of the lines, the advice, and what the times are of, each after an empty line."""
         rows = [(*row[:-1], row[-1][:70]) for row in (self._row(line) for line in self._shown())]
         parts = []
         if rows:
             parts += ["", *align([COLUMNS, *rows], right=_NUMBERS)]
         if found := self.advice():
             parts += ["", *(f"- {text}" for text in found)]
+        parts += ["", self._notes]
         return "".join(f"\n{part}" for part in parts)
 
     def _repr_html_(self) -> str:
@@ -251,6 +316,7 @@ class Profile:
         if len(rows) > 1:
             parts.append(element("div", table(rows), "overflow-x:auto;margin:.5em 0 1em"))
         parts.append(html.report(self.trace.events, self.span))
+        parts.append(element("div", escape(self._notes), "margin:.5em 0"))
         head = element("div", element("b", escape(title)), "margin:.2em 0 .5em")
         return element("div", head + "".join(parts), "text-align:left", **{"class": "lazyarray-profile"})
 

@@ -49,7 +49,19 @@ __all__ = sorted({*_np.__all__, *_creation.FUNCTIONS})
 def __getattr__(name: str) -> Any:
     if name == "random":        # imported when it is asked for: NumPy's own is, too
         return import_module(f"{__name__}.random")
-    return getattr(_np, name)
+    try:
+        return getattr(_np, name)
+    except AttributeError as error:
+        text = str(error)
+    plain = f"module {_np.__name__!r} has no attribute {name!r}"
+    if text == plain and not name.startswith("_"):
+        from difflib import get_close_matches  # few programs make a mistake
+
+        # Of these few it is a matter of microseconds: libraries ask with `hasattr` what there is.
+        alike = [known for known in __all__ if known[:1] == name[:1] and abs(len(known) - len(name)) < 3]
+        text += "".join(f". Did you mean {near!r}?" for near in get_close_matches(name, alike, 1))
+    # Without `obj`, of which Python itself would suggest a name once more.
+    raise AttributeError(text.replace(repr(_np.__name__), repr(__name__), 1), name=name)
 
 
 def __dir__() -> list[str]:

@@ -56,16 +56,18 @@ def test_memory_is_counted_on_each_device():
 
 @pytest.mark.skipif(lazyarray.device().name != "simulated", reason="sets the simulated device's limit")
 def test_moves_are_counted_on_each_device(two):
-    counts = []
+    def spills(number):
+        with lazyarray.device(number):
+            return lazyarray.memory_info().spills
+
     with two.limited(8 << 20):
-        for number in (0, 1, 1):
-            with lazyarray.device(number):
-                before = lazyarray.memory_info().spills
-                held = [lazyarray.asarray(np.zeros(1 << 18)) + 1 for _ in range(1 if number == 0 else 16)]
-                lazyarray.block_until_ready(held)
-                counts.append(lazyarray.memory_info().spills - before)
+        before = spills(0), spills(1)
+        with lazyarray.device(1):
+            held = [lazyarray.asarray(np.zeros(1 << 18)) + 1 for _ in range(16)]
+            lazyarray.block_until_ready(held)
         del held
-    assert counts[0] == 0 < counts[1] <= counts[2]
+    assert spills(0) == before[0] and spills(1) >= before[1] + 8
+
 
 
 class TestDevice:
@@ -129,6 +131,15 @@ class TestDevice:
             later = lazyarray.device(1)
         with later:
             assert place(lazyarray.asarray(A)) == 1
+
+    def test_the_repr_is_the_call(self):
+        there = lazyarray.device(1)
+        assert repr(there) == "lazyarray.device(1)" and repr(object.__new__(type(there))).startswith("<")
+
+    @pytest.mark.parametrize("wrong", [True, False, np.True_, 1.0, "1", [1]])
+    def test_what_is_no_number_of_a_device(self, wrong):
+        with pytest.raises(TypeError):
+            lazyarray.device(wrong)
 
     @pytest.mark.parametrize("number", [-1, 99])
     def test_there_is_none_of_that_number(self, number):

@@ -1,8 +1,10 @@
 """Waiting and timing: deferred work is computed before the clock is read, and nothing is copied for it."""
 from __future__ import annotations
 
+import asyncio
 import collections
 import dataclasses
+import functools
 import threading
 import time
 import types
@@ -199,6 +201,19 @@ class TestBenchmark:
         assert benchmark(len, "abc", n_repeat=1, n_warmup=0, name="length").name == "length"
         with pytest.raises(ValueError, match="n_repeat"):
             benchmark(f, n_repeat=0)
+        with pytest.raises(ValueError, match="n_warmup must be at least 0, not -5"):
+            benchmark(f, n_warmup=-5)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("n_warmup", [0, 3])
+    def test_a_coroutine_has_not_run(self, n_warmup):
+        async def later(x):
+            return x + 1
+
+        for f in (later, functools.partial(later), lambda x: later(x)):
+            with pytest.raises(TypeError, match=r"returned a coroutine, which has not run yet: .*asyncio\.run"):
+                benchmark(f, 1, n_warmup=n_warmup)
+        assert benchmark(lambda: asyncio.run(later(1)), n_repeat=1, n_warmup=0).total_times.shape == (1,)
 
     def test_the_duration_is_bounded(self):
         start = time.perf_counter()

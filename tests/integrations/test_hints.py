@@ -1,8 +1,11 @@
 """What is said where a library's function runs on the host although the device has it: once, and what to enable."""
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -13,10 +16,14 @@ import lazyarray
 from lazyarray import NotEnabledWarning
 from lazyarray.events import trace
 from lazyarray.integrations import hints
+from lazyarray.integrations.routing.twin import TABLES, table
 
 pytest.importorskip("skimage.filters")
+import scipy.fft
+import scipy.linalg
 import scipy.ndimage
 import scipy.special
+import scipy.stats
 import skimage.filters
 
 #: Before Python 3.12 a class can't offer the buffer protocol.
@@ -116,6 +123,100 @@ def test_a_trace_names_the_function():
         skimage.filters.gaussian(image(), 2)
     (event,) = t.materialisations
     assert event.name == "skimage.filters.gaussian"
+
+
+def made(size):
+    """A lazy array that the host does not have."""
+    return lazyarray.asarray(np.random.default_rng(0).random((size, size))) * 1
+
+
+@pytest.mark.parametrize("name", [
+    "color.rgb2gray", "exposure.equalize_hist", "restoration.denoise_tv_chambolle"])
+def test_functions_that_a_module_gets_later_are_known(name):
+    """Of scikit-image's modules, whose functions are there from the first use on."""
+    module, function = name.split(".")
+    code = f"""
+import importlib, warnings
+import numpy as np, lazyarray, skimage.feature, skimage.{module} as module
+from lazyarray.integrations.routing.twin import table
+warnings.simplefilter("ignore")
+for twin in table("skimage").values():
+    importlib.import_module(twin.module)
+image = lazyarray.asarray(np.random.default_rng(0).random((200, 200, 3))) * 1
+with lazyarray.trace() as t:
+    skimage.feature.canny(image[..., 0])    # the functions of the library are looked at
+    module.{function}(image * 2)
+print(*[event.name for event in t.materialisations])
+"""
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(found.stdout.split()) == {"skimage.feature.canny", f"skimage.{name}"}
+
+
+@pytest.mark.parametrize(("name", "call"), [
+    ("scipy.fft.fft2", lambda: scipy.fft.fft2(made(200))),
+    ("scipy.fft.rfft", lambda: scipy.fft.rfft(made(200))),
+    ("scipy.fft.dct", lambda: scipy.fft.dct(made(200))),
+    ("scipy.fft.fht", lambda: scipy.fft.fht(made(200), 0.1, 1.0)),
+    ("scipy.stats.entropy", lambda: scipy.stats.entropy(made(200))),
+    ("scipy.stats.trim_mean", lambda: scipy.stats.trim_mean(made(200), 0.1)),
+    ("scipy.linalg.solve_triangular", lambda: scipy.linalg.solve_triangular(made(200), made(200))),
+])
+def test_decorated_functions_and_multimethods_are_named(name, call):
+    with lazyarray.trace() as t, lazyarray.options(warn_fallbacks=False):
+        call()
+    assert t.materialisations and {event.name for event in t.materialisations} == {name}
+    ((category, text, _),) = said(call)
+    assert category is NotEnabledWarning and text.startswith(f"{name} ran on the host")
+    with lazyarray.enabled("scipy"), lazyarray.trace() as t:
+        call()
+    assert not [event for event in t.materialisations if event.name], "what it advises helps"
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_all_functions_of_the_tables_are_found_by_their_code(library):
+    for twin in table(library).values():
+        function = getattr(importlib.import_module(twin.module), twin.name, None)
+        plain = inspect.unwrap(function)
+        if twin.reason or not inspect.isfunction(plain) or not plain.__module__.startswith(library):
+            continue        # `scipy.special.sinc` is NumPy's, and a fallback
+        assert hints._of_code(plain.__code__, plain.__globals__["__name__"], library) is twin
+        for code in list(hints._codes(function))[:-1]:
+            assert "<locals>" in code.co_qualname, f"{twin.host}: a decorator of a kind that is not known"
+
+
+def test_a_name_in_another_module_is_another_function():
+    """`skimage.filters.rank.median` has no twin, and is not `skimage.filters.median`."""
+    rank = pytest.importorskip("skimage.filters.rank")
+    code = inspect.unwrap(rank.median).__code__
+    assert hints._of_code(code, "skimage.filters.rank.generic", "skimage") is None
+    assert hints._of_code(skimage.filters.median.__code__, "skimage.filters._median", "skimage").name == "median"
+
+
+def test_an_inner_function_that_calls_one_it_is_given_is_no_decorator():
+    """As SciPy's optimisers do: to enable the library would not keep them from making a copy."""
+    namespace = {"__name__": "scipy.optimize._made", "np": np}
+    exec("def solver(function):\n    def inner(x):\n        return function(np.asarray(x))\n    return inner",
+         namespace)
+    with lazyarray.trace() as t:
+        namespace["solver"](scipy.special.logsumexp)(made(200))
+    assert [event.name for event in t.materialisations] == [""]
+
+
+def test_looking_often_costs_little():
+    x = made(200)
+    seconds = []
+
+    def timed():
+        start = time.perf_counter()
+        found = hints.of_stack()
+        seconds.append(time.perf_counter() - start)
+        return found
+
+    with lazyarray.options(warn_fallbacks=False), lazyarray.trace(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace, "function_of_stack", timed)
+        for _ in range(30):
+            scipy.stats.entropy(x + 1)
+    assert len(seconds) >= 30 and min(seconds) < 30e-6, f"{min(seconds) * 1e6:.0f} us"
 
 
 def test_programs_without_these_libraries_look_at_nothing():

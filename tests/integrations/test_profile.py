@@ -122,6 +122,56 @@ class TestProfile:
         assert ref() is None and len(p.trace.uploads) == 1
         assert "lazyarray-profile" not in {thread.name for thread in threading.enumerate()}
 
+    def test_memory_of_uploaded_arrays_is_free_at_once(self):
+        import weakref
+
+        with Profile():
+            w = np.ones(1000)
+            ref = weakref.ref(w)
+            lazyarray.asarray(w)
+            del w
+            assert ref() is None
+
+    def test_an_argument_is_named_as_what_the_caller_passes(self):
+        def add(a, b):
+            return a + lazyarray.asarray(b)
+
+        w, kept = np.ones(500), [np.zeros(500)]
+        x = lazyarray.asarray(np.ones(500))
+        with Profile() as p:
+            for _ in range(12):
+                x = add(x, w)
+        (text,) = p.advice()
+        assert text.endswith("w, the argument b of add, is uploaded 12 times with the same values. Make it lazy once, "
+                             "before the loop: w = lazyarray.asarray(w)")
+        with Profile() as p:
+            for _ in range(12):
+                x = add(x, kept[0])
+        (text,) = p.advice()
+        assert text.endswith(": the argument b of add is uploaded 12 times with the same values. Pass a lazy array "
+                             "that is made once: lazyarray.asarray(...)")
+        w = lazyarray.asarray(w)
+        with Profile() as p:
+            for _ in range(12):
+                x = add(x, w)
+        assert not p.advice(), "what it advises helps"
+
+    def test_an_array_that_is_assigned_again_and_again(self):
+        w, y = np.full((400, 400), 2.0), lazyarray.asarray(np.zeros((400, 400)))
+        with Profile() as p:
+            for _ in range(20):
+                y[:] = w
+            for i in range(20):
+                y[:] = np.full((400, 400), float(i))
+        (text,) = p.advice()
+        assert text.endswith(": w is uploaded 20 times with the same values. Make it lazy once, before the loop: "
+                             "w = lazyarray.asarray(w)")
+        w = lazyarray.asarray(w)
+        with Profile() as p:
+            for _ in range(20):
+                y[:] = w
+        assert not p.advice() and not p.trace.uploads
+
     def test_changed_values_and_views_are_other_uploads(self):
         w = np.zeros((20, 100))
         with Profile() as p:
@@ -154,6 +204,29 @@ class TestProfile:
                 thread.start()
                 thread.join()
             assert len(p.trace.uploads) == uploads
+
+    def test_time_of_other_threads(self):
+        def work():
+            stop = time.perf_counter() + 0.3
+            while time.perf_counter() < stop:
+                lazyarray.block_until_ready(x @ x)      # worker
+
+        n = 4096 if lazyarray.device().name == "cuda" else 700
+        x = lazyarray.asarray(np.random.default_rng(0).random((n, n)))
+        lazyarray.block_until_ready(x @ x)
+        for process in (True, False):
+            with Profile(process=process) as p:
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+            lines = {line.code.rpartition("# ")[2]: line for line in p.lines() if line.filename == __file__}
+            assert ("worker" in lines) == process
+            if process:
+                assert lines["worker"].device > 0.1
+                assert float(re.search(r"computed ([\d.]+) ms", p.title)[1]) > 100
+            assert ("times of several threads are added up" in str(p)) == process
+            assert ("Not included: other threads" in str(p)) == (not process)
+            assert "child processes" in str(p) and "child processes" in p._repr_html_()
 
     def test_repr_and_html(self):
         with Profile() as p:

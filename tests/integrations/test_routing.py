@@ -5,6 +5,7 @@ import asyncio
 import copy
 import importlib
 import inspect
+import json
 import os
 import pickle
 import subprocess
@@ -229,6 +230,25 @@ class TestPlaces:
             lazyarray.enabled("scipy.optimize")
         with pytest.raises(ValueError, match="scipy"):
             lazyarray.enable()
+
+    @pytest.mark.parametrize("use", [lazyarray.enable, lazyarray.disable, lazyarray.enabled])
+    @pytest.mark.parametrize("wrong", [["scipy"], ("scipy", "skimage"), {"scipy"}, None, 3, b"scipy", os.getcwd])
+    def test_what_is_neither_a_name_nor_a_module(self, use, wrong):
+        with pytest.raises(TypeError, match=rf"not as {type(wrong).__name__}: .* Write enable\('scipy', 'skimage'\)$"):
+            use(wrong)
+
+    def test_modules_stand_for_their_names(self):
+        with lazyarray.enabled(scipy.ndimage) as block:
+            assert repr(block) == "enabled('scipy.ndimage')" and isinstance(scipy.ndimage.sobel, Router)
+        lazyarray.enable(scipy.ndimage, "scipy.fft")
+        try:
+            assert lazyarray.is_lazy(scipy.ndimage.sobel(lazyarray.asarray(np.eye(4))))
+        finally:
+            lazyarray.disable(scipy.ndimage)
+            lazyarray.disable()
+        assert not isinstance(scipy.ndimage.sobel, Router)
+        with pytest.raises(ValueError, match="Unknown library 'json'"):
+            lazyarray.enable(json)
 
 
 class TestWhoSeesIt:

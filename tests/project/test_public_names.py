@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import get_args
 
@@ -34,6 +35,36 @@ def test_numpys_names_point_to_the_namespace(name):
     with pytest.raises(AttributeError, match=rf"lazyarray\.numpy\.{name}$"):
         getattr(lazyarray, name)
     assert hasattr(lazyarray.numpy, name)
+
+
+def test_the_package_with_the_name_of_numpys_function_says_where_that_is():
+    from lazyarray import array
+
+    with pytest.raises(TypeError, match=r"^lazyarray\.array is a package; use lazyarray\.numpy\.array$"):
+        array([1, 2], dtype=float)
+    assert inspect.ismodule(array) and array.array.LazyNdarray is lazyarray.LazyNdarray
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("zeroes", "zeros"), ("linespace", "linspace"), ("float46", "float64")])
+def test_a_misspelt_name_of_numpys_gets_the_nearest(wrong, right):
+    with pytest.raises(AttributeError) as caught:
+        getattr(lazyarray.numpy, wrong)
+    text = f"module 'lazyarray.numpy' has no attribute {wrong!r}. Did you mean {right!r}?"
+    assert str(caught.value) == text and caught.value.name == wrong
+    shown = traceback.format_exception_only(caught.value)
+    assert "".join(shown).count("Did you mean") == 1
+
+
+@pytest.mark.parametrize("name", ["xyzzy", "_zeros", "__zeros__"])
+def test_what_is_near_to_no_name_of_numpys_gets_none(name):
+    with pytest.raises(AttributeError, match=rf"^module 'lazyarray\.numpy' has no attribute '{name}'$"):
+        getattr(lazyarray.numpy, name)
+    assert not hasattr(lazyarray.numpy, name)
+
+
+def test_what_numpy_says_of_names_that_it_had_is_said():
+    with pytest.raises(AttributeError, match="NumPy 2.0 release"):
+        lazyarray.numpy.float_
 
 
 def test_other_names_are_plain_errors_with_a_suggestion():

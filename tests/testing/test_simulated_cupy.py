@@ -158,7 +158,7 @@ def test_a_reduced_view_has_as_few_dimensions_as_its_strides_allow(cupy):
         assert x.reduced_view("float64").dtype == "float64"
 
 
-@pytest.mark.parametrize("use", [lambda x: x.mdspan(index_type="int64"), lambda x: x.cstruct], ids=["mdspan", "cstruct"])
+@pytest.mark.parametrize("use", [lambda x: x.mdspan(index_type="int64"), lambda x: x.cstruct])
 def test_forms_of_arrays_for_kernels_say_that_they_are_not_simulated(cupy, use):
     with pytest.raises(NotSimulatedError, match=r"cupy\.ndarray\.(mdspan|cstruct).*the array itself"):
         use(cupy.zeros(3))

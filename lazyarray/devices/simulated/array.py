@@ -252,7 +252,7 @@ class SimulatedArray(SimulatedArrayBase):
         parts.namespace.minimum.at(self, slices, value)
 
     def reduced_view(self, dtype: Any = None) -> SimulatedArray:
-        """A view of as few dimensions as possible, the elements in the same order; of one dimension the array itself."""
+        """A view of as few dimensions as possible, with the elements in the same order; or the array itself."""
         if dtype is not None:
             warnings.warn("calling reduced_view with dtype is deprecated", DeprecationWarning, stacklevel=2)
             return self.reduced_view().view(dtype)  # type: ignore[attr-defined]

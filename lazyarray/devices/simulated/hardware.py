@@ -225,6 +225,14 @@ class _Local(threading.local):
         self.outer: list[Stream] = []
 
 
+def _whole_number(variable: str, text: str | None) -> int:
+    """The number that a variable of the environment has as its text; 0 without one."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise ValueError(f"{variable} must be a whole number, not {text!r}") from None
+
+
 class Hardware:
     """The simulated devices of this process.
 
@@ -234,9 +242,9 @@ class Hardware:
     """
 
     def __init__(self) -> None:
-        self.count = max(1, int(os.environ.get("LAZYARRAY_SIMULATED_DEVICES") or 1))
+        self.count = max(1, _whole_number("LAZYARRAY_SIMULATED_DEVICES", os.environ.get("LAZYARRAY_SIMULATED_DEVICES")))
         self.delay = (os.environ.get("LAZYARRAY_SIMULATED_DELAY") or "0") != "0"
-        self.limit = int(os.environ.get("LAZYARRAY_SIMULATED_LIMIT") or 0) or None
+        self.limit = _whole_number("LAZYARRAY_SIMULATED_LIMIT", os.environ.get("LAZYARRAY_SIMULATED_LIMIT")) or None
         self.used = False
         self.several = False    # more than one of them is used
         self.forked = False

@@ -109,7 +109,7 @@ class SimulatedUfunc:
         """Unbuffered in-place work on the elements that `indices` name; out of range wraps around."""
         self._require("at")
         index, _ = indexing.normalised(indices)
-        arrays = [item for item in index if isinstance(item, SimulatedArrayBase)]
+        arrays: list[Any] = [item for item in index if isinstance(item, SimulatedArrayBase)]
         repeats = len(arrays) > 1 or any(item.dtype.kind != "b" for item in arrays)    # one mask names none twice
         if repeats and a.dtype.name not in AT_DTYPES[self.name]:
             raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")

@@ -29,6 +29,7 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
+from ...errors.environment import unusable
 from ...errors.interrupts import holding
 from ...functions import tables
 from ...settings.enabled import NOTHING, Choice, current, default, scopes, set_default
@@ -60,6 +61,22 @@ _awaited: set[str] = set()
 _owners: set[type] = set()      # classes whose instances are called as functions are
 
 
+def names_of(libraries: Iterable[Any]) -> tuple[str, ...]:
+    """The names of libraries that are given by name or as modules.
+
+    Raises
+    ------
+    TypeError
+        If one is neither, as a list of them is.
+    """
+    names = tuple([one.__name__ if isinstance(one, types.ModuleType) else one for one in libraries])
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"Libraries are given by name or as modules, not as {type(name).__name__}: {name!r}. Write "
+                            "enable('scipy', 'skimage')")
+    return names
+
+
 @lru_cache(256)
 def modules_of(*names: str) -> frozenset[str]:
     """The modules of the host libraries that these names stand for: a library, or one module of it.
@@ -67,9 +84,9 @@ def modules_of(*names: str) -> frozenset[str]:
     Raises
     ------
     ValueError
-        If a name is unknown; says which ones are known.
+        If there are none, or one is unknown; says which ones are known.
     """
-    if not names or any(not isinstance(name, str) for name in names):
+    if not names:
         raise ValueError(f"Name at least one library. Supported: {', '.join(map(repr, _KNOWN))}")
     found: set[str] = set()
     for name in names:
@@ -95,7 +112,7 @@ def _nearest(name: str) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def enable(*libraries: Library, numpy: bool = False) -> None:
+def enable(*libraries: Library | types.ModuleType, numpy: bool = False) -> None:
     """Run calls of these libraries on the device, in the whole process.
 
     If an argument is a lazy array, the call runs the function's twin on the device, and the result is lazy. A call that
@@ -103,7 +120,7 @@ def enable(*libraries: Library, numpy: bool = False) -> None:
 
     Parameters
     ----------
-    *libraries : str
+    *libraries : str or module
         "scipy", "skimage", one of their modules such as "scipy.ndimage", or "monai"; also "cv2" and "torch", whose
         compiled functions (of torch `torch.from_numpy`) require NumPy's own arrays: they stay on the host, get an alias
         of a lazy array, and return what they return for it. "numpy": `numpy.zeros`, `ones`, `empty`, `full` and their
@@ -117,6 +134,8 @@ def enable(*libraries: Library, numpy: bool = False) -> None:
     ------
     ValueError
         If a library is unknown. The message has the nearest name.
+    TypeError
+        If a library is given neither by its name nor as a module, such as a list of names.
 
     See Also
     --------
@@ -129,24 +148,24 @@ def enable(*libraries: Library, numpy: bool = False) -> None:
     >>> lazyarray.enable("scipy.ndimage")
     >>> lazyarray.disable("scipy.ndimage")
     """
-    modules = modules_of(*libraries)
+    modules = modules_of(*names_of(libraries))
     _choose(lambda before: before.with_(modules, numpy))
 
 
-def disable(*libraries: Library) -> None:
+def disable(*libraries: Library | types.ModuleType) -> None:
     """Undo `enable` for these libraries, or for all if none is given, and restore their original functions.
 
     ``with enabled(...)`` blocks are not affected: what a block uses at this moment is not restored.
 
     Parameters
     ----------
-    *libraries : str
+    *libraries : str or module
         As in `enable`. They need not be enabled.
 
     Raises
     ------
-    ValueError
-        If a library is unknown.
+    ValueError, TypeError
+        As from `enable`.
 
     Examples
     --------
@@ -154,7 +173,7 @@ def disable(*libraries: Library) -> None:
     >>> lazyarray.enable("scipy.fft", "scipy.ndimage")
     >>> lazyarray.disable()
     """
-    modules = modules_of(*libraries) if libraries else None
+    modules = modules_of(*names_of(libraries)) if libraries else None
     _choose(lambda before: before.without(modules))
     _remove(modules)
 
@@ -166,14 +185,14 @@ class enabled(Scope):
 
     Parameters
     ----------
-    *libraries : str
+    *libraries : str or module
     numpy : bool
         As in `enable`.
 
     Raises
     ------
-    ValueError
-        If a library is unknown.
+    ValueError, TypeError
+        As from `enable`.
 
     Notes
     -----
@@ -196,9 +215,9 @@ class enabled(Scope):
 
     _stack = scopes
 
-    def __init__(self, *libraries: Library, numpy: bool = False) -> None:
-        self._libraries, self._numpy = libraries, numpy
-        self._modules = modules_of(*libraries)   # it raises the errors
+    def __init__(self, *libraries: Library | types.ModuleType, numpy: bool = False) -> None:
+        self._libraries, self._numpy = names_of(libraries), numpy
+        self._modules = modules_of(*self._libraries)    # it raises the errors
         self._keys = _keys(NOTHING.with_(self._modules, numpy))
 
     def _value(self) -> Choice:
@@ -224,7 +243,7 @@ def from_environment() -> None:
     try:
         enable(*names, numpy="numpy" in names)
     except ValueError as error:
-        raise ValueError(f"LAZYARRAY_ENABLE: {error}") from None
+        raise unusable(f"LAZYARRAY_ENABLE: {error}") from None
 
 
 # -- routers in their places ------------------------------------------------------------------------

@@ -235,7 +235,7 @@ class _ForKernels:
     def __get__(self, array: SimulatedArray | None, owner: type) -> Any:
         if array is None:
             return self
-        raise NotSimulatedError(f"cupy.ndarray.{self._name}", "write the code so that the kernel gets the array itself,")
+        raise NotSimulatedError(f"cupy.ndarray.{self._name}", "pass the array itself to the kernel")
 
 
 @contextlib.contextmanager
