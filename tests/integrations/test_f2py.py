@@ -93,7 +93,6 @@ loader = importlib.util.LazyLoader(spec.loader)
 spec.loader = loader
 module = sys.modules["wave"] = importlib.util.module_from_spec(spec)
 loader.exec_module(module)
-memoryview(lazyarray.asarray(np.ones(3)))
 np.asarray(lazyarray.asarray(np.ones(3)))
 assert "Wave_read" not in object.__getattribute__(module, "__dict__")
 """

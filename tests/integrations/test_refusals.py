@@ -28,14 +28,19 @@ ARRAYS = {
     "matrix": IMAGE @ IMAGE.T + np.eye(16),
     "bytes": (IMAGE * 255).astype(np.uint8),
 }
-MODULES = ["scipy.fft", "scipy.linalg.interpolative", "scipy.ndimage", "scipy.sparse.csgraph", "skimage.exposure",
-           "skimage.measure", "skimage.morphology", "skimage.transform"]
+MODULES = ["scipy.fft", "scipy.linalg", "scipy.linalg.interpolative", "scipy.ndimage", "scipy.optimize",
+           "scipy.signal", "scipy.sparse.csgraph", "scipy.special", "scipy.stats", "skimage.color",
+           "skimage.exposure", "skimage.feature", "skimage.filters", "skimage.measure", "skimage.morphology",
+           "skimage.restoration", "skimage.segmentation", "skimage.transform", "skimage.util"]
 SKIPPED = {
     "moments_coords": "the moments of what has as many dimensions as an image has columns take for ever",
     "moments_coords_central": "as before",
     "hough_ellipse": "takes half a minute",
+    "expm_cond": "takes nine seconds",
+    "try_all_threshold": "draws a picture, and takes seconds",
     "medial_axis": "draws random numbers from a generator of its own",
     "max_tree": "the library itself reads beyond its arrays with some of these",
+    "denoise_tv_bregman": "the library itself reads beyond a vector",
     "distance_transform_cdt": "the library itself ends the process with some of these",
 }
 
