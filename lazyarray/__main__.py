@@ -165,7 +165,7 @@ def run(libraries: str, module: bool, program: str, arguments: Sequence[str], re
                 path = os.path.abspath(program)     # as Python itself names it in tracebacks, and in ``__file__``
                 sys.path[0] = os.path.dirname(path)
                 runpy.run_path(path, run_name="__main__")
-    except BaseException:
+    except BaseException:       # whatever ends the program is shown as Python shows it, and raised on
         sys.excepthook = partial(_show_error, sys.excepthook)
         raise
     finally:        # also of a program that ends with an error, or by `sys.exit`

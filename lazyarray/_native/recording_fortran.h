@@ -35,14 +35,15 @@ static PyObject *
 watch_routines(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyTypeObject *type = (PyTypeObject *)given;
-    if (!PyType_Check(given) || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_call == NULL)
+    /* static, so that it is there for good, and without subclasses, which would not be found by their type */
+    if (!PyType_Check(given) || (type->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_BASETYPE)) || type->tp_call == NULL)
         Py_RETURN_FALSE;
     for (int i = 0; i < routine_type_count; i++)
         if (routine_types[i].type == type)
             Py_RETURN_TRUE;
     if (routine_type_count == MOST_ROUTINE_TYPES)
         Py_RETURN_FALSE;
-    routine_types[routine_type_count].type = type;      /* static: it is there for good */
+    routine_types[routine_type_count].type = type;
     routine_types[routine_type_count++].call = type->tp_call;
     type->tp_call = call_routine;
     Py_RETURN_TRUE;

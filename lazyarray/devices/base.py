@@ -345,13 +345,6 @@ class Device(ABC):
         xp.maximum.at(last, key, xp.arange(key.size, dtype=np.int32))
         return last[key]
 
-    def assign_last(self, target: Any, key: Any, value: Any) -> None:
-        """``target[key] = value`` of vectors of one dtype: of several values to one element the last one stays.
-
-        `key`: numbers from 0 on.
-        """
-        target[key] = value[self.last_of_each(key, target.size)]
-
     def without_dimensions(self, value: np.generic) -> Any:
         """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
         return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())

@@ -418,13 +418,12 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     if rows is not None and rows[1]._self_storage is not storage and (
             isinstance(value, _one_value) or _is_fit(value, rows)):
         sub, positions = rows
-        if isinstance(value, _one_value) or facts.is_distinct(positions):
-            write = operator.setitem
-        else:
-            write = device.assign_last if _are_few(value, sub, positions) else None
-        if write is not None:
+        once = isinstance(value, _one_value) or facts.is_distinct(positions)
+        if once or _are_few(sub, positions):
             key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
-            _write(device, x, sub, lambda target: write(target, key, given))
+            if not once:        # of several values to one element, each is the last one, as in `_last_wins`
+                given = given.take(device.last_of_each(key, sub.size), 0)
+            _write(device, x, sub, lambda target: operator.setitem(target, key, given))
             return
     parsed = Index(meta, index)
     parsed.check(value)
@@ -484,11 +483,11 @@ def _is_fit(value: Any, rows: tuple[np.ndarray, Any]) -> bool:
     return handles.is_array(value) and handles.meta_of(value).shape == (*positions.shape, *sub.shape[1:])
 
 
-def _are_few(value: Any, sub: np.ndarray, positions: Any) -> bool:
+def _are_few(sub: np.ndarray, positions: Any) -> bool:
     """Whether the last of the values for one element can be found with an array of as many places as `sub` has."""
     bounds = facts.bounds_of(positions)
-    return (sub.ndim == positions.ndim == 1 and value.dtype == sub.dtype and bounds is not None and bounds[0] >= 0
-            and sub.size <= _MOST_PLACES and positions.size < 2**31 and current_options().ordered_assignment)
+    return (sub.ndim == positions.ndim == 1 and bounds is not None and bounds[0] >= 0 and sub.size <= _MOST_PLACES
+            and positions.size < 2**31 and current_options().ordered_assignment)
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:

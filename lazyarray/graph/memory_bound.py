@@ -26,8 +26,6 @@ __all__ = ["LARGE", "MOST_BYTES", "Kept", "kept", "note", "note_many"]
 
 #: Inputs of a node from this size on are counted.
 LARGE = 1 << 20
-#: All smaller ones together may have so many bytes, whatever the device has.
-LITTLE = 4 << 20
 #: Bytes of counted inputs that recorded work may keep alive, and the part of the device's memory: inputs of recorded
 #: work can't move to the host when the device is full, and to compute it takes memory, too.
 MOST_BYTES, PART = 2 << 30, 4
@@ -109,13 +107,14 @@ def note_many() -> None:
 
 
 def _compute_oldest() -> None:
-    waiting = [(node, _small_inputs(node)) for storage in native.waiting() if (node := storage.pending) is not None]
+    storages = native.waiting()
+    bound = min(MOST_BYTES, storages[0].device.total_memory() // PART) if storages else 0
+    if len(storages) * 2 * LARGE <= bound:      # of an input or two each there can't be more
+        return
+    waiting = [(node, _small_inputs(node)) for storage in storages if (node := storage.pending) is not None]
     readers = Counter(name for _, inputs in waiting for name in inputs)
     sizes = {name: nbytes for _, inputs in waiting for name, nbytes in inputs.items()}
-    total = sum(sizes.values())
-    if total <= LITTLE:
-        return
-    excess = total - min(MOST_BYTES, waiting[0][0].device.total_memory() // PART)
+    excess = sum(sizes.values()) - bound
     for node, inputs in waiting:
         if excess <= 0:
             break

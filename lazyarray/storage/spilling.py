@@ -96,7 +96,7 @@ def relieve(device: Device, nbytes: int) -> str | None:
 def _held(device: Device) -> int:
     """Bytes that storages hold on the current device, those included that only recorded work refers to."""
     number, found = device.number(), {}
-    for obj in gc.get_objects():
+    for obj in gc.get_referrers(Storage):       # its instances; see `_storages`
         if type(obj) is Storage and obj.device is device and (home := _home(obj)) is not None and (
                 device.device_of(home) == number):
             found[id(home)] = home.nbytes

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray.dispatch import advanced_indexing
 
 
 @pytest.fixture
@@ -136,3 +137,24 @@ def test_a_mask_takes_as_many_values_as_it_is_true(x, mask, values, true):
         with pytest.raises(error):
             x[MASKS[mask](where)] = lazyarray.asarray(given)
     assert x.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+@pytest.mark.parametrize("width", [None, 3])
+def test_the_last_of_several_stays_where_the_index_is_known(monkeypatch, dtype, width):
+    """Then a vector's elements are assigned without a look at the index once more."""
+    rng = np.random.default_rng(5)
+    index, shape = rng.integers(0, 30, 500), (100,) if width is None else (100, width)
+    values = (rng.random((500, *shape[1:])) * 100).astype(dtype)
+    plain = np.zeros(shape)
+    with lazyarray.options(small_on_host=False):
+        x, key, lazy = lazyarray.asarray(plain.copy()), lazyarray.asarray(index), lazyarray.asarray(values)
+        assert x[key].shape == values.shape     # which finds out what is in the index
+        if width is None:
+            monkeypatch.setattr(advanced_indexing, "Index", None)
+        plain[index] = values
+        x[key] = lazy
+        np.testing.assert_array_equal(x, plain)
+        plain[::-1][index] = values
+        x[::-1][key] = lazy
+        np.testing.assert_array_equal(x, plain)

@@ -1,9 +1,11 @@
 """lazyarray.numpy.random: NumPy's generator by parameters, shapes, dtypes and errors, which draws on the device."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -184,3 +186,22 @@ class TestGenerator:
     def test_the_module_is_numpys_otherwise(self):
         assert lazyarray.numpy.random is random and random.PCG64 is np.random.PCG64
         assert set(np.random.__all__) <= set(dir(random)) and type(random.rand(3)) is np.ndarray
+
+
+def test_two_threads_that_begin_at_once_share_a_generator(monkeypatch):
+    """Two of one seed would give both threads the same numbers."""
+    device, both = lazyarray.device(), threading.Barrier(2)
+    make = type(device).generator
+
+    def generator(self, host):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(2)
+        return make(self, host)
+    monkeypatch.setattr(type(device), "generator", generator)
+    rng, found = lazyarray.numpy.random.default_rng(0), []
+    threads = [threading.Thread(target=lambda: found.append(rng.on_device())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1] is rng.on_device()

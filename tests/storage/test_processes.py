@@ -142,3 +142,32 @@ interpreters.destroy(other)
 def test_subinterpreters_are_refused(first):
     how = "('legacy',)" if sys.version_info >= (3, 13) else "()"
     run(first + SUBINTERPRETER.format(how=how))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or ON_CUDA, reason="a child may not use CUDA that its parent has used")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_of_a_process_whose_threads_are_at_work():
+    """It waits for no lock that a thread had when it was forked."""
+    program = START + """
+import faulthandler, warnings
+warnings.simplefilter("ignore")
+np.asarray(x)
+held, done = threading.Event(), threading.Event()
+def run():
+    with x._self_storage.lock:      # as within any statement
+        held.set()
+        done.wait()
+thread = threading.Thread(target=run)
+thread.start()
+held.wait()
+child = os.fork()
+if not child:
+    faulthandler.dump_traceback_later(10, exit=True)
+    os._exit(0 if np.asarray(x)[2] == 2 else 3)
+status = os.waitpid(child, 0)[1]
+done.set()
+thread.join()
+assert np.asarray(x)[2] == 2
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, cwd=ROOT)

@@ -218,25 +218,18 @@ class CudaDevice(Device):
         return found
 
     @functools.cached_property
-    def _last(self) -> tuple[Any, Any, Any]:
-        """Kernels that note, in numbers that begin at -1, where each key comes last, that read it, and that heed it."""
+    def _last(self) -> tuple[Any, Any]:
+        """Kernels that note, in numbers that begin at -1, where each key comes last, and that read it."""
         make = self.xp.ElementwiseKernel
         return (make("K key", "raw int32 last", "atomicMax(&last[key], (int)i)", "lazyarray_note_last"),
-                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"),
-                make("K key, T value, raw int32 last", "raw T target", "if (last[key] == (int)i) target[key] = value",
-                     "lazyarray_assign_last"))
-
-    def _noted(self, key: Any, places: int) -> Any:
-        last = self.empty((places,), np.dtype(np.int32))
-        last.data.memset_async(0xFF, last.nbytes)
-        self._last[0](key, last)
-        return last
+                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"))
 
     def last_of_each(self, key: Any, places: int) -> Any:
-        return self._last[1](key, self._noted(key, places))
-
-    def assign_last(self, target: Any, key: Any, value: Any) -> None:
-        self._last[2](key, value, self._noted(key, target.size), target)
+        note, read = self._last
+        last = self.empty((places,), np.dtype(np.int32))
+        last.data.memset_async(0xFF, last.nbytes)
+        note(key, last)
+        return read(key, last)
 
     def fuses(self, step: Step) -> bool:
         return snippet(step, self.xp) is not None

@@ -1091,3 +1091,33 @@ def test_somebody_elses_page_locked_memory():
     x = lazyarray.asarray(source)
     source[:] = 0
     assert np.array_equal(np.asarray(x), expected)
+
+
+class Interrupted(Pointer):
+    """A handler raises as soon as a copy has been issued."""
+
+    def __add__(self, offset):
+        return Interrupted(self.ptr + offset)
+
+    def copy_to_host_async(self, address, nbytes, stream):
+        super().copy_to_host_async(address, nbytes, stream)
+        raise KeyboardInterrupt
+
+    def copy_from_host_async(self, address, nbytes, stream):
+        super().copy_from_host_async(address, nbytes, stream)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("way, nbytes", [
+    ("download", 5000), ("download", 2 << 20), ("download", 20 << 20), ("download_begin", 5000),
+    ("download_begin", 2 << 20), ("download_begin", 20 << 20), ("upload", 5000), ("upload", 2 << 20)])
+def test_an_interrupt_leaves_no_copy_under_way(cuda, way, nbytes):
+    """Else it would come into memory, or be made of it, that somebody else has by then."""
+    there, here, stream = values(nbytes), fresh(nbytes), Stream(cuda.runtime)
+    pointer = Interrupted(there.ctypes.data)
+    with pytest.raises(KeyboardInterrupt):
+        if way == "download_begin":
+            download_begin(cuda.copies, SimpleNamespace(data=pointer), here, stream)
+        else:
+            getattr(cuda.copies, way)(pointer, here.ctypes.data, nbytes, stream)
+    assert not stream.queue

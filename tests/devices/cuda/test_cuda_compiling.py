@@ -304,3 +304,30 @@ later.start()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_form_that_another_thread_finds_compiled_between_two_looks():
+    """What was asked for is looked up once: another thread may take it away when it is there."""
+    compiler = Compiler()
+    kernels, kernel = made(compiler, program_of("strided", "flat", ndim=2))
+
+    def call():
+        return kernel([Array((64,)), Array((32, 64))], (32, 64), False)
+
+    call()
+    kernels.wait()      # the form of this layout is compiled now, and still among those that were asked for
+
+    class Asked(dict):
+        def get(self, key, default=None):
+            found = super().get(key, default)
+            self.pop(key, None)         # the other thread's turn
+            return found
+
+        def __contains__(self, key):
+            found = super().__contains__(key)
+            self.pop(key, None)
+            return found
+
+    kernel._asked = Asked(kernel._asked)
+    assert kernel._asked
+    assert call() is not None and not kernel._asked
