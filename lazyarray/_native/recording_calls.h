@@ -30,15 +30,17 @@ count_alone(PyObject *rule, long alone)
 }
 
 /* The lazy array of a step on leaves and numbers whose results were needed by themselves, or which read memory that
-others hold (`held`; it does not count), computed now. None where it is to be recorded all the same; NotImplemented
-without a kernel: the device's own function does it. */
+others hold (`held`; it does not count), computed now, with its axes in the order `back`, or None. None where it is to be
+recorded all the same; NotImplemented without a kernel: the device's own function does it. */
 static PyObject *
-computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *device, Py_ssize_t size, long alone, int held)
+computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *back, PyObject *device, Py_ssize_t size,
+             long alone, int held)
 {
     const int is_long = size >= limits.LONG;
     const long least = (long)(is_long ? limits.LONG_ALONE : limits.ALONE);
     const long next = alone > limits.AT_ONCE ? least : alone + 1;
-    PyObject *kernel = got(rule, R.kernel), *stream = NULL, *arguments = NULL, *results = NULL, *result = NULL, *storage;
+    PyObject *kernel = got(rule, R.kernel), *stream = NULL, *arguments = NULL, *results = NULL, *result = NULL, *storage = NULL;
+    PyObject *meta = NULL, *claimed = NULL;
     int with_partners = PyObject_IsTrue(py.partners);
     if (with_partners < 0)
         return NULL;
@@ -78,11 +80,20 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *dev
         PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
         goto end;
     }
-    if ((storage = made_storage(device, PyList_GET_ITEM(results, 0), stream, Py_None, Py_None)) == NULL)
+    PyObject *array = PyList_GET_ITEM(results, 0);
+    if (back != Py_None && (meta = PyObject_CallMethodNoArgs(form->template, text.view)) == NULL)
         goto end;
-    result = made_array(storage, Py_None, PyList_GET_ITEM(results, 0), Py_None);
-    Py_DECREF(storage);
+    if ((storage = made_storage(device, array, stream, Py_None, meta == NULL ? Py_None : meta)) == NULL
+            || (claimed = PyObject_CallMethodObjArgs(device, text.claim, array, storage, NULL)) == NULL)
+        goto end;
+    if (meta != NULL)
+        Py_SETREF(meta, PyObject_CallMethodOneArg(meta, text.transpose, back));
+    if (meta != NULL || back == Py_None)
+        result = made_array(storage, meta == NULL ? Py_None : meta, meta == NULL ? array : Py_None, Py_None);
 end:
+    Py_XDECREF(storage);
+    Py_XDECREF(meta);
+    Py_XDECREF(claimed);
     Py_DECREF(kernel);
     Py_XDECREF(stream);
     Py_XDECREF(arguments);
@@ -243,7 +254,8 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     if (alone) {
         long times = PyLong_AsLong(got(rule, R.alone));
         if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
-            result = computed_now(rule, operands, form, device, size, times, held);
+            result = computed_now(rule, operands, form, found == NULL ? Py_None : got(found, K.back), device, size, times,
+                                  held);
             if (result == Py_NotImplemented)
                 Py_SETREF(result, Py_NewRef(Py_None));
             else if (result == Py_None)

@@ -10,6 +10,7 @@ Environment: ``LAZYARRAY_SIMULATED_DEVICES`` (how many), ``LAZYARRAY_SIMULATED_L
 """
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -68,6 +69,37 @@ class Region:
 
 def _place(view: np.ndarray) -> tuple[Any, ...]:
     return view.__array_interface__["data"][0], view.shape, view.strides
+
+
+class _Fused:
+    """A program as one kernel: it walks memory, and gives new arrays of the form that is asked for.
+
+    So what is around kernels is the same as on a GPU; what is computed is what the steps compute one by one.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        dtypes = [operand.dtype for operand in program.inputs] + [step.output for step, _ in program.steps]
+        self._dtypes = [dtypes[number] for number in program.outputs]
+
+    def __call__(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> list[SimulatedArray]:
+        size = math.prod(shape)
+        for (_, mode), one in zip(self._program.inputs, arguments):
+            if (type(one) is SimulatedArray) is (mode == "value"):
+                raise RuntimeError(f"a kernel takes a {mode} operand, not a {type(one).__name__}")
+            if mode == "flat" and not (one.size == size and (one._c_contiguous or one._f_contiguous)):
+                raise RuntimeError("a kernel would read memory in an order that it does not lie in")
+            if mode == "strided":
+                np.broadcast_to(one._view, shape)
+        memories = [one._memory for one in arguments if type(one) is SimulatedArray]
+        results = []
+        for result, dtype in zip(self._program.run(arguments, (shape, fortran), namespace), self._dtypes):
+            if type(result) is not SimulatedArray or result._memory in memories or result.shape != shape or (
+                    result.dtype != dtype) or not (result._f_contiguous if fortran else result._c_contiguous):
+                view = result._view if type(result) is SimulatedArray else result
+                result = wrap_new(np.array(np.broadcast_to(view, shape), dtype, order="F" if fortran else "C"))
+            results.append(result)
+        return results
 
 
 class _Written:
@@ -137,8 +169,10 @@ class SimulatedDevice(Device):
         return wrap_new(np.empty(shape, dtype))
 
     def kernel(self, program: Program, size: int) -> Any:
-        """What writes in place, which has an order of its own; all else runs step by step."""
-        return _Written(program) if program.into and hardware.plain else None
+        """What writes in place has an order of its own; what else there is runs step by step where work is delayed."""
+        if not hardware.plain:
+            return None
+        return _Written(program) if program.into else _Fused(program)
 
     def view(self, block: SimulatedArray, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None,
              offset: int) -> SimulatedArray:
