@@ -74,8 +74,12 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *bac
         }
         PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
     }
-    if ((!held && count_alone(rule, next) < 0) || (results = launched(rule, kernel, arguments, form)) == NULL)
+    if (!held && count_alone(rule, next) < 0)
         goto end;
+    if ((results = launched(rule, kernel, arguments, form)) == NULL) {
+        tell_failed(device);
+        goto end;
+    }
     if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) != 1) {
         PyErr_SetString(PyExc_TypeError, "a kernel of one step gives a list of one array");
         goto end;
@@ -150,6 +154,8 @@ static PyObject *
 union_of(PyObject *a, PyObject *b)
 {
     PyObject *both = NULL;
+    if (a == b)
+        return a;
     Py_INCREF(b);       /* what is computed meanwhile lets go of its own */
     int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
     if (one >= 0 && other >= 0)

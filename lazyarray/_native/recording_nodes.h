@@ -239,6 +239,17 @@ list_waiting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return found;
 }
 
+/* An error of the device's is told to it, which may make another one of it. */
+static void
+tell_failed(PyObject *device)
+{
+    PyObject *error = raised(), *told = PyObject_CallMethodOneArg(device, text.failed, error);
+    if (told != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(told);
+    Py_DECREF(error);
+}
+
 /* -- what becomes of a node ---------------------------------------------------------------------------------------- */
 
 /* The storage that waits for a node has its bytes: `Storage.computed`, without the check. */
@@ -250,6 +261,21 @@ fill(PyObject *home, PyObject *node)
     put(home, S.readers, got(node, N.readers));
     put(home, S.clean, Py_True);
     put(home, S.pending, Py_None);      /* last: until then other threads wait for this one */
+}
+
+/* Whether a new node has large inputs that are not those of one of its operands, for which they were counted. */
+static int
+has_new_inputs(PyObject *node)
+{
+    PyObject *large = AT(node, N.large), *operands = got(node, N.operands);
+    if (large == no_arguments)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        if (Py_TYPE(operand) == types.Node && AT(operand, N.large) == large)
+            return 0;
+    }
+    return 1;
 }
 
 /* The lazy array of a new node, which its operands know from here on; `back`: the order of its axes, or None. */
@@ -275,8 +301,8 @@ array_of(PyObject *node, PyObject *back)
         fill(storage, node);
     else if (note_waiting(home) < 0)
         goto end;
-    if (AT(node, N.large) != no_arguments) {
-        PyObject *noted = PyObject_CallFunctionObjArgs(py.note_large, node, ref, NULL);
+    if (has_new_inputs(node)) {
+        PyObject *noted = PyObject_CallOneArg(py.note_large, node);
         Py_XDECREF(noted);
         if (noted == NULL)
             goto end;

@@ -234,17 +234,6 @@ join_readers(PyObject *storage)
     return read > 0 ? done(storage, text.join_all) : read;
 }
 
-/* An error of the device's is told to it, which may make another one of it. */
-static void
-tell_failed(PyObject *device)
-{
-    PyObject *error = raised(), *told = PyObject_CallMethodOneArg(device, text.failed, error);
-    if (told != NULL)
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_XDECREF(told);
-    Py_DECREF(error);
-}
-
 /* ``work(target)``, and without that ``device.assign(target, value)``: 0, or -1 with an error. */
 static int
 write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)

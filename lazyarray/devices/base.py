@@ -33,6 +33,9 @@ deferred: list[Callable[[], object]] = []
 #: `graph/memory_bound.py` adds what does, `storage/spilling.py`.
 relief: list[Callable[[Device, int], str | None]] = []
 
+#: Bytes of an array up to which `Device.fetch_begin` takes it.
+MOST_FETCHED = 128 << 10
+
 HERE: AbstractContextManager[Any] = nullcontext()
 """The context of a device that is the current one already."""
 
@@ -103,6 +106,24 @@ class _Noting:
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None:
             self._device.failed(error)
+
+
+class Factors(ABC):
+    """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
+
+    `statuses`: a device array, of a number that is above 0 for each matrix that is singular. What is solved with its
+    factors is rubbish.
+    """
+
+    statuses: Any
+
+    @abstractmethod
+    def solution(self, b: Any) -> Any:
+        """What the matrices are to be multiplied by for a stack of matrices: a new device array."""
+
+    @abstractmethod
+    def inverse(self) -> Any:
+        """The inverses, if the factors were made for them: a new device array."""
 
 
 class Device(ABC):
@@ -329,6 +350,12 @@ class Device(ABC):
         """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
         return None
 
+    def factors(self, a: Any, inverse: bool = False) -> Factors | None:
+        """LU factors of a stack of square matrices, for a solution or for the `inverse`; None where the library's own
+        functions are to do all of it. The stack is not empty, on the current device, and of double precision.
+        """
+        return None
+
     def transform(self, a: Any, steps: Sequence[tuple[str, int, int, int]], factor: float) -> Any | None:
         """Fourier transforms of a device array, one after the other, times `factor`, as a new array.
 
@@ -391,7 +418,9 @@ class Device(ABC):
         """
 
     def fetch_begin(self, d: Any) -> Any:
-        """Begin to copy a small C-contiguous array to the host, on the current stream; what `fetch_end` needs."""
+        """Begin to copy a C-contiguous array of at most `MOST_FETCHED` bytes to the host, on the current stream; what
+        `fetch_end` needs.
+        """
         return d
 
     def fetch_end(self, copy: Any, memory: memoryview) -> None:

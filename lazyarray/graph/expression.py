@@ -90,6 +90,9 @@ class _Text:
             return f"arange({node.size})", _ATOM
         if name == "value":
             return f"full({node.shape}, {', '.join(texts)})", _ATOM
+        if name == "triangle":
+            sign, least = node.operands[-2:]
+            return f"{'triu' if sign > 0 else 'tril'}({texts[0]}{f', {sign * least}' if least else ''})", _ATOM
         return f"{name}({', '.join(texts)})", _ATOM
 
     def name(self, storage: Any, array: Any) -> str:

@@ -10,9 +10,8 @@ Boltzmann 0.43 and 0.38, life 0.13 and 0.13, n-body 0.82 and 0.90, neural 0.28 a
 """
 from __future__ import annotations
 
-import weakref
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..devices import base
 from ..errors.interrupts import holding
@@ -29,7 +28,7 @@ LARGE = 1 << 20
 #: Bytes of counted inputs that recorded work may keep alive, and the part of the device's memory: inputs of recorded
 #: work can't move to the host when the device is full, and to compute it takes memory, too.
 MOST_BYTES, PART = 2 << 30, 4
-#: How many nodes there may be until those are left out that are gone.
+#: How many inputs there may be until those are left out that are gone.
 _FEW = 64
 
 
@@ -38,24 +37,21 @@ class Kept:
 
     Attributes
     ----------
-    nodes : list of weakref
-        Nodes with large inputs, the oldest first.
     sizes : dict
-        The large inputs of these, with their bytes, and of some that are gone.
+        The large inputs of recorded work, with their bytes, and those of some that is gone.
     total : int
-        The sum of `sizes`: no fewer bytes are kept alive.
+        The sum of `sizes`: no more bytes are kept alive.
     look_at : int
-        How many nodes there are when they are looked through; 0 while they are.
+        How many inputs there are when recorded work is looked through; 0 while it is.
     most : int
         The part of the device's memory, as it was found last.
     looking : bool
         Whether the small ones are being looked through.
     """
 
-    __slots__ = ("nodes", "sizes", "total", "look_at", "most", "looking")
+    __slots__ = ("sizes", "total", "look_at", "most", "looking")
 
     def __init__(self) -> None:
-        self.nodes: list[weakref.ref[Node]] = []
         self.sizes: dict[int, int] = {}
         self.total, self.look_at, self.most, self.looking = 0, _FEW, 0, False
 
@@ -81,17 +77,16 @@ base.relief.append(_relieve)
 mirror.relief.append(_relieve_host)
 
 
-def note(node: Node, ref: Any = None) -> None:
-    """Keep within the bound of bytes; `ref` is a reference to the node.
+def note(node: Node) -> None:
+    """Keep within the bound of bytes, with a node more, whose large inputs are not those of one of its operands.
 
-    All nodes are looked through only if the bytes could be too many: what was counted at the last look, and what came
-    since.
+    Recorded work is looked through only if the bytes could be too many: what was counted at the last look, and what
+    came since.
     """
     with holding(lock):
-        kept.nodes.append(ref or weakref.ref(node))
         _count(node)
-        # While they are looked through, this is a finaliser's: it is seen at the end.
-        if kept.look_at and (kept.total > min(MOST_BYTES, kept.most) or len(kept.nodes) >= kept.look_at):
+        # While it is looked through, this is a finaliser's: it is seen at the end.
+        if kept.look_at and (kept.total > min(MOST_BYTES, kept.most) or len(kept.sizes) >= kept.look_at):
             _look(node.device)
 
 
@@ -111,7 +106,7 @@ def _compute_oldest() -> None:
     bound = min(MOST_BYTES, storages[0].device.total_memory() // PART) if storages else 0
     if len(storages) * 2 * LARGE <= bound:      # of an input or two each there can't be more
         return
-    waiting = [(node, _small_inputs(node)) for storage in storages if (node := storage.pending) is not None]
+    waiting = [(node, _small_inputs(node)) for node in _waiting()]
     readers = Counter(name for _, inputs in waiting for name in inputs)
     sizes = {name: nbytes for _, inputs in waiting for name, nbytes in inputs.items()}
     excess = sum(sizes.values()) - bound
@@ -147,16 +142,22 @@ def _count(node: Node) -> None:
             kept.total += more
 
 
+def _waiting() -> list[Node]:
+    """What is recorded and not computed, for somebody who holds it, the oldest first."""
+    nodes = [storage.pending for storage in native.waiting()]
+    return [node for node in nodes if node is not None and node.array is None]
+
+
 def _compute_excess(device: Device) -> None:
     kept.most = device.total_memory() // PART
-    waiting = [(ref, node) for ref in kept.nodes if (node := _waits(ref)) is not None]
-    names = {name: nbytes for _, node in waiting for name, nbytes in node.large}
+    waiting = [node for node in _waiting() if node.large]
+    names = {name: nbytes for node in waiting for name, nbytes in node.large}
     excess = sum(names.values()) - min(MOST_BYTES, kept.most)
     while excess > 0 and waiting:
-        _, node = waiting.pop(0)
+        node = waiting.pop(0)
         if node.array is None:
             node.compute()
-        left = {name for _, n in waiting if n.array is None for name, _ in n.large}
+        left = {name for n in waiting if n.array is None for name, _ in n.large}
         excess -= sum(names.pop(name) for name in list(names) if name not in left)
 
 
@@ -165,15 +166,7 @@ def _look(device: Device) -> None:
     try:
         _compute_excess(device)
     finally:
-        kept.nodes[:] = [ref for ref in kept.nodes if _waits(ref) is not None]
+        sizes = {name: nbytes for node in _waiting() for name, nbytes in node.large}
         kept.sizes.clear()
-        kept.sizes.update((name, nbytes) for ref in kept.nodes if (n := ref()) is not None for name, nbytes in n.large)
-        kept.total, kept.look_at = sum(kept.sizes.values()), 2 * len(kept.nodes) + _FEW
-
-
-def _waits(ref: weakref.ref[Node]) -> Node | None:
-    """A node that is to be computed some day, for somebody who holds it."""
-    node = ref()
-    if node is None or node.array is not None or node.storage is None or node.storage() is None:
-        return None
-    return node
+        kept.sizes.update(sizes)
+        kept.total, kept.look_at = sum(sizes.values()), 2 * len(sizes) + _FEW

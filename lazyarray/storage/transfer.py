@@ -8,6 +8,8 @@ it with empty arrays.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from ..devices.base import HERE
+from ..devices.base import HERE, MOST_FETCHED
 from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
@@ -108,6 +110,28 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     if token is not None:
         end(token)
     return result
+
+
+@contextmanager
+def fetching(device: Device, array: Any, why: str) -> Iterator[np.ndarray]:
+    """A context at whose end there are the values of a C-contiguous array that steers a call.
+
+    What is issued within it is not waited for, if the array is small.
+    """
+    token = begin("synchronise", array.nbytes, array.shape, array.dtype, why)
+    result = np.empty(array.shape, array.dtype)
+    with device.noting:
+        if array.nbytes > MOST_FETCHED:
+            yield result
+            device.download(array, result)
+        else:
+            copy = device.fetch_begin(array)
+            try:
+                yield result
+            finally:        # nothing may be under way when an error or an interrupt is raised
+                device.fetch_end(copy, result.reshape(-1).view(np.uint8).data)
+    if token is not None:
+        end(token)
 
 
 def to_current(device: Device, array: Any, why: str) -> Any:

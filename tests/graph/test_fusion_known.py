@@ -232,4 +232,4 @@ class TestLargeInputs:
         x = lazyarray.asarray(np.ones((rows, 64)))
         for i in range(2000):
             x[i:i + 2] * 2
-        assert len(memory_bound.kept.nodes) < 200
+        assert len(memory_bound.kept.sizes) < 200

@@ -14,7 +14,8 @@ from finalisers import USES, Use
 
 import lazyarray
 from lazyarray import _native
-from lazyarray.devices.cuda.copies.small_download import FETCHED, Fetches
+from lazyarray.devices.base import MOST_FETCHED
+from lazyarray.devices.cuda.copies.small_download import Fetches
 from lazyarray.devices.cuda.driver import Driver
 from lazyarray.errors import DeviceUnavailableError, TransferError
 from lazyarray.storage import first_download, handles
@@ -119,7 +120,7 @@ def fetched(late, source):
 # -- copies --------------------------------------------------------------------------------------
 
 class TestCopies:
-    @pytest.mark.parametrize("nbytes", [1, 1000, FETCHED])
+    @pytest.mark.parametrize("nbytes", [1, 1000, MOST_FETCHED])
     def test_the_bytes_are_there_at_the_end(self, late, nbytes):
         for seed in range(3):
             source = values(nbytes, seed)
@@ -199,7 +200,7 @@ class TestCopies:
         copy.end(memory.data)
         assert np.array_equal(memory, source)
         fetcher = late.fetches.fetcher
-        assert fetcher.begin(late.array(np.zeros(FETCHED + 1, np.uint8))) is None
+        assert fetcher.begin(late.array(np.zeros(MOST_FETCHED + 1, np.uint8))) is None
         assert fetcher.begin(late.array(np.zeros(0, np.uint8))) is None
 
     def test_memory_that_ran_out(self, late):

@@ -10,7 +10,7 @@ import numpy as np
 import lazyarray
 from lazyarray import _native
 from lazyarray.graph import programs, waiting
-from lazyarray.graph.record import operands
+from lazyarray.graph.record import loops, operands
 
 
 def pending(x):
@@ -44,6 +44,9 @@ def forget_kernels():
     """Have the device asked for the kernel of each program again."""
     for program in programs.programs.values():
         program.kernel = None
+    for rule in loops.rules.values():
+        if rule is not None:
+            rule.kernel = rule.launch = None
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
 from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
 from .driver import StreamOnDevice, here
+from .factors import Factorizer
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
 from .kernels.line_filters import LineFilters
@@ -137,6 +138,7 @@ class CudaDevice(Device):
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
         self._line_filters = LineFilters(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
+        self.factors = Factorizer(cupy, lambda: _cublas()[0], self.stream)      # type: ignore[method-assign]
         self.transform = Transforms(cupy, _cufft)       # type: ignore[method-assign]
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...errors import LazyArrayError
 from ...events.callers import module_of
-from ..base import HERE, HOLDABLE, Device, Token
+from ..base import HERE, HOLDABLE, Device, Factors, Token
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
@@ -123,6 +123,25 @@ class _Written:
     def prepare(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> bool:
         """Nothing has to be compiled."""
         return False
+
+
+class _Factors(Factors):
+    """Matrices, and which of them are singular: the solution of such a one is not finite."""
+
+    def __init__(self, a: SimulatedArray) -> None:
+        self._a = a
+        self.statuses = launch(_statuses, (a,), {}, ())
+
+    def solution(self, b: SimulatedArray) -> SimulatedArray:
+        return namespace.linalg.solve(self._a, b)
+
+    def inverse(self) -> SimulatedArray:
+        return namespace.linalg.inv(self._a)
+
+
+def _statuses(a: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return (np.linalg.det(a.reshape(-1, *a.shape[-2:])) == 0).astype(np.int32)
 
 
 class SimulatedDevice(Device):
@@ -227,6 +246,10 @@ class SimulatedDevice(Device):
 
     def select(self, d: SimulatedArray, mask: SimulatedArray) -> SimulatedArray:
         return launch(rows, (d, mask), {}, ())
+
+    def factors(self, a: SimulatedArray, inverse: bool = False) -> Factors | None:
+        """Those of stacks: one matrix is its library's, as it is of large ones on a GPU."""
+        return _Factors(a) if a.ndim > 2 else None
 
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)

@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,14 @@ def fetch(obj: Any, why: str) -> Any:
         obj = transfer.to_host(device, obj, why, kind="synchronise")
         return obj[()] if obj.ndim == 0 else obj
     return obj
+
+
+def fetching(obj: Any, why: str) -> AbstractContextManager[np.ndarray]:
+    """A context that ends when the values of a device array that steers the call are there.
+
+    What is issued within it is not waited for.
+    """
+    return transfer.fetching(devices.current(), obj, why)
 
 
 def truth(obj: Any, why: str = "truth value") -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
-from .common import are_finite, array, fetch, tuple_type
+from .common import FETCHED, are_finite, array, fetch, fetching, tuple_type
 
 _none = np._NoValue
 
@@ -107,15 +107,29 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
-def _solved(what: str, solve: Any, *arrays: Any) -> Any:
-    """``solve(*arrays)``, unless a matrix is singular.
+def _solved(what: str, a: Any, b: Any = None) -> Any:
+    """The solution of a @ x = b, or the inverse of `a`, unless a matrix is singular."""
+    device = devices.current()
+    factors = device.factors(a, b is None)
+    if factors is None:
+        return _solved_by_library(what, device, *((a,) if b is None else (a, b)))
+    statuses = factors.statuses if factors.statuses.nbytes <= FETCHED else factors.statuses.max()
+    with fetching(statuses, "singular-matrix check") as found:
+        result = factors.inverse() if b is None else factors.solution(b)
+    refuse(found.max() > 0, f"{what} of a singular matrix")
+    return result
 
-    What CuPy gives then is rubbish, mostly not finite: it was divided by a zero pivot. Of many matrices, one of which
-    has such a result, the device is asked: it may be of infinities or NaN.
+
+def _solved_by_library(what: str, device: Any, *arrays: Any) -> Any:
+    """The same by the device's library.
+
+    What CuPy gives of a singular matrix is rubbish, mostly not finite: it was divided by a zero pivot. Of many
+    matrices, one of which has such a result, the device is asked: it may be of infinities or NaN.
     """
+    solve = device.xp.linalg.inv if len(arrays) == 1 else device.xp.linalg.solve
     found = solve(*arrays)
     if not are_finite(found, "singular-matrix check"):
-        check = devices.current().raising() if arrays[0].ndim > 2 else None
+        check = device.raising() if arrays[0].ndim > 2 else None
         refuse(check is None, f"{what} of a singular matrix")
         with check:
             return solve(*arrays)
@@ -124,7 +138,7 @@ def _solved(what: str, solve: Any, *arrays: Any) -> Any:
 
 def inv(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
-    return _solved("an inverse", xp.linalg.inv, a).astype(result, copy=False)
+    return _solved("an inverse", a).astype(result, copy=False)
 
 
 def det(xp: Any, /, a: Any) -> Any:
@@ -144,14 +158,14 @@ def solve(xp: Any, /, a: Any, b: Any) -> Any:
     a = _matrices(xp, a)[0].astype(work, copy=False)
     b = b.astype(work, copy=False)
     refuse(b.ndim == 0 or b.size == 0, "empty right-hand sides are not supported on the device")
-    vector = b.ndim == 1 and a.ndim > 2
+    vector = b.ndim == 1
     if vector:
         b = b[:, None]
-    wrong(b.shape[-2 if b.ndim > 1 else 0] != a.shape[-1], "solve: mismatch in the core dimension")
-    if b.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
+    wrong(b.shape[-2] != a.shape[-1], "solve: mismatch in the core dimension")
+    if a.shape[:-2] != b.shape[:-2]:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    found = _solved("a solution", xp.linalg.solve, a, b).astype(result, copy=False)
+    found = _solved("a solution", a, b).astype(result, copy=False)
     return found[..., 0] if vector else found
 
 
@@ -171,16 +185,16 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     # function waits for the rank, too.)
     with np.errstate(all="ignore"):
         total = a.sum().reshape(1)
-    found = fetch(xp.concatenate([total, s.astype(work)]), "finite-value check")
+    # LAPACK's dlalsd takes DLAMCH('Epsilon') where rcond is not positive: half of what NumPy calls eps.
+    part = rcond if rcond > 0 else np.finfo(float).eps / 2
+    with fetching(xp.concatenate([total, s.astype(work)]), "finite-value check") as found:
+        large = s > s[0] * part
+        x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
     if not np.isfinite(found[0]):
         _finite(xp, a, "least squares")
     values = found[1:].real
     refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
-    # LAPACK's dlalsd takes DLAMCH('Epsilon') where rcond is not positive: half of what NumPy calls eps.
-    cutoff = float(values[0]) * (rcond if rcond > 0 else np.finfo(float).eps / 2)
-    rank = np.count_nonzero(values > cutoff)
-    large = s > cutoff
-    x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
+    rank = np.count_nonzero(values > float(values[0]) * part)
     real = np.dtype(result.char.lower())
     residuals = xp.empty(0, real)
     if rank == a.shape[1] < a.shape[0]:

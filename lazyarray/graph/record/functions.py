@@ -1,4 +1,4 @@
-"""Recording of functions that are no ufuncs: ``where``, ``clip``, ``round`` and ``astype``.
+"""Recording of functions that are no ufuncs: ``where``, ``clip``, ``round``, ``astype``, ``triu`` and ``tril``.
 
 Each gives None where it can't be recorded, and then the general way does it, errors included.
 """
@@ -24,7 +24,7 @@ from .ufunc import recorded
 
 __all__ = ["RECORDED", "astype"]
 
-_bool = np.dtype(bool)
+_bool, _int64 = np.dtype(bool), np.dtype(np.int64)
 _none = np._NoValue
 
 
@@ -131,25 +131,57 @@ like_ufuncs[np.round] = _rule_of_round
 
 def astype(x: Any, target: np.dtype, order: str) -> Any:
     """A copy of an array in another dtype, or in the same, in this memory order."""
-    storage = x._self_storage
-    least = least_bytes()
+    meta = handles.meta_of(x)
+    return _one_step(x, meta, target, lambda: cast(meta.dtype, target), axes_of(views.like(meta, order, target)))
+
+
+def _one_step(x: Any, meta: Any, target: np.dtype, step_of: Callable[[], Step | None], order: Any,
+              *numbers: Any) -> Any:
+    """A step on an array and NumPy scalars, which gives this dtype, its axes in this order."""
+    storage, least = x._self_storage, least_bytes()
     if least is None or type(storage) is not Storage:
         return None
-    meta = handles.meta_of(x)
     if meta.size * target.itemsize < least and storage.pending is None:
         return None
-    step = cast(meta.dtype, target)
+    step = step_of()
     if step is None:
         return None
-    layout = views.like(meta, order, target)
     given = Operands()
-    if not given.add(x) or not given.settle(None, (), target.itemsize, least, axes_of(layout)):
+    if not given.add(x) or not given.settle(None, (), target.itemsize, least, order):
         return None
-    given.made(step, tuple(given.items))
+    given.made(step, (*given.items, *numbers))
     return recorded(given)
+
+
+# -- triangles -----------------------------------------------------------------------------------
+
+def _in_triangle(array: Any, rows: Any, columns: Any, sign: Any, least: Any, at: Any) -> Any:
+    xp = devices.current().xp
+    if array.shape[-2:] == (rows, columns) and array._c_contiguous:
+        return xp.triu(array, int(least)) if sign > 0 else xp.tril(array, -int(least))
+    beyond = at % columns - at // columns % rows
+    return xp.where(sign * beyond >= least, array, filled(xp, (), array.dtype.type(0), array.dtype))
+
+
+def _triangle(sign: int) -> Callable[..., Any]:
+    """``triu`` (1) or ``tril`` (-1): what lies at least so far on this side of the diagonal, and zeros."""
+    def recorder(m: Any, k: Any = 0) -> Any:
+        if native is None or type(m) is not handles.array_type or type(k) is not int or abs(k) >= 1 << 62:
+            return None
+        meta = handles.meta_of(m)
+        if meta.ndim < 2 or not meta.size or not meta.flags.c_contiguous or meta.dtype not in HOLDABLE:
+            return None
+        dtype, (rows, columns) = meta.dtype, meta.shape[-2:]
+        inputs = dtype, _int64, _int64, _int64, _int64
+        return _one_step(
+            m, meta, dtype, lambda: named(devices.current(), "triangle", _in_triangle, inputs, dtype, True), None,
+            np.int64(rows), np.int64(columns), np.int64(sign), np.int64(sign * k))
+
+    return recorder
 
 
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.where: where, np.clip: clip, np.round: round_, np.around: round_, **LIKE,
+    np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
+    **LIKE,
 }

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray.devices.base import MOST_FETCHED
 from lazyarray.devices.cuda.copies import crew as crews
 from lazyarray.devices.cuda.copies import dirty_upload as pieces
 from lazyarray.devices.cuda.copies import pinned as cuda_pinned
@@ -22,7 +23,6 @@ from lazyarray.devices.cuda.copies import staged_upload, strided_download
 from lazyarray.devices.cuda.copies.copies import BOUNCED, Copies
 from lazyarray.devices.cuda.copies.pinned import PIECE, STAGED_FROM
 from lazyarray.devices.cuda.copies.pinned_download import download_begin
-from lazyarray.devices.cuda.copies.small_download import FETCHED
 from lazyarray.devices.cuda.copies.strided_download import download_rows
 from lazyarray.storage import handles
 from lazyarray.storage.mirror.byte_ranges import runs_of
@@ -851,7 +851,7 @@ class TestFetching:
     def array(self, source):
         return SimpleNamespace(data=Pointer(source.ctypes.data), nbytes=source.nbytes)
 
-    @pytest.mark.parametrize("nbytes", [1, 1000, FETCHED])
+    @pytest.mark.parametrize("nbytes", [1, 1000, MOST_FETCHED])
     def test_the_bytes_are_there_at_the_end(self, cuda, nbytes):
         for seed in range(3):
             source, memory = values(nbytes, seed), np.zeros(nbytes, np.uint8)

@@ -12,12 +12,10 @@ import numpy as np
 
 from .... import _native
 from ....errors.inspection import Unique
+from ...base import MOST_FETCHED
 
 if TYPE_CHECKING:
     from ..driver import Driver
-
-#: Arrays up to this size may be fetched.
-FETCHED = 128 << 10
 
 _u1 = np.dtype(np.uint8)
 
@@ -44,10 +42,10 @@ class Fetches(Unique):
         self.fetcher: Any = None
         if driver is not None and _native.small_copies is not None:
             self.fetcher = _native.small_copies.Fetcher(driver.fetch, driver.finish, self._stream, alloc, self._failed,
-                                                         FETCHED)
+                                                         MOST_FETCHED)
 
     def begin(self, array: Any) -> Any:
-        """Begin to copy at most `FETCHED` bytes, on the current stream; what `end` needs."""
+        """Begin to copy at most `MOST_FETCHED` bytes, on the current stream; what `end` needs."""
         fetcher = self.fetcher
         copy = None if fetcher is None else fetcher.begin(array)
         if copy is not None:
@@ -56,7 +54,7 @@ class Fetches(Unique):
         try:
             found = self._free.pop()
         except IndexError:
-            memory = self._alloc(FETCHED)
+            memory = self._alloc(MOST_FETCHED)
             found = memoryview(np.frombuffer(memory, _u1)), memory.ptr
         buffer, address = found
         nbytes, stream = array.nbytes, self._stream()

@@ -137,6 +137,14 @@ _LOG2 = """
   const out0_type z = log(in0);
   const {T} c = ({T})1.4426950408889634;
   out0 = out0_type(lz_mul(z.real(), c), lz_mul(z.imag(), c))"""
+#: How far an element lies beyond the diagonal of its matrix; numbers of 32 bits are divided several times as fast.
+_TRIANGLE = """
+  long long beyond;
+  if (at >> 32 == 0 && in1 >> 32 == 0 && in2 >> 32 == 0) {
+    const unsigned int i = (unsigned int)at, m = (unsigned int)in2;
+    beyond = (long long)(i % m) - (long long)(i / m % (unsigned int)in1);
+  } else beyond = at % in2 - at / in2 % in1;
+  out0 = in3 * beyond >= in4 ? in0 : out0_type(0)"""
 _IS = "(in{0}.real() != 0 || in{0}.imag() != 0)"
 
 #: Steps that are no ufuncs of CuPy's, or mean something else there: name -> what makes their text, or None.
@@ -148,6 +156,7 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "value": lambda step: "out0 = in0",
     "index": lambda step: "out0 = (out0_type)at",
     "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
+    "triangle": lambda step: _TRIANGLE,
     "own_floor_divide": lambda step: _divide(step, "q"),
     "own_remainder": lambda step: _divide(step, "m"),
     "own_divide": lambda step: _QUOTIENT.format(T=type_of(np.dtype(step.output.char.lower()))),

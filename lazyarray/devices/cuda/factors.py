@@ -1,0 +1,107 @@
+"""Triangular factors of stacks of matrices by cuBLAS, and what is solved with them.
+
+CuPy's functions do the same, but a program has to wait for the solution to know whether it is one: here the statuses of
+the factors are a result of their own, which is there before anything is solved with them.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors.inspection import Unique
+from ..base import Factors
+
+__all__ = ["Factorizer"]
+
+#: Dtype -> the letter that cuBLAS's functions begin with.
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+#: The longest matrices that cuBLAS is quick at, one after the other: those of a stack, and one alone.
+_LONGEST, _LONGEST_ALONE = 256, 32
+#: Tables of addresses that are remembered. Programs get the same memory again and again.
+_MOST = 256
+
+
+class Factorizer(Unique):
+    """Factors on the current device and stream.
+
+    Parameters
+    ----------
+    cupy : module
+    load : callable
+        Gives CuPy's module of cuBLAS, which is loaded with the first factors.
+    stream : callable
+        Gives the current stream.
+    """
+
+    def __init__(self, cupy: Any, load: Callable[[], Any], stream: Callable[[], Any]) -> None:
+        self.cupy, self.load, self.handle = cupy, load, cupy.cuda.device.get_cublas_handle
+        self._stream = stream
+        self._tables: dict[Any, Any] = {}
+
+    def __call__(self, a: Any, inverse: bool = False) -> Factors | None:
+        """`Device.factors`."""
+        n = a.shape[-1]
+        if a.dtype.char not in _LETTERS or n > (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
+            return None
+        return _Factors(self, a, inverse)
+
+    def addresses(self, stack: Any) -> Any:
+        """A device array of the addresses of the arrays of a C-contiguous stack.
+
+        It is written on the current stream, and kept for that stream.
+        """
+        first, step, count = stack.data.ptr, stack.strides[0], stack.shape[0]
+        key = self._stream(), first, step, count
+        table = self._tables.get(key)
+        if table is None:
+            if len(self._tables) >= _MOST:
+                self._tables.clear()
+            table = self._tables[key] = self.cupy.arange(first, first + step * count, step, dtype=np.dtype(np.uintp))
+        return table
+
+
+class _Factors(Factors):
+    """LU factors with the rows exchanged, of matrices with their columns together, as cuBLAS has them.
+
+    For inverses it is their rows: the inverse of a transposed matrix is the inverse of the matrix, transposed.
+    """
+
+    def __init__(self, owner: Factorizer, a: Any, inverse: bool) -> None:
+        n, xp = a.shape[-1], owner.cupy
+        self._owner, self._shape, self._letter = owner, a.shape, _LETTERS[a.dtype.char]
+        count = math.prod(a.shape[:-2])
+        stack = a.reshape(count, n, n)
+        self._matrices = (stack if inverse else stack.swapaxes(1, 2)).copy(order="C")
+        self._pivots = xp.ndarray((count, n), np.int32)
+        self.statuses = xp.ndarray((count,), np.int32)
+        self._table = owner.addresses(self._matrices)
+        getattr(owner.load(), f"{self._letter}getrfBatched")(
+            owner.handle(), n, self._table.data.ptr, n, self._pivots.data.ptr, self.statuses.data.ptr, count)
+
+    def solution(self, b: Any) -> Any:
+        cublas, owner = self._owner.load(), self._owner
+        count, n = self._pivots.shape
+        columns = b.shape[-1]
+        x = b.reshape(count, n, columns).swapaxes(1, 2).copy(order="C")
+        table = owner.addresses(x)
+        status = np.zeros(1, np.int32)      # of the arguments alone
+        getattr(cublas, f"{self._letter}getrsBatched")(
+            owner.handle(), cublas.CUBLAS_OP_N, n, columns, self._table.data.ptr, n, self._pivots.data.ptr,
+            table.data.ptr, n, status.ctypes.data, count)
+        if status[0]:
+            raise ValueError(f"argument {-status[0]} of getrsBatched is wrong")
+        return x.swapaxes(1, 2).reshape(b.shape)
+
+    def inverse(self) -> Any:
+        owner, (count, n) = self._owner, self._pivots.shape
+        x = owner.cupy.ndarray((count, n, n), self._matrices.dtype)
+        table = owner.addresses(x)
+        ignored = owner.cupy.ndarray((count,), np.int32)        # the same as of the factors
+        getattr(owner.load(), f"{self._letter}getriBatched")(
+            owner.handle(), n, self._table.data.ptr, n, self._pivots.data.ptr, table.data.ptr, n, ignored.data.ptr,
+            count)
+        return x.reshape(self._shape)
+

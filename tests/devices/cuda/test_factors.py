@@ -1,0 +1,119 @@
+"""Solutions and inverses by factors, whose statuses are fetched while what follows is issued: values, forms, errors."""
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+RANDOM = np.random.default_rng(0)
+LENGTHS = [1, 2, 5, 31, 32, 33, 70]
+STACKS = [(), (1,), (3,), (2, 3), (600,)]
+KINDS = {"f": (2e-4, 1e-6), "d": (1e-10, 1e-13), "F": (2e-4, 1e-6), "D": (1e-10, 1e-13)}
+
+
+def matrices(shape, kind):
+    values = RANDOM.random(shape) + (1j * RANDOM.random(shape) if kind in "FD" else 0)
+    return values.astype(kind)
+
+
+def forms(array):
+    yield array
+    yield np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if array.ndim > 2:
+        yield np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
+
+
+def agree(function, *arrays):
+    """Of lazy arrays it gives what NumPy gives, or raises."""
+    try:
+        wanted = function(*arrays)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            function(*map(lazyarray.asarray, arrays))
+        return
+    found = function(*map(lazyarray.asarray, arrays))
+    assert isinstance(found, lazyarray.LazyNdarray)
+    assert found.shape == wanted.shape and found.dtype == wanted.dtype
+    relative, absolute = KINDS[np.result_type(*arrays).char]
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=relative, atol=absolute)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "stack"), [(n, stack) for n, stack in itertools.product(LENGTHS, STACKS)
+                                          if n * len(stack) * max(stack, default=1) < 4000])
+def test_values_and_forms(kind, n, stack):
+    a = matrices((*stack, n, n), kind) + n * np.eye(n, dtype=kind)
+    for form in forms(a):
+        agree(np.linalg.inv, form)
+    for shape in ((n,), (n, 3), (*stack, n, 1), (*stack, n, 4), (3, n, 2)):
+        for form in forms(matrices(shape, kind)) if len(shape) > 1 else [matrices(shape, kind)]:
+            agree(np.linalg.solve, a, form)
+
+
+def test_the_operands_stay_what_they_are():
+    a, b = matrices((4, 3, 3), "d") + 3 * np.eye(3), matrices((4, 3, 2), "d")
+    x, y = lazyarray.asarray(a), lazyarray.asarray(b)
+    np.linalg.solve(x, y)
+    np.linalg.solve(x.swapaxes(1, 2), y)
+    np.linalg.inv(x)
+    assert np.array_equal(x, a) and np.array_equal(y, b)
+
+
+@pytest.mark.parametrize("count", [1, 7, 5000])
+def test_one_singular_matrix_is_an_error(count):
+    a = np.zeros((count, 3, 3)) + np.eye(3)
+    a[-1, 1, 1] = 0
+    for case in (a, a.astype("f"), a[-1]):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            np.linalg.inv(lazyarray.asarray(case))
+        with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            np.linalg.solve(lazyarray.asarray(case), np.ones((3, 1)))
+
+
+def test_nan_is_no_singular_matrix():
+    a = np.zeros((4, 3, 3)) + np.eye(3)
+    a[2, 1, 1] = np.nan
+    wanted = np.isnan(np.linalg.inv(a)).any(axis=(1, 2))
+    assert np.array_equal(np.isnan(np.linalg.inv(lazyarray.asarray(a))).any(axis=(1, 2)), wanted)
+
+
+def test_one_wait_that_is_told():
+    a = lazyarray.asarray(matrices((5, 4, 4), "d") + 4 * np.eye(4))
+    with lazyarray.trace() as events:
+        np.linalg.inv(a)
+    event, = events
+    assert event.kind == "synchronise" and "singular" in event.reason
+
+
+def test_threads_that_solve_at_once():
+    a = matrices((50, 6, 6), "d") + 6 * np.eye(6)
+    b = [matrices((50, 6, 3), "d") for _ in range(4)]
+    wrong = []
+
+    def work(i):
+        for _ in range(20):
+            found = np.linalg.solve(lazyarray.asarray(a), lazyarray.asarray(b[i]))
+            if not np.allclose(np.asarray(found), np.linalg.solve(a, b[i])):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_least_squares_of_full_and_of_lesser_rank(more):
+    a = matrices((40, 6), "d")
+    a[:, 5] = a[:, 0] if more else a[:, 5]
+    b = matrices((40,), "d")
+    wanted, found = np.linalg.lstsq(a, b), np.linalg.lstsq(lazyarray.asarray(a), lazyarray.asarray(b))
+    assert int(found[2]) == wanted[2] == (5 if more else 6)
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-12)
