@@ -422,7 +422,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         if once or _are_few(sub, positions):
             key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
             if not once:        # of several values to one element, each is the last one, as in `_last_wins`
-                given = given.take(device.last_of_each(key, sub.size), 0)
+                given = given.take(_last_of_each(device, positions, key, sub.size), 0)
             _write(device, x, sub, lambda target: operator.setitem(target, key, given))
             return
     parsed = Index(meta, index)
@@ -488,6 +488,21 @@ def _are_few(sub: np.ndarray, positions: Any) -> bool:
     bounds = facts.bounds_of(positions)
     return (sub.ndim == positions.ndim == 1 and bounds is not None and bounds[0] >= 0 and sub.size <= _MOST_PLACES
             and positions.size < 2**31 and current_options().ordered_assignment)
+
+
+#: Bytes of an index up to which its `_last_of_each` is kept.
+_MOST_KEPT = 16 << 20
+
+
+def _last_of_each(device: Device, positions: Any, key: Any, places: int) -> Any:
+    """`Device.last_of_each` of an index, kept for the next time that it is used on this stream."""
+    known, stream = facts.known_of(positions) if key.nbytes <= _MOST_KEPT else None, device.stream()
+    found = None if known is None else known.get("last")
+    if found is None or found[:2] != (stream, places):
+        found = stream, places, device.last_of_each(key, places)
+        if known is not None:
+            known["last"] = found
+    return found[2]
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:

@@ -10,7 +10,19 @@ import numpy as np
 from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
-from .common import array, axes_of, axis_index, dtype_or_number, fetch, gather, intp, is_device, numbers, takes_arrays
+from .common import (
+    array,
+    axes_of,
+    axis_index,
+    dtype_or_number,
+    fetch,
+    filled,
+    gather,
+    intp,
+    is_device,
+    numbers,
+    takes_arrays,
+)
 
 
 def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
@@ -122,8 +134,25 @@ def gradient(xp: Any, /, f: Any, *varargs: Any, axis: Any = None, edge_order: in
     return tuple(result) if isinstance(result, list) else result
 
 
+# -- triangles -----------------------------------------------------------------------------------
+
+def tril(xp: Any, /, m: Any, k: Any = 0) -> Any:
+    return _triangle(xp, array(xp, m), k, False)
+
+
+def triu(xp: Any, /, m: Any, k: Any = 0) -> Any:
+    return _triangle(xp, array(xp, m), k - 1, True)
+
+
+def _triangle(xp: Any, m: Any, k: Any, above: bool) -> Any:
+    """What is at and below a diagonal of each matrix, or `above` it, and zeros. (CuPy 14.2 takes one matrix.)"""
+    below, zero = xp.tri(*m.shape[-2:], k=k, dtype=bool), filled(xp, (), m.dtype.type(0), m.dtype)
+    result = xp.where(below, zero, m) if above else xp.where(below, m, zero)
+    return memory_order.laid_out(devices.current(), result, memory_order.order_of([below, m]))
+
+
 ADAPTED: dict[Any, Any] = {
     np.concatenate: concatenate, np.repeat: repeat, np.resize: resize,
     np.packbits: packbits, np.unpackbits: unpackbits, np.gradient: gradient,
-    np.tril: takes_arrays("tril", "m"), np.triu: takes_arrays("triu", "m"), np.diagflat: takes_arrays("diagflat", "v"),
+    np.tril: tril, np.triu: triu, np.diagflat: takes_arrays("diagflat", "v"),
 }

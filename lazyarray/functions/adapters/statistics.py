@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, intp, is_device, truth
+from .common import array, axis_index, fetch, filled, intp, is_device, truth
 from .order import searchsorted
 
 # -- histograms ----------------------------------------------------------------------------------
@@ -61,8 +61,18 @@ def _plain(xp: Any, a: Any) -> Any:
     return a.ravel()
 
 
-def _counts(xp: Any, a: Any, edges: Any, weights: Any) -> Any:
+def _counts(xp: Any, a: Any, edges: Any, weights: Any, last: float | None) -> Any:
+    """How many values, or the sums of what they weigh, are in each bin. `last`: the last edge, if the host knows it."""
     n = edges.size - 1
+    common = np.result_type(a.dtype, edges.dtype)
+    if last is not None and np.isfinite(last) and common.kind == "f":
+        edges = edges.astype(common)        # a copy, whose last bin has its upper edge too
+        edges[-1] = np.nextafter(common.type(last), common.type(np.inf))
+        counts = xp.zeros(n + 2, np.uint64 if weights is None else float)       # CuPy adds no signed ones there
+        one = filled(xp, (), np.uint64(1), counts.dtype) if weights is None else weights
+        xp.add.at(counts, searchsorted(xp, edges, a, "right"), one)
+        counts = counts[1:-1]       # without what lies below and above, NaN included
+        return counts.view(intp) if weights is None else counts
     places = searchsorted(xp, edges, a, "right") - 1
     # The last bin has its upper edge too. What lies outside, NaN included, goes into a bin of its own.
     places = xp.where(a == edges[-1], n - 1, places)
@@ -76,11 +86,12 @@ def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: An
     shape = array(xp, a).shape
     a = _plain(xp, a)
     edges = _edges(xp, a, bins, range)
-    uniform = not is_device(xp, edges) and np.ndim(bins) == 0
-    edges = _spread(xp, edges, uniform)
     refuse(edges.size < 2, "fewer than two edges")
+    on_host = not is_device(xp, edges)
+    uniform, last = on_host and np.ndim(bins) == 0, edges[-1] if on_host else None
+    edges = _spread(xp, edges, uniform)
     if weights is None:
-        counts = _counts(xp, a, edges, None)
+        counts = _counts(xp, a, edges, None, last)
     else:
         weights = array(xp, weights)
         wrong(weights.shape != shape, "weights should have the same shape as a.")
@@ -88,10 +99,10 @@ def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: An
             raise NotOnDevice(f"weights of {weights.dtype} are not supported on the device")
         flat = weights.ravel()
         if flat.dtype.kind == "c":
-            counts = _counts(xp, a, edges, flat.real.astype(float)) + 1j * _counts(
-                xp, a, edges, flat.imag.astype(float))
+            counts = _counts(xp, a, edges, flat.real.astype(float), last) + 1j * _counts(
+                xp, a, edges, flat.imag.astype(float), last)
         else:
-            counts = _counts(xp, a, edges, flat.astype(float))
+            counts = _counts(xp, a, edges, flat.astype(float), last)
         counts = counts.astype(weights.dtype)
     if density:
         return counts / xp.diff(edges).astype(float) / counts.sum(), edges

@@ -12,6 +12,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
+from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...storage import handles, views
 from ...storage.storage import Storage
@@ -158,7 +159,7 @@ def _one_step(x: Any, meta: Any, target: np.dtype, step_of: Callable[[], Step | 
 def _in_triangle(array: Any, rows: Any, columns: Any, sign: Any, least: Any, at: Any) -> Any:
     xp = devices.current().xp
     if array.shape[-2:] == (rows, columns) and array._c_contiguous:
-        return xp.triu(array, int(least)) if sign > 0 else xp.tril(array, -int(least))
+        return shaping.triu(xp, array, int(least)) if sign > 0 else shaping.tril(xp, array, -int(least))
     beyond = at % columns - at // columns % rows
     return xp.where(sign * beyond >= least, array, filled(xp, (), array.dtype.type(0), array.dtype))
 
