@@ -96,10 +96,11 @@ class LazyNdarray(_Typed):
         """The device array. You may write to it: lazyarray reads the memory again afterwards."""
         return convert.lend(self, "__wrapped__")
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_self_"):
-            return handles.completed(self, name)
-        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+    if not TYPE_CHECKING:       # to which every name would be one then
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_self_"):
+                return handles.completed(self, name)
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         setter = _SETTERS.get(name)

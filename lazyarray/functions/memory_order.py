@@ -10,6 +10,7 @@ that are laid out otherwise are copied, and ufuncs write into memory that is lai
 - "all": its array arguments together, as for a ufunc.
 - "copied": its first argument, as a copy of that.
 - "packed": in Fortran order if its first argument is in that and no other, else in C order.
+- "rounded": as "packed" if there are decimals and no complex numbers, else as "all".
 - "reduced": its first argument without the axes that are reduced.
 - "C": nothing; it is in C order.
 
@@ -36,10 +37,10 @@ def _named(names: str, home: Any = np) -> list[Callable[..., Any]]:
 
 RULES: dict[Callable[..., Any], str] = {
     **dict.fromkeys(_named(
-        "where clip round around cumsum cumprod cumulative_sum cumulative_prod i0 polyval"), "all"),
+        "where clip cumsum cumprod cumulative_sum cumulative_prod i0 polyval"), "all"),
     **dict.fromkeys([np.sort, np.partition, *_named(
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft)], "copied"),
-    **dict.fromkeys(_named("packbits unpackbits"), "packed"),
+    **dict.fromkeys(_named("packbits unpackbits"), "packed"), **dict.fromkeys(_named("round around"), "rounded"),
     **dict.fromkeys(_named(
         "sum prod max min amax amin all any mean std var nanmax nanmin median count_nonzero"), "reduced"),
     **dict.fromkeys(_named("argsort argpartition lexsort"), "C"),
@@ -137,6 +138,9 @@ def after(device: Device, rule: str, result: Any, args: tuple[Any, ...], kwargs:
     if all(map(_dense, arrays)):
         return laid_out(device, result, None)
     order: tuple[int, ...] | None
+    if rule == "rounded":
+        decimals = args[1] if len(args) > 1 else kwargs.get("decimals", 0)
+        rule = "packed" if decimals and arrays[0].dtype.kind != "c" else "all"
     if rule == "packed":
         order = tuple(range(result.ndim))[::-1] if arrays[0].flags.fnc else None
     elif rule == "copied":

@@ -14,7 +14,8 @@ NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="a memoryview of a proxy needs Python 3.12")
 @pytest.mark.parametrize("program, seeds", [("fuzz_statements.py", 2000 if NIGHTLY else 40),
-                                            ("fuzz_calls.py", 1000 if NIGHTLY else 20)])
+                                            ("fuzz_calls.py", 1000 if NIGHTLY else 20),
+                                            ("fuzz_hot.py", 2000 if NIGHTLY else 48)])
 def test_random_programs(program, seeds):
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "LAZYARRAY_DEVICE": "simulated", "PYTHONPATH": path}

@@ -140,6 +140,7 @@ USER_CODE = {
     "reveal_type(x.mean(axis=(0,), keepdims=True))": "LazyNdarray",
     "reveal_type(x.sum(keepdims=True))": "LazyNdarray",
     "reveal_type(x * 2 + 1)": "ndarray",
+    "x.summ()": "\"LazyNdarray\"",
     "def takes(a: np.ndarray) -> None: ...": None,
     "takes(x)": None,
     "takes(x + 1)": None,

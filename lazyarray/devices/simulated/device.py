@@ -139,6 +139,10 @@ class _Factors(Factors):
         return namespace.linalg.inv(self._a)
 
 
+def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
+    target[mask] = values
+
+
 def _statuses(a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         return (np.linalg.det(a.reshape(-1, *a.shape[-2:])) == 0).astype(np.int32)
@@ -246,6 +250,12 @@ class SimulatedDevice(Device):
 
     def select(self, d: SimulatedArray, mask: SimulatedArray) -> SimulatedArray:
         return launch(rows, (d, mask), {}, ())
+
+    def place(self, mask: SimulatedArray, values: SimulatedArray, row: int) -> tuple[int, Callable[[Any], None]]:
+        def write(d: SimulatedArray) -> None:
+            launch(_put_rows, (d, mask, values), {}, (d,))
+
+        return int(launch(np.count_nonzero, (mask,), {}, ()).get()), write
 
     def factors(self, a: SimulatedArray, inverse: bool = False) -> Factors | None:
         """Those of stacks: one matrix is its library's, as it is of large ones on a GPU."""

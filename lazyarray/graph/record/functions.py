@@ -114,9 +114,14 @@ def _rounded(array: Any, decimals: Any) -> Any:
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if out is not None or native is None or type(a) is not handles.array_type or type(decimals) is not int:
         return None
-    dtype = handles.meta_of(a).dtype
+    meta = handles.meta_of(a)
+    dtype, flags = meta.dtype, meta.flags
     if dtype.kind in "fc":
-        return native.recorded(np.round, (a, decimals)) if decimals else native.recorded(np.rint, (a,))
+        if not decimals:
+            return native.recorded(np.rint, (a,))
+        # NumPy's real ones have C or Fortran order, where ufuncs' results have that of their operands.
+        as_ufunc = dtype.kind == "c" or flags.c_contiguous or flags.f_contiguous
+        return native.recorded(np.round, (a, decimals)) if as_ufunc else None
     return astype(a, dtype, "K") if dtype.kind in "iu" and decimals >= 0 else None
 
 

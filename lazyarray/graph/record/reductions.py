@@ -275,7 +275,7 @@ def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any
     device, turn = x._self_storage.device, None
     if program is None:
         if not request.slow:
-            if meta.nbytes >= MOST or not device.compiles:
+            if meta.nbytes >= MOST:
                 return False
             if (times := _asked.get(key, 0)) < OFTEN:
                 if len(_asked) >= 4096:
