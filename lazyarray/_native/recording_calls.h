@@ -149,17 +149,20 @@ as_read(const Seen *s, PyObject *mode, PyObject *scalar, PyObject *order)
     return leaf;
 }
 
-/* The large inputs of two operands: a union of sets, one of which is most often an empty tuple. `a` is given away. */
+/* The large inputs of two operands: a union of sets, one of which is most often an empty tuple, or has all of the other one;
+then it is that set. `a` is given away. */
 static PyObject *
 union_of(PyObject *a, PyObject *b)
 {
     PyObject *both = NULL;
-    if (a == b)
+    if (a == b || b == no_arguments)
         return a;
     Py_INCREF(b);       /* what is computed meanwhile lets go of its own */
-    int one = PyObject_IsTrue(a), other = PyObject_IsTrue(b);
-    if (one >= 0 && other >= 0)
-        both = one && other ? PyNumber_Or(a, b) : Py_NewRef(other ? b : a);
+    int within = a == no_arguments ? 1 : PyObject_RichCompareBool(a, b, Py_LE);
+    if (within > 0)
+        both = Py_NewRef(b);
+    else if (within == 0 && (within = PyObject_RichCompareBool(b, a, Py_LE)) >= 0)
+        both = within ? Py_NewRef(a) : PyNumber_Or(a, b);
     Py_DECREF(a);
     Py_DECREF(b);
     return both;

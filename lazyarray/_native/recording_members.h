@@ -244,6 +244,9 @@ otherwise:
         return NULL;
     if (names == NULL && types.LazyNdarray != NULL && ((result = operated(member, args, count)) != NULL || PyErr_Occurred()))
         return result;
+    if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2
+            && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()))
+        return result;
     if ((member->kind & ASSIGNS) && count == 3) {
         if ((result = assigned(NULL, args, 3)) != Py_False) {
             Py_XDECREF(result);

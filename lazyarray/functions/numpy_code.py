@@ -230,7 +230,7 @@ def _of(names: str, arrays: str, home: Any = np) -> dict[Any, Any]:
 COMPOSED: dict[Any, Any] = {
     **_of("nansum nanprod nancumsum nancumprod nanargmax nanargmin nanmean nanvar nanstd ptp", "a"),
     **_of("average", "a weights"),
-    **_of("sinc isposinf isneginf isreal iscomplex fix vander trapezoid", "x y"),
+    **_of("sinc isposinf isneginf isreal iscomplex fix trapezoid", "x y"),
     **_of("angle", "z"), **_of("unwrap", "p"),
     **_of("flatnonzero sort_complex roll real_if_close", "a"), **_of("ix_", "args"),
     **_of("diag_indices_from tril_indices_from triu_indices_from", "arr"),

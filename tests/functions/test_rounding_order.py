@@ -1,4 +1,4 @@
-"""``round`` with decimals has C or Fortran order, and without them its operand's, which of complex numbers it always has."""
+"""``round`` with decimals has C or Fortran order; without them, or of complex numbers, that of its operand."""
 from __future__ import annotations
 
 import itertools

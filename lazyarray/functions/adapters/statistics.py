@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, filled, intp, is_device, truth
+from .common import array, axis_index, fetch, filled, integer, intp, is_device, truth
 from .order import searchsorted
 
 # -- histograms ----------------------------------------------------------------------------------
@@ -260,6 +260,22 @@ def polyval(xp: Any, /, p: Any, x: Any) -> Any:
     return result
 
 
+def vander(xp: Any, /, x: Any, N: Any = None, increasing: bool = False) -> Any:
+    x = array(xp, x)
+    wrong(x.ndim != 1, "x must be a one-dimensional array or sequence.")
+    N = x.size if N is None else integer(N)
+    powers = xp.ones((x.size, N), np.promote_types(x.dtype, int))
+    if not powers.size:
+        return powers
+    powers[:, 1:] = x[:, None]
+    powers = xp.cumprod(powers, axis=1)
+    if increasing:
+        return xp.ascontiguousarray(powers)
+    result = xp.empty(powers.shape, powers.dtype)
+    result[:, ::-1] = powers
+    return result
+
+
 # -- evenly spaced numbers ---------------------------------------------------------------------------
 
 def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
@@ -282,5 +298,6 @@ def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
 
 ADAPTED: dict[Any, Any] = {
     np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
-    np.convolve: convolve, np.correlate: correlate, np.polyval: polyval, np.linspace: linspace, np.logspace: logspace,
+    np.convolve: convolve, np.correlate: correlate, np.polyval: polyval, np.vander: vander,
+    np.linspace: linspace, np.logspace: logspace,
 }
