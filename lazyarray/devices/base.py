@@ -125,6 +125,12 @@ class Factors(ABC):
     def inverse(self) -> Any:
         """The inverses, if the factors were made for them: a new device array."""
 
+    @abstractmethod
+    def determinants(self) -> tuple[Any, Any]:
+        """The signs of the determinants, and the logarithms of their absolute values, as `numpy.linalg.slogdet` has
+        them, also of singular matrices: new device arrays.
+        """
+
 
 class Device(ABC):
     """Device memory, and a namespace of functions that compute in it."""
@@ -351,8 +357,9 @@ class Device(ABC):
         return None
 
     def factors(self, a: Any, inverse: bool = False) -> Factors | None:
-        """LU factors of a stack of square matrices, for a solution or for the `inverse`; None where the library's own
-        functions are to do all of it. The stack is not empty, on the current device, and of double precision.
+        """LU factors of a stack of square matrices, for a solution or for the `inverse` and what goes either way; None
+        where the library's own functions are to do all of it. The stack is not empty, on the current device, and of
+        double precision.
         """
         return None
 

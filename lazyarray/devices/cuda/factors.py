@@ -66,7 +66,8 @@ class Factorizer(Unique):
 class _Factors(Factors):
     """LU factors with the rows exchanged, of matrices with their columns together, as cuBLAS has them.
 
-    For inverses it is their rows: the inverse of a transposed matrix is the inverse of the matrix, transposed.
+    For inverses it is their rows: the inverse of a transposed matrix is the inverse of the matrix, transposed, and its
+    determinant the same.
     """
 
     def __init__(self, owner: Factorizer, a: Any, inverse: bool) -> None:
@@ -105,3 +106,13 @@ class _Factors(Factors):
             count)
         return x.reshape(self._shape)
 
+    def determinants(self) -> tuple[Any, Any]:
+        xp = self._owner.cupy
+        diagonal = self._matrices.diagonal(0, 1, 2)
+        size = xp.abs(diagonal)
+        signs = diagonal / size if diagonal.dtype.kind == "c" else xp.sign(diagonal)
+        exchanged = self._pivots != xp.arange(1, self._shape[-1] + 1, dtype=np.dtype(np.int32))
+        sign = xp.where(exchanged, -signs, signs).prod(axis=1)
+        singular = self.statuses > 0
+        return (xp.where(singular, sign.dtype.type(0), sign).reshape(self._shape[:-2]),
+                xp.where(singular, size.dtype.type(-np.inf), xp.log(size).sum(axis=1)).reshape(self._shape[:-2]))

@@ -138,6 +138,10 @@ class _Factors(Factors):
     def inverse(self) -> SimulatedArray:
         return namespace.linalg.inv(self._a)
 
+    def determinants(self) -> tuple[SimulatedArray, SimulatedArray]:
+        sign, log = namespace.linalg.slogdet(self._a)
+        return sign, log
+
 
 def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
     target[mask] = values

@@ -143,12 +143,17 @@ def inv(xp: Any, /, a: Any) -> Any:
 
 def det(xp: Any, /, a: Any) -> Any:
     a, result, _ = _matrices(xp, a)
-    return xp.linalg.det(a).astype(result, copy=False)
+    factors = devices.current().factors(a, True)
+    if factors is None:
+        return xp.linalg.det(a).astype(result, copy=False)
+    sign, log = factors.determinants()
+    return (sign * xp.exp(log)).astype(result, copy=False)
 
 
 def slogdet(xp: Any, /, a: Any) -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
-    sign, log = xp.linalg.slogdet(a)
+    factors = devices.current().factors(a, True)
+    sign, log = xp.linalg.slogdet(a) if factors is None else factors.determinants()
     return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
 
 

@@ -54,6 +54,32 @@ def test_values_and_forms(kind, n, stack):
             agree(np.linalg.solve, a, form)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "stack"), [(1, (3,)), (2, (2, 3)), (5, (40,)), (31, (4,)), (33, (2,)), (4, ()), (40, ())])
+def test_determinants(kind, n, stack):
+    a = matrices((*stack, n, n), kind) - matrices((*stack, n, n), kind)
+    if stack:
+        a[0, ..., 0, :] = 0     # singular, one of them at least
+    for form in forms(a):
+        for function in (np.linalg.det, np.linalg.slogdet):
+            wanted, found = function(form), function(lazyarray.asarray(form))
+            for one, other in zip(*((found, wanted) if function is np.linalg.slogdet else ([found], [wanted]))):
+                assert one.dtype == other.dtype and one.shape == other.shape
+                np.testing.assert_allclose(np.asarray(one), other, rtol=2e-3 if kind in "fF" else 1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+def test_determinants_of_what_is_not_finite(special):
+    a = matrices((3, 4, 4), "d")
+    a[1, 2, 2] = special
+    with np.errstate(all="ignore"):
+        wanted = np.linalg.slogdet(a)
+        found = np.linalg.slogdet(lazyarray.asarray(a))
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(one)[[0, 2]], other[[0, 2]], rtol=1e-9)
+        assert not np.isfinite(np.asarray(one)[1]) or np.isfinite(other[1])
+
+
 def test_the_operands_stay_what_they_are():
     a, b = matrices((4, 3, 3), "d") + 3 * np.eye(3), matrices((4, 3, 2), "d")
     x, y = lazyarray.asarray(a), lazyarray.asarray(b)
