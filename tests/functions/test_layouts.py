@@ -119,4 +119,4 @@ def test_every_rule_is_of_a_function_that_runs_on_the_device():
     from lazyarray.functions import tables
 
     assert not [f for f in memory_order.RULES if f not in tables.ADAPTED]
-    assert {*memory_order.RULES.values()} == {"all", "copied", "packed", "reduced", "C"}
+    assert {*memory_order.RULES.values()} == {"all", "copied", "packed", "rounded", "reduced", "C"}
