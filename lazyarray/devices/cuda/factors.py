@@ -20,8 +20,8 @@ __all__ = ["Factorizer"]
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 #: The longest matrices that cuBLAS is quick at, one after the other: those of a stack, and one alone.
 _LONGEST, _LONGEST_ALONE = 256, 32
-#: Tables of addresses that are remembered. Programs get the same memory again and again.
-_MOST = 256
+#: Tables of addresses that are remembered, and how long they may be. Programs get the same memory again and again.
+_MOST, _MOST_ADDRESSES = 256, 1 << 13
 
 
 class Factorizer(Unique):
@@ -57,9 +57,11 @@ class Factorizer(Unique):
         key = self._stream(), first, step, count
         table = self._tables.get(key)
         if table is None:
-            if len(self._tables) >= _MOST:
-                self._tables.clear()
-            table = self._tables[key] = self.cupy.arange(first, first + step * count, step, dtype=np.dtype(np.uintp))
+            table = self.cupy.arange(first, first + step * count, step, dtype=np.dtype(np.uintp))
+            if count <= _MOST_ADDRESSES:
+                if len(self._tables) >= _MOST:
+                    self._tables.clear()
+                self._tables[key] = table
         return table
 
 
