@@ -104,7 +104,7 @@ def _transformed(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: A
 
 def _binned(a: Any, bins: Any = 10, *args: Any, **kwargs: Any) -> int:
     if isinstance(bins, (tuple, list)) and bins and isinstance(bins[0], (int, np.integer)):
-        return math.prod(bins)
+        return math.prod(b if isinstance(b, (int, np.integer)) else _size(b) for b in bins)
     if isinstance(bins, str):
         return 0
     return operator.index(bins) if isinstance(bins, (int, np.integer)) else _size(bins)

@@ -133,6 +133,7 @@ WRITES = _Writes({
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), _OUT),
     np.copyto: ("dst",), np.place: ("arr",), np.put: ("a",), np.putmask: ("a",), np.put_along_axis: ("arr",),
     np.fill_diagonal: ("a",), np.nan_to_num: ("x",),
+    np.apply_along_axis: ("arr",),      # by the function that it calls
 })
 
 #: Functions that use their first argument, `a`, as scratch memory if they are told to by ``overwrite_input=``.

@@ -29,6 +29,7 @@ _OTHERS = PLAIN | {np.ndarray}
 #: Module -> functions and methods in it that refuse lazy arrays; of a module without any named, all functions.
 FUNCTIONS: dict[str, tuple[str, ...]] = {
     "bottleneck.nonreduce": ("replace",),
+    "bottleneck.slow.nonreduce": ("replace",),
     "h5py._hl.dataset": ("Dataset.read_direct", "Dataset.write_direct"),
     "scipy.interpolate._dierckx": (),
     "scipy.interpolate._fitpack": (),

@@ -40,7 +40,11 @@ _CONVERTERS = {
 }
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 #: Functions that get arrays and numbers as they are, and insist on NumPy's own.
-_INSISTING = {"pandas._libs.missing": ("isnaobj",), "pandas._libs.testing": ("assert_almost_equal",)}
+_INSISTING = {
+    "pandas._libs.missing": ("isnaobj",), "pandas._libs.testing": ("assert_almost_equal",),
+    "pandas.core.arrays.masked": ("BaseMaskedArray.__init__",),
+    "pandas.core.arrays.numpy_": ("NumpyExtensionArray.__init__",),
+}
 #: Functions that look for numbers among many objects.
 _SEEKERS = {"pandas._libs.lib": ("maybe_convert_objects", "infer_dtype")}
 

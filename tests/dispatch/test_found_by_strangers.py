@@ -193,3 +193,33 @@ def test_a_broadcast_host_operand_decides_about_the_order_as_it_was_given(sum_of
         wanted, found = sum_of(plain, given), sum_of(lazyarray.asarray(plain), given)
     assert found.strides == wanted.strides
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-15 if found.itemsize == 8 else 1e-6)
+
+
+@pytest.mark.parametrize("bins", [
+    [5, np.array([0, 0.25, 1])], [np.array([0, 0.25, 1]), 5], (3, 4), [2, [0, 0.25, 1]]], ids=str)
+@pytest.mark.parametrize("count", [3, 100_000])
+def test_histograms_of_which_some_bins_are_numbers_and_some_edges(bins, count):
+    plain = np.random.default_rng(0).random(count)
+    x = lazyarray.asarray(plain)
+    lazy = [lazyarray.asarray(b) if isinstance(b, np.ndarray) else b for b in bins]
+    for given in (bins, lazy):
+        np.testing.assert_array_equal(np.histogram2d(x, x, given)[0], np.histogram2d(plain, plain, bins)[0])
+        np.testing.assert_array_equal(np.histogramdd((x, x), given)[0], np.histogramdd((plain, plain), bins)[0])
+
+
+@pytest.mark.filterwarnings("ignore::lazyarray.errors.HostFallbackWarning")
+@pytest.mark.parametrize("shape", [(2, 3), (300, 300)], ids=str)
+def test_what_is_applied_along_an_axis_may_write(shape):
+    def write(part):
+        part[...] = 7
+        return part.sum()
+
+    plain, x = np.ones(shape), lazyarray.asarray(np.ones(shape))
+    np.testing.assert_array_equal(np.apply_along_axis(write, 0, x), np.apply_along_axis(write, 0, plain))
+    np.testing.assert_array_equal(x * 2, plain * 2)
+    fixed = lazyarray.asarray(np.ones(shape))
+    fixed.setflags(write=False)
+    np.testing.assert_array_equal(np.apply_along_axis(np.sum, 0, fixed), np.ones(shape).sum(axis=0))
+    with pytest.raises(ValueError, match="read-only"):
+        np.apply_along_axis(write, 0, fixed)
+    assert (fixed == 1).all()

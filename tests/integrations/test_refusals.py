@@ -284,3 +284,15 @@ def test_numexpr_and_bottleneck_write_into_lazy_arrays():
     assert numexpr.evaluate("sum(a)") == 6
     bottleneck.replace(a, 1, 9)
     assert a.tolist() == [0.0, 9.0, 2.0, 3.0]
+    bottleneck.slow.replace(a, 9.0, 5)
+    assert a.tolist() == [0.0, 5.0, 2.0, 3.0]
+
+
+def test_extension_arrays_of_pandas_are_made_of_lazy_arrays():
+    pandas = pytest.importorskip("pandas")
+    whole, masked = lazyarray.asarray(np.array([2, 1])), lazyarray.asarray(np.array([False, True]))
+    made = pandas.arrays.IntegerArray(whole, masked)
+    np.testing.assert_array_equal(np.asarray(made), [2, np.nan])
+    assert not pandas.Index(made).is_monotonic_increasing
+    assert pandas.Series(made).sort_values().tolist() == [2, pandas.NA]
+    assert pandas.arrays.NumpyExtensionArray(lazyarray.asarray(np.array([1.0, 2.0]))).to_numpy().tolist() == [1, 2]
