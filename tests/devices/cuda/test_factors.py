@@ -55,7 +55,8 @@ def test_values_and_forms(kind, n, stack):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n", "stack"), [(1, (3,)), (2, (2, 3)), (5, (40,)), (31, (4,)), (33, (2,)), (4, ()), (40, ())])
+@pytest.mark.parametrize(("n", "stack"), [
+    (1, (3,)), (2, (2, 3)), (5, (40,)), (31, (4,)), (33, (2,)), (4, ()), (40, ())])
 def test_determinants(kind, n, stack):
     a = matrices((*stack, n, n), kind) - matrices((*stack, n, n), kind)
     if stack:
