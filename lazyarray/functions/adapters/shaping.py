@@ -146,6 +146,7 @@ def triu(xp: Any, /, m: Any, k: Any = 0) -> Any:
 
 def _triangle(xp: Any, m: Any, k: Any, above: bool) -> Any:
     """What is at and below a diagonal of each matrix, or `above` it, and zeros. (CuPy 14.2 takes one matrix.)"""
+    refuse(isinstance(k, int) and abs(k) >= 1 << 31, "a diagonal that far away is not supported on the device")
     below, zero = xp.tri(*m.shape[-2:], k=k, dtype=bool), filled(xp, (), m.dtype.type(0), m.dtype)
     result = xp.where(below, zero, m) if above else xp.where(below, m, zero)
     return memory_order.laid_out(devices.current(), result, memory_order.order_of([below, m]))
