@@ -263,7 +263,8 @@ fill(PyObject *home, PyObject *node)
     put(home, S.pending, Py_None);      /* last: until then other threads wait for this one */
 }
 
-/* Whether a new node has large inputs that are not those of one of its operands, for which they were counted. */
+/* Whether a new node has large inputs that are not those of one of its operands, for which they were counted; nodes that
+nobody was given, such as casts, are not. */
 static int
 has_new_inputs(PyObject *node)
 {
@@ -272,7 +273,7 @@ has_new_inputs(PyObject *node)
         return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
-        if (Py_TYPE(operand) == types.Node && AT(operand, N.large) == large)
+        if (Py_TYPE(operand) == types.Node && AT(operand, N.large) == large && got(operand, N.storage) != Py_None)
             return 0;
     }
     return 1;

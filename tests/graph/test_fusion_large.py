@@ -49,6 +49,18 @@ def test_what_goes_on_from_a_result_was_counted_with_it():
     assert kept.sizes.keys() == names(results[-1]) > names(held)
 
 
+@pytest.mark.together
+def test_what_is_cast_first_is_counted_too():
+    x, y = lazies(base(dtype="f4"), base())
+    for _ in range(3):
+        kept.sizes.clear()
+        kept.total = 0
+        result = x * y
+        assert kept.sizes.keys() == names(result) and len(kept.sizes) == 2
+        other = x + np.float64(2)
+        assert names(other) < kept.sizes.keys()
+
+
 def test_it_is_looked_through_now_and_then():
     many = [base() + i for i in range(3 * memory_bound._FEW)]
     for array in many:

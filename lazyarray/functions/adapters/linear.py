@@ -110,7 +110,8 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
 def _solved(what: str, a: Any, b: Any = None) -> Any:
     """The solution of a @ x = b, or the inverse of `a`, unless a matrix is singular."""
     device = devices.current()
-    factors = device.factors(a, b is None)
+    few = a.ndim > 2 or b is None or b.shape[-1] <= a.shape[-1]     # for many the library has more threads
+    factors = device.factors(a, b is None) if few else None
     if factors is None:
         return _solved_by_library(what, device, *((a,) if b is None else (a, b)))
     statuses = factors.statuses if factors.statuses.nbytes <= FETCHED else factors.statuses.max()

@@ -172,7 +172,7 @@ def _in_triangle(array: Any, rows: Any, columns: Any, sign: Any, least: Any, at:
 def _triangle(sign: int) -> Callable[..., Any]:
     """``triu`` (1) or ``tril`` (-1): what lies at least so far on this side of the diagonal, and zeros."""
     def recorder(m: Any, k: Any = 0) -> Any:
-        if native is None or type(m) is not handles.array_type or type(k) is not int or abs(k) >= 1 << 62:
+        if native is None or type(m) is not handles.array_type or type(k) is not int or abs(k) >= 1 << 30:
             return None
         meta = handles.meta_of(m)
         if meta.ndim < 2 or not meta.size or not meta.flags.c_contiguous or meta.dtype not in HOLDABLE:
