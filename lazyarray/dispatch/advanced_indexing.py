@@ -415,10 +415,10 @@ def _laid_out(device: Device, parsed: Index, result: Any) -> Any:
 def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device, storage = devices.current(), x._self_storage
     rows = None if device.spread else _rows_of(meta, index)
-    if rows is not None and rows[1]._self_storage is not storage and (
-            isinstance(value, _one_value) or _is_fit(value, rows)):
+    one = type(value) is not handles.array_type and isinstance(value, _one_value)
+    if rows is not None and rows[1]._self_storage is not storage and (one or _is_fit(value, rows)):
         sub, positions = rows
-        once = isinstance(value, _one_value) or facts.is_distinct(positions)
+        once = one or facts.is_distinct(positions)
         if once or _are_few(sub, positions):
             key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
             if not once:        # of several values to one element, each is the last one, as in `_last_wins`

@@ -38,7 +38,7 @@ _MOST_BULK = 256 << 20
 
 def getitem(x: ArrayHandle, index: Any) -> Any:
     """``x[index]``: a view, a snapshot of one element, or a new array."""
-    if isinstance(index, tuple) and type(index) is not tuple:
+    if type(index) is not handles.array_type and isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     plain = _basic(index)
     meta = x._self_meta
@@ -70,7 +70,7 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     meta = handles.meta_of(x)
     if not may_write(meta):
         raise ValueError("assignment destination is read-only")
-    if isinstance(index, tuple) and type(index) is not tuple:
+    if type(index) is not handles.array_type and isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
     if small_arrays.on_host(x) is not None and (
             small_arrays.writing(operator.setitem, (x, index, value), {}, [x]) is not NotImplemented):
@@ -253,7 +253,13 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
         elif i is Ellipsis:
             items.append(i)
             ellipsis = True
-        elif isinstance(i, np.integer) and kind is not handles.array_type:
+        elif kind is handles.array_type:
+            meta = handles.meta_of(i)
+            if meta.ndim or meta.dtype.kind not in "iu":
+                return None
+            items.append(operator.index(i))
+            of_arrays = True
+        elif isinstance(i, np.integer):
             items.append(operator.index(i))
         elif isinstance(i, (bool, np.bool_, list, tuple, str, np.ndarray)) or handles.is_lazy(i):
             if not isinstance(i, np.ndarray) or i.ndim or i.dtype.kind not in "iu":

@@ -76,7 +76,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
 def _stacked(obj: Any, copy: bool | None = None, dtype: Any = None) -> Any:
     """A nested list of lazy arrays and scalars as one lazy array, without a look at the values."""
     first = obj
-    while isinstance(first, (list, tuple)) and first:
+    while type(first) is not handles.array_type and isinstance(first, (list, tuple)) and first:
         first = first[0]
     if first is obj or not handles.is_lazy(first):
         return obj

@@ -68,6 +68,8 @@ class Home:
 array_type = None
 scalar_type = None
 _new = object.__new__
+#: Sets a field at once; an assignment would ask the class of arrays first, which programs' assignments are for.
+_set = object.__setattr__
 
 
 def bind(array: type, scalar: type) -> None:
@@ -410,7 +412,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         meta = views.meta(host.shape, host.dtype, host.strides, offset)
         if not writeable(host) and host.base is not None:       # of its own memory NumPy says so for a call's time
             meta.flags.writeable = False
-        x._self_meta = meta
+        _set(x, "_self_meta", meta)
         return meta
     if name == "_self_home":
         return None
@@ -530,7 +532,8 @@ def meta_of(x: ArrayHandle | ScalarHandle) -> np.ndarray:
     if meta is None:
         if x._self_storage is None:     # a scalar whose value is on the host
             return views.meta((), x._self_value.dtype)
-        meta = x._self_meta = x._self_storage.root_meta()
+        meta = x._self_storage.root_meta()
+        _set(x, "_self_meta", meta)
     return meta
 
 
@@ -563,7 +566,7 @@ def operand_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
 def keep(x: ArrayHandle | ScalarHandle, meta: np.ndarray, array: Any) -> None:
     """Let a lazy array know its device array, unless another thread has changed the way in which it looks at it."""
     if x._self_meta is meta:
-        x._self_array = array
+        _set(x, "_self_array", array)
         if x._self_meta is not meta:
             x._self_array = None
 
