@@ -66,7 +66,8 @@ def test_it_is_told_as_it_was_written():
     told = []
     with lazyarray.options(defer_from=0):
         for y in (np.triu(x * 2), np.tril(x * 2, -3), np.triu(x * 2, 4) + 1):
-            told.append(str(lazyarray.where(y)).split("deferred: ")[1].rsplit(", ", 1)[0])      # names are of this frame
+            text = str(lazyarray.where(y))      # here, where the names are
+            told.append(text.split("deferred: ")[1].rsplit(", ", 1)[0])
     assert told == ["triu(x * 2)", "tril(x * 2, -3)", "triu(x * 2, 4) + 1"]
 
 
