@@ -184,6 +184,37 @@ operated(Member *member, PyObject *const *args, Py_ssize_t count)
     return result;
 }
 
+/* ``x[index]`` where that is a view: a new reference; NULL, perhaps without an error: it is for Python. */
+static PyObject *
+view_of_part(PyObject *x, PyObject *index)
+{
+    const int is_tuple = PyTuple_CheckExact(index);
+    const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(index) : 1;
+    int sees = 0;
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || AT(x, X.storage) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
+        if (!is_plain_item(item))
+            return NULL;
+        sees |= !PyLong_CheckExact(item);
+    }
+    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+    PyObject *part = NULL, *storage, *base, *result = NULL;
+    if (meta != NULL && PyArray_Check(meta) && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
+        part = PyObject_GetItem(meta, index);
+    if (part != NULL && PyArray_Check(part) && got(x, X.meta) == meta && AT(x, X.storage) != NULL) {
+        storage = Py_NewRef(AT(x, X.storage));
+        base = Py_NewRef(got(x, X.base) == Py_None ? x : got(x, X.base));
+        result = made_array(storage, part, Py_None, base);
+        Py_DECREF(storage);
+        Py_DECREF(base);
+    }
+    Py_XDECREF(part);
+    Py_XDECREF(meta);
+    return result;
+}
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {

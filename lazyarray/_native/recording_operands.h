@@ -203,9 +203,10 @@ see_held_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject
     if (alone <= 0)
         return alone;
     s->storage = Py_NewRef(storage);
-    PyObject *bytes = s->array == got(storage, S.root) ? Py_NewRef(Py_None) : PyObject_GetAttr(storage, text._nbytes);
+    const int is_root = s->array == got(storage, S.root);
+    PyObject *bytes = PyObject_GetAttr(is_root ? s->array : storage, is_root ? text.nbytes : text._nbytes);
     if (bytes == Py_None)
-        Py_SETREF(bytes, PyObject_GetAttr(s->array == got(storage, S.root) ? s->array : storage, text.nbytes));
+        Py_SETREF(bytes, PyObject_GetAttr(storage, text.nbytes));
     Py_ssize_t nbytes = bytes == NULL ? -1 : PyLong_AsSsize_t(bytes);
     Py_XDECREF(bytes);
     if (nbytes < 0)

@@ -20,6 +20,7 @@ from .node import Leaf, Node, lock, native
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from ..storage.storage import Storage
 
 __all__ = ["LARGE", "MOST_BYTES", "Kept", "kept", "note", "note_many"]
 
@@ -106,7 +107,7 @@ def _compute_oldest() -> None:
     bound = min(MOST_BYTES, storages[0].device.total_memory() // PART) if storages else 0
     if len(storages) * 2 * LARGE <= bound:      # of an input or two each there can't be more
         return
-    waiting = [(node, _small_inputs(node)) for node in _waiting()]
+    waiting = [(node, _small_inputs(node)) for node in _nodes_of(storages)]
     readers = Counter(name for _, inputs in waiting for name in inputs)
     sizes = {name: nbytes for _, inputs in waiting for name, nbytes in inputs.items()}
     excess = sum(sizes.values()) - bound
@@ -142,10 +143,15 @@ def _count(node: Node) -> None:
             kept.total += more
 
 
+def _nodes_of(storages: list[Storage]) -> list[Node]:
+    """What these wait for."""
+    nodes = [storage.pending for storage in storages]
+    return [node for node in nodes if node is not None and node.array is None]
+
+
 def _waiting() -> list[Node]:
     """What is recorded and not computed, for somebody who holds it, the oldest first."""
-    nodes = [storage.pending for storage in native.waiting()]
-    return [node for node in nodes if node is not None and node.array is None]
+    return _nodes_of(native.waiting())
 
 
 def _compute_excess(device: Device) -> None:

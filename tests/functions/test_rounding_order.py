@@ -21,5 +21,6 @@ def test_the_order_is_that_of_numpy(shape, kind):
         for call in CALLS:
             wanted, found = call(plain, decimals), call(lazy, decimals)
             assert found.strides == wanted.strides, (order, decimals)
-            if kind != "f2":        # which NumPy multiplies in half precision
-                np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-12)
+            # NumPy multiplies in half precision, which may lead to the next decimal.
+            one = 10.0 ** -decimals if kind == "f2" and decimals else 0
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-3 if one else 1e-12, atol=one)

@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import common
-from common import Values, World, driver, final_difference, known, limit_memory, minimise
+from common import Values, World, driver, final_difference, known, limit_memory, minimise, step_difference
 
 ROUNDS = 60
 DTYPES = ["f8"] * 5 + ["f4"] * 5 + ["i8"] * 3 + ["i4"] * 3 + ["?", "i1", "u1", "f2", "c8", "c16"]
@@ -741,21 +741,6 @@ class Plain(World):
 KNOWN = ()      # what differs for a reason that is noted already: read from known.txt
 
 
-def difference(n, lazy, a, b, s, t):
-    """How the worlds differ after a statement, or None."""
-    if a != b and not (a and b and a in lazy.kinds):
-        said, also = getattr(n, "message", "") if a else "", getattr(lazy, "message", "") if b else ""
-        return (f"error {a}/{b}", f"round {t}, {s!r}: NumPy {a} ({said}), lazy {b} ({also})")
-    if n.log != lazy.log:
-        for x, y in zip(n.log, lazy.log):
-            if x != y:
-                break
-        else:
-            x, y = len(n.log), len(lazy.log)
-        return ("look", f"round {t}, {s!r}: NumPy {x}, lazy {y}")
-    return None
-
-
 def execute(program, rounds=ROUNDS):
     """The first difference between the worlds that a loop shows, or None."""
     import lazyarray
@@ -767,10 +752,8 @@ def execute(program, rounds=ROUNDS):
             n.names["t"] = lazy.names["t"] = t
             for s, code in [(s, s) for s in program["setup"]] if t < 0 else body:
                 a, b = n.run(code), lazy.run(code)
-                d = difference(n, lazy, a, b, s, t)
-                n.log.clear(), lazy.log.clear()
-                if d:
-                    return d
+                if d := step_difference(n, lazy, a, b, s):
+                    return d[0], f"round {t}, {d[1]}"
                 if a is None and s[2:5] == " = ":
                     x, y = n.names[s[:2]], lazy.names[s[:2]]
                     if isinstance(x, np.ndarray) and (y.shape != x.shape or y.dtype != x.dtype):

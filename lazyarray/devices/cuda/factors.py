@@ -16,8 +16,6 @@ from ..base import Factors
 
 __all__ = ["Factorizer"]
 
-#: Dtype -> the letter that cuBLAS's functions begin with.
-_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 #: The longest matrices that cuBLAS is quick at, one after the other: those of a stack, and one alone.
 _LONGEST, _LONGEST_ALONE = 256, 32
 #: Tables of addresses that are remembered, and how long they may be. Programs get the same memory again and again.
@@ -44,9 +42,7 @@ class Factorizer(Unique):
     def __call__(self, a: Any, inverse: bool = False) -> Factors | None:
         """`Device.factors`."""
         n = a.shape[-1]
-        if a.dtype.char not in _LETTERS or n > (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
-            return None
-        return _Factors(self, a, inverse)
+        return _Factors(self, a, inverse) if n <= (_LONGEST if a.ndim > 2 else _LONGEST_ALONE) else None
 
     def addresses(self, stack: Any) -> Any:
         """A device array of the addresses of the arrays of a C-contiguous stack.
@@ -74,7 +70,7 @@ class _Factors(Factors):
 
     def __init__(self, owner: Factorizer, a: Any, inverse: bool) -> None:
         n, xp = a.shape[-1], owner.cupy
-        self._owner, self._shape, self._letter = owner, a.shape, _LETTERS[a.dtype.char]
+        self._owner, self._shape, self._letter = owner, a.shape, "z" if a.dtype.kind == "c" else "d"
         count = math.prod(a.shape[:-2])
         stack = a.reshape(count, n, n)
         self._matrices = (stack if inverse else stack.swapaxes(1, 2)).copy(order="C")
