@@ -1,13 +1,16 @@
 """Solutions and inverses by factors, whose statuses are fetched while what follows is issued: values, forms, errors."""
 from __future__ import annotations
 
+import ctypes
 import itertools
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray.devices.cuda.factors import Factorizer
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = [1, 2, 5, 31, 32, 33, 70]
@@ -144,3 +147,84 @@ def test_least_squares_of_full_and_of_lesser_rank(more):
     assert int(found[2]) == wanted[2] == (5 if more else 6)
     for one, other in zip(found, wanted):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-12)
+
+
+class Placed(np.ndarray):
+    """A host array that tells its address as a device array does."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def placed(make):
+    return lambda *args, **kwargs: make(*args, **kwargs).view(Placed)
+
+
+class Cublas:
+    """What the factorizer calls, of addresses; matrices have their columns together."""
+
+    CUBLAS_OP_N = 0
+
+    def __init__(self, dtype):
+        self.dtype = np.dtype(dtype)
+
+    def at(self, table, count, rows, columns):
+        addresses = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(table))
+        kept = [(ctypes.c_byte * (rows * columns * self.dtype.itemsize)).from_address(int(a)) for a in addresses]
+        return [np.frombuffer(memory, self.dtype).reshape(columns, rows).T for memory in kept]
+
+    def factorize(self, handle, n, table, lead, pivots, statuses, count):
+        found = np.ctypeslib.as_array((ctypes.c_int32 * (count * n)).from_address(pivots)).reshape(count, n)
+        status = np.ctypeslib.as_array((ctypes.c_int32 * count).from_address(statuses))
+        for i, a in enumerate(self.at(table, count, n, n)):
+            status[i] = 0
+            for k in range(n):
+                row = k + int(np.abs(a[k:, k]).argmax())
+                found[i, k] = row + 1
+                a[[k, row]] = a[[row, k]]
+                if a[k, k] == 0:
+                    status[i] = status[i] or k + 1
+                    continue
+                a[k + 1:, k] /= a[k, k]
+                a[k + 1:, k + 1:] -= np.outer(a[k + 1:, k], a[k, k + 1:])
+
+    def substitute(self, handle, how, n, columns, table, lead, pivots, of_x, lead_of_x, status, count):
+        found = np.ctypeslib.as_array((ctypes.c_int32 * (count * n)).from_address(pivots)).reshape(count, n)
+        for a, x, rows in zip(self.at(table, count, n, n), self.at(of_x, count, n, columns), found):
+            for k in range(n):
+                x[[k, rows[k] - 1]] = x[[rows[k] - 1, k]]
+            x[...] = np.linalg.solve(np.triu(a), np.linalg.solve(np.tril(a, -1) + np.eye(n), x))
+
+    def invert(self, handle, n, table, lead, pivots, of_x, lead_of_x, statuses, count):
+        for x in self.at(of_x, count, n, n):
+            x[...] = np.eye(n)
+        self.substitute(handle, 0, n, n, table, lead, pivots, of_x, n, 0, count)
+
+    def __getattr__(self, name):
+        assert name[0] == ("z" if self.dtype.kind == "c" else "d")
+        return {"getrfBatched": self.factorize, "getrsBatched": self.substitute, "getriBatched": self.invert}[name[1:]]
+
+
+@pytest.mark.parametrize("kind", "dD")
+@pytest.mark.parametrize("stack", [(), (3,), (2, 3)])
+def test_what_cublas_is_asked_for(kind, stack):
+    """Without a GPU: NumPy in the place of CuPy."""
+    names = {name: getattr(np, name) for name in ("abs", "sign", "where", "log")}
+    xp = SimpleNamespace(ndarray=placed(np.empty), arange=placed(np.arange), **names,
+                         cuda=SimpleNamespace(device=SimpleNamespace(get_cublas_handle=lambda: 0)))
+    make = Factorizer(xp, lambda: Cublas(kind), lambda: "stream")
+    a, b = matrices((*stack, 5, 5), kind) - 0.3, matrices((*stack, 5, 2), kind)
+    given = a.copy().view(Placed)
+    np.testing.assert_allclose(make(given).solution(b.view(Placed)), np.linalg.solve(a, b), rtol=1e-9)
+    np.testing.assert_allclose(make(given, True).inverse(), np.linalg.inv(a), rtol=1e-9)
+    for found, wanted in zip(make(given, True).determinants(), np.linalg.slogdet(a)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    given[..., 0, :] = 0
+    factors = make(given, True)
+    assert (factors.statuses > 0).all()
+    with np.errstate(all="ignore"):     # which the device does not tell of
+        singular = factors.determinants()
+    for found, wanted in zip(singular, np.linalg.slogdet(np.asarray(given))):
+        np.testing.assert_array_equal(found, wanted)
+    assert make(np.zeros((33, 33), kind)) is None and make(np.zeros((2, 257, 257), kind)) is None
