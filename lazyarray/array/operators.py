@@ -20,7 +20,7 @@ from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
 from ..dispatch.ufunc import call, looped, quick, updated
 from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
-from ..storage import handles
+from ..storage import handles, places
 from ..storage.statements import held
 from ..storage.storage import Storage
 
@@ -57,8 +57,11 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
     function = getattr(other, method, None)
     if function is None or type(x._self_storage) is not Storage:
         return NotImplemented       # Python says so
-    with x._self_storage.place():
-        result = function(handles.device_of(x))
+    place = places.of_partner(device, other)    # it stays there, as one of CuPy's sparse matrices has to
+    if place is None:
+        place = places.of(device, x)
+    with device.noting, HERE if place is None else device.on(place):
+        result = function(handles.operand_of(x))
         return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 
 

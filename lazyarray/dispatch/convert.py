@@ -105,7 +105,7 @@ _MOST_LOOKED_AT = 64 << 10
 
 def _copied(device: devices.Device, x: Any) -> Any:
     """A copy of a lazy array, on the current device where there are several."""
-    if device.spread and (place := places.of(device, x)) is not None and place != device.number():
+    if places.elsewhere(device, x):
         array = handles.operand_of(x, "a copy on another device")
         return handles.new_array(Storage(device, array), None, array)
     return x.copy(order="K")

@@ -60,7 +60,7 @@ def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
     small = [views.meta(tuple([min(n, 2) for n in a.shape]), np.int8, (*map(abs, a.strides),)) for a in arrays]
     kinds = [["readonly"]] * len(small) + [["writeonly", "allocate", "no_subtype"]]
     made = np.nditer([*small, None], ["zerosize_ok"], kinds, op_dtypes=[np.int8] * len(kinds)).operands[-1]
-    return _unless_in_order(_by_strides(made))
+    return _unless_in_order(views.by_strides(made))
 
 
 def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ...] | None:
@@ -71,7 +71,7 @@ def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ..
     strides = list(map(abs, array.strides))
     if len(index) == 1 and all(map(operator.ge, strides, strides[1:])):
         return None
-    return _order_of_indexed(_by_strides(array), tuple([min(n, 2) for n in array.shape]), tuple([
+    return _order_of_indexed(views.by_strides(array), tuple([min(n, 2) for n in array.shape]), tuple([
         (a.dtype == bool, tuple([min(n, 2) for n in a.shape])) if hasattr(a, "dtype") else
         a if a is None or a is Ellipsis else type(a) is slice for a in index]))
 
@@ -82,7 +82,7 @@ def _order_of_indexed(axes: tuple[int, ...], shape: tuple[int, ...], index: tupl
     small = np.zeros([shape[i] for i in axes], np.int8).transpose(np.argsort(axes))
     found = small[tuple([np.ones(a[1], bool) if type(a) is tuple and a[0] else np.zeros(a[1], np.intp)
                          if type(a) is tuple else slice(None) if a is True else 0 if a is False else a for a in index])]
-    return _unless_in_order(_by_strides(found))
+    return _unless_in_order(views.by_strides(found))
 
 
 def _in_order(array: Any) -> bool:
@@ -144,7 +144,7 @@ def after(device: Device, rule: str, result: Any, args: tuple[Any, ...], kwargs:
     if rule == "packed":
         order = tuple(range(result.ndim))[::-1] if arrays[0].flags.fnc else None
     elif rule == "copied":
-        order = _by_strides(arrays[0])
+        order = views.by_strides(arrays[0])
     elif rule == "all":
         order = order_of(arrays)
     else:
@@ -173,10 +173,6 @@ def joined(device: Device, result: Any, arrays: Sequence[Any]) -> Any:
             place = i
         order.insert(place, axis)
     return laid_out(device, result, _unless_in_order(tuple(order)))
-
-
-def _by_strides(array: Any) -> tuple[int, ...]:
-    return tuple(sorted(range(array.ndim), key=lambda i: (-abs(array.strides[i]), i)))
 
 
 def _unless_in_order(order: tuple[int, ...]) -> tuple[int, ...] | None:

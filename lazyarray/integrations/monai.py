@@ -160,10 +160,11 @@ def _called(original: Callable[..., Any], within: Callable[..., Any] | None) -> 
             return original(self, *args, **kwargs)
         token, there = _calls.set(call), foreign_streams.host_is_device.set(devices.current().name != "cuda")
         try:
-            if _gives_tensors(self):
-                return __call__(self, *args, **kwargs)
-            run = partial(call.as_given, partial(__call__, self), args, kwargs)
-            return at_once(call.given.run(run), (args, kwargs))
+            with call.given.place():
+                if _gives_tensors(self):
+                    return __call__(self, *args, **kwargs)
+                run = partial(call.as_given, partial(__call__, self), args, kwargs)
+                return at_once(call.given.run(run), (args, kwargs))
         finally:
             foreign_streams.host_is_device.reset(there)
             _calls.reset(token)
@@ -188,6 +189,7 @@ class _Call:
         self.given = _Given()
 
     def look(self, obj: Any) -> Any:
+        self.given.look(obj)
         if handles.is_array(obj):
             self.lazy = True
         elif type(obj) is np.ndarray and self.limit is not None and obj.nbytes >= self.limit:

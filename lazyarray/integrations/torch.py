@@ -9,8 +9,9 @@ tensor of the user's own is host memory there as anywhere.
 """
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,11 @@ import numpy as np
 from .. import devices
 from ..array.array import LazyNdarray
 from ..array.scalar import LazyScalar
+from ..devices.base import HERE
 from ..dispatch import convert
 from ..events.callers import TENSOR, who_asks
 from ..functions.pytree import replace
-from ..storage import exports, foreign_streams, handles
+from ..storage import exports, foreign_streams, handles, places
 from ..storage.storage import Storage
 from ..storage.writeable import writeable
 from ..wrapping.results import at_once
@@ -141,22 +143,25 @@ def from_tensor(device: Device, tensor: Any) -> Any | None:
 
 def from_torch(device: Device, tensor: Any) -> Any | None:
     """`Device.from_torch`, for work on our stream after what torch has issued on its own."""
-    theirs = _stream(device)
-    if theirs is not None:
-        device.order(theirs, device.stream())
-    return device.from_torch(tensor)
+    with device.on(tensor.device.index) if tensor.is_cuda else HERE:
+        theirs = _stream(device)
+        if theirs is not None:
+            device.order(theirs, device.stream())
+        return device.from_torch(tensor)
 
 
-def as_tensor(x: LazyNdarray) -> Any:
+def as_tensor(x: LazyNdarray, to_be_read: bool = False) -> Any:
     """The tensor on the device memory of a lazy array: a write to either is a write to both.
 
     It is on the GPU that has `x`; on the simulated device, a CPU tensor on the memory of that device. What torch has no
-    view for (negative strides, strides between elements) is copied on the device first. TypeError if the device, or
-    torch, has no such dtype.
+    view for (negative strides, strides between elements) is copied on the device first, and, if it is only
+    `to_be_read`, what lies on another GPU than the current one. TypeError if the device, or torch, has no such dtype.
     """
     storage, meta = x._self_storage, handles.meta_of(x)
     if type(storage) is not Storage or meta.dtype not in dtypes().values():
         raise TypeError(f"torch has no {meta.dtype}; use x.astype(...) before")
+    if to_be_read and places.elsewhere(storage.device, x):
+        return of_device(storage.device, handles.operand_of(x, "operand of torch"))
     array = handles.device_of(x) if _is_odd(meta) else convert.lend(x, "torch")
     with storage.place():
         return of_device(storage.device, array)
@@ -201,22 +206,28 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """Run a function of tensors on tensors that share the memory of the lazy arrays among its arguments.
 
     Beside tensors the result is what the function returns. A function that got lazy arrays alone returns lazy ones.
+    With several GPUs it runs on that of the first tensor on one; without any, on that of the first lazy array that is
+    written, or of the largest one. What it only reads, and lies on another one, is copied there.
     """
-    given = Given()
+    given = Given(written_of(func, args, kwargs))
     replace((args, kwargs), given.look)
-    tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
-    check_written(func, args, kwargs)
-    if given.tensors:
-        return replace(func(*tensor_args, **tensor_kwargs), given.back)
-    return at_once(given.run(partial(func, *tensor_args, **tensor_kwargs)), (args, kwargs))
+    with given.place():
+        tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
+        check_written(func, given.written)
+        if given.tensors:
+            return replace(func(*tensor_args, **tensor_kwargs), given.back)
+        return at_once(given.run(partial(func, *tensor_args, **tensor_kwargs)), (args, kwargs))
 
 
 class Given:
     """The arguments of one call, and what comes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: Sequence[Any] = ()) -> None:
+        self.written = written
         self.tensors = False                            # the caller knows tensors
         self.on_host = False                            # and has some in host memory
+        self.number: int | None = None                  # of the GPU of the first one on a GPU
+        self.arrays: list[LazyNdarray] = []
         self.sources: list[LazyNdarray] = []
         self.known: dict[int, tuple[Any, Any]] = {}     # id of a tensor -> (it, the lazy array that it was made of)
         self.new: list[tuple[Any, Any]] = []            # (memory of a result, its storage)
@@ -226,9 +237,17 @@ class Given:
         if is_tensor(obj):
             self.tensors = True
             self.on_host |= obj.device.type == "cpu" and obj.dim() > 0 and not foreign_streams.host_is_device.get()
+            if self.number is None and obj.is_cuda and obj.dim() > 0:
+                self.number = obj.device.index
+        elif handles.is_array(obj):
+            self.arrays.append(obj)
         elif isinstance(obj, _torch().Generator):
             self.on_host |= obj.device.type == "cpu" and devices.current().name == "cuda"
         return obj
+
+    def place(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which the GPU on which the function runs is the current one."""
+        return on_one(self.arrays, self.written, self.number)
 
     def tensor(self, obj: Any) -> Any:
         """The tensor of a lazy array, on the host beside one that is there; anything else as it is."""
@@ -236,7 +255,7 @@ class Given:
             return obj
         if handles.is_scalar(obj):
             return handles.value_of(obj, "scalar for torch")
-        tensor = on_host(obj) if self.on_host else as_tensor(obj)
+        tensor = on_host(obj) if self.on_host else as_tensor(obj, not any(obj is x for x in self.written))
         self.sources.append(obj)
         self.known[id(tensor)] = tensor, obj
         return tensor
@@ -301,16 +320,35 @@ def _uses_alone(place: Any) -> int:
     return uses
 
 
-def check_written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse to write into what NumPy would refuse, and into what torch would get a copy of."""
+def on_one(arrays: Iterable[Any], written: Iterable[Any] = (), number: int | None = None
+           ) -> contextlib.AbstractContextManager[Any]:
+    """A context in which one of several GPUs is the current one.
+
+    It is that of this `number`, of the first one that is `written`, or of the largest array.
+    """
+    device = devices.current()
+    if device.count == 1:
+        return HERE
+    if number is None:
+        number = next((found for x in written if (found := places.of(device, x)) is not None), None)
+    if number is None:
+        number = places.largest(device, arrays)
+    return HERE if number is None else device.on(number)
+
+
+def written_of(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that a torch function writes: ``out=``, and the first one of ``add_`` and its like."""
     out = kwargs.get("out")
     written = list(out) if isinstance(out, (list, tuple)) else [out]
     name = getattr(func, "__name__", "")
-    if name.endswith("_") and not name.endswith("__"):
-        written += args[:1]
+    return [*written, *args[:1]] if name.endswith("_") and not name.endswith("__") else written
+
+
+def check_written(func: Callable[..., Any], written: Iterable[Any]) -> None:
+    """Refuse to write into what NumPy would refuse, and into what torch would get a copy of."""
     for x in written:
         if handles.is_scalar(x):
-            raise TypeError(f"{name} can't write into a NumPy scalar")
+            raise TypeError(f"{getattr(func, '__name__', '')} can't write into a NumPy scalar")
         if handles.is_array(x):
             meta = handles.meta_of(x)
             if not writeable(meta):
@@ -325,11 +363,13 @@ def collate_arrays(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = 
     """A batch of lazy arrays, for ``default_collate``: a tensor where they are; on the host in a worker process."""
     torch = _torch()
     if torch.utils.data.get_worker_info() is None:
-        tensors = [as_tensor(x if handles.is_array(x) else convert.asarray(x)) for x in batch]
-    else:
-        # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.
-        tensors = [torch.from_numpy(np.array(handles.host_of(x, "DataLoader") if handles.is_array(x) else x))
-                   for x in batch]
+        arrays = [x if handles.is_array(x) else convert.asarray(x) for x in batch]
+        with on_one(arrays):
+            tensors = [as_tensor(x, to_be_read=True) for x in arrays]
+            return torch.utils.data.default_collate(tensors)
+    # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.
+    tensors = [torch.from_numpy(np.array(handles.host_of(x, "DataLoader") if handles.is_array(x) else x))
+               for x in batch]
     return torch.utils.data.default_collate(tensors)
 
 

@@ -10,7 +10,7 @@ from .storage import Storage
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["apart", "largest", "of", "one_alone"]
+__all__ = ["apart", "elsewhere", "largest", "of", "of_partner", "one_alone"]
 
 
 def of(device: Device, x: Any) -> int | None:
@@ -19,6 +19,17 @@ def of(device: Device, x: Any) -> int | None:
         return device.device_of(x)
     storage = x._self_storage if handles.is_lazy(x) else None
     return storage.number() if type(storage) is Storage else None
+
+
+def of_partner(device: Device, partner: Any) -> int | None:
+    """The number of the device of what computes with device arrays (`Device.computes_with`): that of its values."""
+    data = getattr(partner, "data", None)
+    return device.device_of(data) if isinstance(data, device.array_type) else None
+
+
+def elsewhere(device: Device, x: Any) -> bool:
+    """Whether a lazy array lies on another device than the current one."""
+    return device.spread and of(device, x) not in (None, device.number())
 
 
 def one_alone(device: Device, operands: Iterable[Any]) -> bool:

@@ -135,14 +135,18 @@ def fetching(device: Device, array: Any, why: str) -> Iterator[np.ndarray]:
 
 
 def to_current(device: Device, array: Any, why: str) -> Any:
-    """`array` itself if it lies on the current device; otherwise a copy there, C- or Fortran-contiguous as `array` is.
+    """`array` itself if it lies on the current device; otherwise a copy there, without gaps, in its memory order.
 
-    The current stream has waited for what wrote `array`.
+    The current stream has waited for what wrote `array`. Results are laid out after their operands.
     """
     if device.on_current(array):
         return array
     token = begin("peer copy", array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
-    result = device.from_peer(array)
+    if array.ndim < 2 or array.flags.forc:
+        result = device.from_peer(array)
+    else:
+        order = views.by_strides(array)
+        result = device.from_peer(array.transpose(*order)).transpose(*map(int, np.argsort(order)))
     if token is not None:
         end(token)
     return result

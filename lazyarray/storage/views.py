@@ -218,6 +218,11 @@ def is_dense_array(array: np.ndarray) -> bool:
 overlap: Callable[[np.ndarray, np.ndarray], bool] = undispatched(np.may_share_memory)
 
 
+def by_strides(array: Any) -> tuple[int, ...]:
+    """The axes of an array, or of anything with strides, from the outermost to the innermost in memory."""
+    return tuple(sorted(range(array.ndim), key=lambda i: (-abs(array.strides[i]), i)))
+
+
 def same_place(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two metas name the same elements in the same order."""
     return (a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype

@@ -315,9 +315,17 @@ class Arguments:
         return write_all(self.writes, run) if self.writes else run()
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
-        """A context in which the device of the largest argument that lies on one is the current one."""
+        """A context in which the device of the largest argument that lies on one is the current one.
+
+        An argument that computes with device arrays, as a sparse matrix of CuPy's, can't be moved: it wins.
+        """
         device = self.device
-        number = places.largest(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)]) if device.count > 1 else None
+        number = None
+        if device.count > 1:
+            number = next((found for obj in (*self.args, *self.kwargs.values()) if device.computes_with(type(obj))
+                           and (found := places.of_partner(device, obj)) is not None), None)
+            if number is None:
+                number = places.largest(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)])
         return contextlib.nullcontext() if number is None else device.on(number)
 
     # -- back ------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def test_a_view_that_it_returns_is_a_view_of_ours(partner, monkeypatch):
     assert x.tolist() == [0, 11, 12, 3]
 
 
+@pytest.mark.together
 class TestSparseOnTheDevice:
     @pytest.fixture
     def sparse(self):

@@ -504,3 +504,59 @@ def test_a_scalar_is_read_on_its_device():
     s = on(1, A).sum()
     assert float(s) == 21 and handles.is_scalar(s)
     assert float(s + on(0, A)[0, 0]) == 22
+
+
+class Matrix:
+    """Computes with device arrays that lie where its values do, as a sparse matrix of CuPy's, and can't be moved."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, values):
+        self.data = lazyarray.asdevice(on(1, values))
+
+    def __matmul__(self, other):
+        if lazyarray.is_lazy(other):
+            return NotImplemented
+        assert lazyarray.device().on_current(self.data, other)
+        return lazyarray.device().xp.matmul(self.data, other)
+
+    def __rmatmul__(self, other):
+        assert lazyarray.device().on_current(self.data, other)
+        return lazyarray.device().xp.matmul(other, self.data)
+
+
+@pytest.fixture
+def matrix(monkeypatch, two):
+    from lazyarray.array import operators
+
+    monkeypatch.setattr(two, "computes_with", lambda kind: kind is Matrix, raising=False)
+    operators.whose_turn.cache_clear()
+    yield Matrix(A)
+    monkeypatch.undo()
+    operators.whose_turn.cache_clear()
+
+
+def test_what_comes_to_a_partner_is_copied_to_its_device(matrix):
+    x = on(0, B)
+    with assert_copies(0, 0, peer_copies=2):
+        found = matrix @ x.T, x.T @ matrix
+    assert [place(one) for one in found] == [1, 1] and place(x) == 0
+    assert np.array_equal(found[0], A @ B.T) and np.array_equal(found[1], B.T @ A)
+
+
+def test_a_function_runs_where_a_partner_lies(matrix):
+    product = lazyarray.lazy(lambda one, x: one @ x)
+    with lazyarray.device(0):
+        found = product(matrix, on(0, np.zeros((3, 100))))
+    assert place(found) == 1 and not found.any()
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (0, 2, 1), (2, 1, 0), (0, 1, 2)])
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, 2), slice(None, None, -1)])
+def test_a_copy_keeps_the_memory_order(order, part):
+    values = np.random.default_rng(0).random((4, 6, 8))[:, part].transpose(order)
+    x = on(0, np.ascontiguousarray(values.transpose(np.argsort(order)))).transpose(order)
+    plain = np.ascontiguousarray(values.transpose(np.argsort(order))).transpose(order)
+    y = on(1, np.zeros(plain.size, plain.dtype)).reshape(plain.transpose(np.argsort(order)).shape).transpose(order)
+    for found in (x + y, y + x, np.where(y > -1, x, y)):
+        assert found.strides == plain.strides and np.array_equal(found, plain)

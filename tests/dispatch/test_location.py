@@ -69,6 +69,7 @@ class TestExpressions:
         names = {name: getattr(np, name) for name in dir(np) if not name.startswith("_")}
         np.testing.assert_allclose(np.asarray(found), eval(shown, names | host), rtol=1e-14, err_msg=shown)
 
+    @pytest.mark.one_device("arrays of the module and of the test lie together")
     def test_the_names_are_the_programs(self):
         image = lazyarray.asarray(np.ones((3, 3)))
         text = where(image * GLOBAL[:3] + 1).deferred

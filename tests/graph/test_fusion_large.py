@@ -35,7 +35,7 @@ def test_each_input_is_counted_once():
     assert names(results[0]) < names(results[2])
 
 
-@pytest.mark.together
+@pytest.mark.one_device("with several, each input is looked up")
 def test_what_goes_on_from_a_result_was_counted_with_it():
     x, y = lazies(base(), base()[::-1].copy())
     held = x * 2
