@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import devices
+from ..devices.base import HERE
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host

@@ -146,7 +146,7 @@ def to_current(device: Device, array: Any, why: str) -> Any:
         result = device.from_peer(array)
     else:
         order = views.by_strides(array)
-        result = device.from_peer(array.transpose(*order)).transpose(*map(int, np.argsort(order)))
+        result = device.from_peer(array.transpose(*order)).transpose(*np.argsort(order).tolist())
     if token is not None:
         end(token)
     return result
