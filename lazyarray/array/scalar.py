@@ -13,7 +13,7 @@ import numpy as np
 from ..dispatch import function, ufunc
 from ..dispatch.host_fallback import lazily
 from ..errors.inspection import once_made
-from ..storage import handles
+from ..storage import handles, transfer
 from ..storage.handles import ScalarHandle
 from . import methods, operators
 from .function_methods import VIA_FUNCTION, bounds
@@ -98,12 +98,14 @@ class LazyScalar(ScalarHandle):
 
     @property
     def __wrapped__(self) -> Any:
-        """The device array, without dimensions."""
-        if self._self_storage is None:
+        """A device array without dimensions, on the current device."""
+        storage = self._self_storage
+        if storage is None:
             from .. import devices
             return devices.current().without_dimensions(self._self_value)
-        with self._self_storage.place():
-            return handles.device_of(self).copy()
+        with storage.place():
+            copy = handles.device_of(self).copy()
+        return transfer.to_current(storage.device, copy, "a scalar for GPU code")
 
     @property
     def dtype(self) -> np.dtype:

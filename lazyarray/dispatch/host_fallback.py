@@ -144,10 +144,11 @@ class _Arguments:
 
 
 def lazily(result: Any) -> Any:
-    """What a host function returned, an array or a scalar that nobody else holds, as a lazy one."""
+    """What a host function returned, an array or a scalar that nobody else holds, as a lazy one; a lazy one as it is."""
     if type(result) is np.ndarray:
         return handles.host_result(result)
-    return handles.scalar_of_value(result) if isinstance(result, np.generic) else result
+    is_value = isinstance(result, np.generic) and not handles.is_scalar(result)
+    return handles.scalar_of_value(result) if is_value else result
 
 
 def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:

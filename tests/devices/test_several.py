@@ -506,6 +506,15 @@ def test_a_scalar_is_read_on_its_device():
     assert float(s + on(0, A)[0, 0]) == 22
 
 
+def test_a_scalar_that_gpu_code_gets_was_computed(two):
+    """CuPy's functions do not wait for the stream of another device."""
+    delayed = two.delayed() if two.name == "simulated" else contextlib.nullcontext()
+    with delayed, lazyarray.device(1):
+        s = on(0, np.ones(300)).sum()
+        array = s.__cupy_get_ndarray__()
+        assert two.on_current(array) and float((array + 1).get()) == 301
+
+
 class Matrix:
     """Computes with device arrays that lie where its values do, as a sparse matrix of CuPy's, and can't be moved."""
 

@@ -68,6 +68,12 @@ def test_a_function_of_the_callers_runs_on_the_host():
     assert np.array_equal(found, np.pad(NANS[0], (2, 0), pads), equal_nan=True)
 
 
+def test_a_scalar_that_it_returns_is_on_the_device():
+    """It is none on the host that holds another one, which CuPy's functions would be given."""
+    s = np.average(np.arange(5), weights=lazyarray.asarray(np.ones(5)))
+    assert lazyarray.is_lazy(s) and lazyarray.where(s).side == "device" and s == 2
+
+
 def test_errors_are_numpys():
     check(np.stack, [np.ones(2), np.ones(3)])
     check(np.trapezoid, np.ones(3), np.ones(4))
