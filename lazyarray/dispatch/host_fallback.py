@@ -144,7 +144,7 @@ class _Arguments:
 
 
 def lazily(result: Any) -> Any:
-    """What a host function returned, an array or a scalar that nobody else holds, as a lazy one; a lazy one as it is."""
+    """What a host function returned, an array or a scalar that nobody else holds, as a lazy one. A lazy one stays."""
     if type(result) is np.ndarray:
         return handles.host_result(result)
     is_value = isinstance(result, np.generic) and not handles.is_scalar(result)
