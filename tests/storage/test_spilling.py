@@ -198,6 +198,7 @@ def test_a_scalar_does_not_keep_the_array_that_it_was_an_element_of():
     assert all(found == wanted for found, wanted in scalars)
 
 
+@pytest.mark.together
 def test_inputs_and_outputs_of_a_call_stay():
     x, values = made(0, 3 * PART)
     y, more = made(1, 3 * PART)

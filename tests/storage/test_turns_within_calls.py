@@ -98,6 +98,7 @@ def test_an_array_that_moves_to_the_host():
     np.testing.assert_array_equal(np.asarray(found)[:3], [2, 6, 10])
 
 
+@pytest.mark.together
 def test_memory_that_is_lent():
     y = there(np.arange(N) * 1.0)
     for _ in range(3):
