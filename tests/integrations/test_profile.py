@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -262,6 +263,23 @@ class TestProfilers:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "LAZYARRAY_DEVICE": "simulated", name: "1"}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == str(attached) and ("lazyarray upload" in done.stdout) == attached
+
+    @pytest.mark.skipif(lazyarray.device().name != "cuda", reason="CuPy's ranges are heard where it works")
+    @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a compiler")
+    def test_a_profiler_hears_them(self, tmp_path):
+        """NVTX loads what listens as it does with Nsight Systems."""
+        listener, heard = tmp_path / "listener.so", tmp_path / "heard"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", listener, ROOT / "tests/support/nvtx_listener.c"], check=True)
+        code = ("import lazyarray, numpy as np\nx = lazyarray.asarray(np.ones(10_000))\n"
+                "np.asarray(np.sqrt(x * 2 + 1))")
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+                                    "NVTX_INJECTION64_PATH": str(listener), "NVTX_LISTENER": str(heard)}
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+        lines = [line for line in heard.read_text().splitlines() if line == "end" or line.startswith("lazyarray ")]
+        begun = [line for line in lines if line != "end"]
+        assert begun[0].startswith("lazyarray upload asarray, 80000 bytes")
+        assert begun[1] == "lazyarray computes 3 operations, ending with sqrt"
+        assert begun[2].startswith("lazyarray materialise ") and lines.count("end") >= len(begun)
 
 
 class TestProgress:
