@@ -121,8 +121,13 @@ def _root(module: object) -> str:
 
 
 def _twin_of(frame: FrameType, library: str) -> Twin | None:
-    """The twin of the function that a frame runs, or of the one that its code decorates."""
-    found = _of_code(frame.f_code, frame.f_globals["__name__"], library)
+    """The twin of the function that a frame runs, of the class whose method it runs, or of what its code decorates."""
+    code = frame.f_code
+    if code.co_varnames[:1] == ("self",) and "." in code.co_qualname:
+        kind = type(variable(frame, "self"))
+        return next((twin for twin in _named(library).get(kind.__name__, ())
+                     if getattr(sys.modules.get(twin.module), twin.name, None) is kind), None)
+    found = _of_code(code, frame.f_globals["__name__"], library)
     if not isinstance(found, tuple):
         return found
     for name in found:

@@ -76,6 +76,23 @@ def test_it_is_said_of_arrays_that_the_host_has_already(look, view):
     del kept
 
 
+@pytest.mark.parametrize("kind", ["PPoly", "BPoly", "BSpline", "RegularGridInterpolator"])
+@pytest.mark.parametrize("made_of", ["lazy arrays", "host arrays"])
+def test_it_is_said_of_classes(kind, made_of):
+    interpolate = pytest.importorskip("scipy.interpolate")
+    line = np.arange(5.0)
+    arguments = {"BSpline": (np.arange(9.0), line, 3), "RegularGridInterpolator": ((line,), line)}.get(
+        kind, (np.ones((2, 3)), np.arange(4.0)))
+    if made_of == "lazy arrays":
+        arguments = tuple([lazyarray.asarray(a) * 1 if isinstance(a, np.ndarray) else a for a in arguments])
+        found = said(lambda: getattr(interpolate, kind)(*arguments))
+    else:
+        instance = getattr(interpolate, kind)(*arguments)
+        found = said(lambda: instance(lazyarray.asarray(np.linspace(1.0, 2, 9)) * 1))
+    ((category, text, _),) = found
+    assert category is NotEnabledWarning and text.startswith(f"scipy.interpolate.{kind} ran on the host")
+
+
 def test_nothing_is_said_where_nothing_is_to_be_said():
     x = image()
     current = np.asarray(x)
