@@ -468,12 +468,20 @@ class Device(ABC):
     def synchronize(self) -> None:
         """Compute all deferred work of the process, and let the host wait for all work issued on the current stream.
 
-        Without the first a timing would leave out what has been recorded and not computed. `block_until_ready` does
-        the same for some arrays.
+        If lazy arrays are on several devices, that is the current stream of each of them. Without the first a timing
+        would leave out what has been recorded and not computed. `block_until_ready` does the same for some arrays.
         """
         for compute in deferred:
             compute()
-        self.wait_for_stream()
+        with self.noting:
+            numbers = self.in_use()
+        for number in numbers:
+            with self.on(number):
+                self.wait_for_stream()
+
+    def in_use(self) -> tuple[int, ...]:
+        """The numbers of the devices on which lazy arrays are or were: the current one, unless there are several."""
+        return self.number(),
 
     def wait_for_stream(self) -> None:
         """Let the host wait for all work issued on the current stream."""

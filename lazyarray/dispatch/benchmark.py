@@ -1,7 +1,7 @@
 """How long a function takes on lazy arrays, with the time of the host and of the device apart."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType
 from typing import Any
@@ -32,26 +32,29 @@ class Benchmark:
     name : str
         Name of the function.
     device : str
-        "GPU-0" and so on, or "simulated".
+        "GPU-0" and so on, or "simulated"; "GPU-0, GPU-1" if lazy arrays are on several devices.
     cpu_times : numpy.ndarray, shape (n,), float64
         Seconds from each call until it had returned and its deferred work was handed to the device.
-    gpu_times : numpy.ndarray, shape (1, n), float64
+    gpu_times : numpy.ndarray, shape (number of devices, n), float64
         Seconds from the first to the last moment of each call on the device's stream, including the gaps in which the
-        device waited for the host. (As CuPy's ``gpu_times``, which has a row for each device.)
+        device waited for the host. (As CuPy's ``gpu_times``.)
     total_times : numpy.ndarray, shape (n,), float64
         Seconds from each call until the device had finished.
     copies : str
         Copies, fallbacks and waits of one call, in one line.
     """
 
-    def __init__(self, name: str, device: str, times: np.ndarray, copies: str) -> None:
-        self.name, self.device, self.copies = name, device, copies
-        self.cpu_times, self.gpu_times, self.total_times = times[0], times[1:2], times[2]
+    def __init__(self, name: str, devices: Sequence[str], times: np.ndarray, copies: str) -> None:
+        self.name, self.device, self.copies = name, ", ".join(devices), copies
+        self.cpu_times, self.gpu_times, self.total_times = times[0], times[1:-1], times[-1]
+
+    def _times(self) -> list[tuple[str, np.ndarray]]:
+        return [("CPU", self.cpu_times), *zip(self.device.split(", "), self.gpu_times), ("total", self.total_times)]
 
     def _rows(self) -> list[tuple[str, ...]]:
         unit, factor = _unit(float(np.median(self.total_times)))
         rows: list[tuple[str, ...]] = []
-        for label, times in (("CPU", self.cpu_times), (self.device, self.gpu_times[0]), ("total", self.total_times)):
+        for label, times in self._times():
             found = [times.mean(), times.std(), times.min(), times.max()]
             mean, deviation, least, most = (f"{seconds / factor:.3f}" for seconds in found)
             rows.append((label, f"{mean} {unit}", f"+/- {deviation}", least, most))
@@ -65,7 +68,7 @@ class Benchmark:
 
     def _remarks(self) -> list[str]:
         return ["(the simulated device computes on the CPU: this says nothing about a GPU)"] * (
-            self.device == "simulated")
+            self.device.startswith("simulated"))
 
     def _repr_html_(self) -> str:
         head = [cell(text, head=True, right=number > 0) for number, text in enumerate(
@@ -94,12 +97,11 @@ class Benchmark:
             ax = pyplot.subplots(layout="constrained")[1]
         unit, factor = _unit(float(np.median(self.total_times)))
         calls = np.arange(1, len(self.cpu_times) + 1)
-        for label, name, mark, times in (("CPU", "CPU", "+", self.cpu_times),
-                                         ("device", self.device, "x", self.gpu_times[0]),
-                                         ("total", "total", ".", self.total_times)):
-            median = float(np.median(times)) / factor
-            ax.plot(calls, times / factor, mark, color=COLOURS[label], label=f"{name}: median {median:.3g} {unit}")
-            ax.axhline(median, color=COLOURS[label], linewidth=1)
+        for name, times in self._times():
+            mark, median = {"CPU": "+", "total": "."}.get(name, "x"), float(np.median(times)) / factor
+            colour = COLOURS.get(name, COLOURS["device"])
+            ax.plot(calls, times / factor, mark, color=colour, label=f"{name}: median {median:.3g} {unit}")
+            ax.axhline(median, color=colour, linewidth=1)
         ax.set(title=self.name, xlabel="call", ylabel=f"time ({unit})", ylim=(0, None))
         ax.legend()
         return ax
@@ -113,9 +115,9 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
               n_warmup: int = 10, max_duration: float = 10.0, name: str | None = None) -> Benchmark:
     """Measure how long a function takes, with the times of the host and of the device apart.
 
-    Each call is timed alone. Its deferred work is computed before the clock is read, and the device has finished before
-    the next call begins. The parameters after the function's own are those of `cupyx.profiler.benchmark`, whose times
-    leave deferred work out.
+    Each call is timed alone. Its deferred work is computed before the clock is read, and the device has finished, or
+    all devices that lazy arrays are on, before the next call begins. The parameters after the function's own are those
+    of `cupyx.profiler.benchmark`, whose times leave deferred work out.
 
     Parameters
     ----------
@@ -159,32 +161,43 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     given, device = dict(kwargs or {}), devices.current()
     what: str = name or getattr(f, "__name__", "") or type(f).__name__
 
-    def call() -> tuple[float, float, float]:
-        first = device.moment()
+    def moments() -> list[Any]:
+        found = []
+        for number in numbers:
+            with device.on(number):
+                found.append(device.moment())
+        return found
+
+    def call() -> list[float]:
+        first = moments()
         start = perf_counter()
         result = f(*args, **given)
         waiting.compute_all()
         returned = perf_counter()
-        on_device = device.seconds_between(first, device.moment())
+        on_devices = list(map(device.seconds_between, first, moments()))
         finished = perf_counter()
         if isinstance(result, CoroutineType):
             result.close()      # else Python warns that it never ran
             raise TypeError(f"{what} returned a coroutine, which has not run yet: pass a function that runs it, such "
                             "as lambda: asyncio.run(f())")
         del result      # not before: what nobody holds is not computed
-        return returned - start, on_device, finished - start
+        return [returned - start, *on_devices, finished - start]
 
     block_until_ready(*args, given)
     device.synchronize()
+    numbers = device.in_use()
     for _ in progress(range(n_warmup), n_warmup, f"{what}: warming up"):
         call()
         device.wait_for_kernels()   # until then the calls do without them
     with trace() as found:
         call()
+    device.synchronize()
+    numbers = device.in_use()       # the calls may have been the first to use another one
     began, times = perf_counter(), []
     for _ in progress(range(n_repeat), n_repeat, what):
         times.append(call())
         if perf_counter() - began >= max_duration:
             break
-    label = f"GPU-{device.number()}" if device.name == "cuda" else device.name
-    return Benchmark(what, label, np.array(times).T, summary(found.events))
+    labels = ([f"GPU-{number}" for number in numbers] if device.name == "cuda" else
+              [device.name] if len(numbers) == 1 else [f"{device.name}:{number}" for number in numbers])
+    return Benchmark(what, labels, np.array(times).T, summary(found.events))

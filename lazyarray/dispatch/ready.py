@@ -100,7 +100,7 @@ def block_until_ready(*arrays: Any) -> Any:
                     storage.join()
                 device.wait_for_stream()
         if everything:
-            for number in range(device.count) if device.several else (device.number(),):
+            for number in device.in_use():
                 with device.noting:     # all of its streams, as other objects may have been computed on any
                     device.xp.cuda.Device(number).synchronize()
         if token is not None:

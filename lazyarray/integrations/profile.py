@@ -107,6 +107,15 @@ def _is_program(frame: FrameType) -> bool:
     return not made and not name.startswith(_INSTALLED) and module_of(frame).partition(".")[0] not in SERVED
 
 
+def _is_busy(device: Any, streams: list[tuple[int, Any]], frame: FrameType) -> bool:
+    """Whether a device computes; `streams`: a number of a device and a stream of it, each."""
+    for number, stream in streams:
+        with device.on(number):
+            if device.busy(stream, frame):
+                return True
+    return False
+
+
 def _line_of(frame: FrameType | None) -> tuple[str, int] | None:
     """The line of the program that a thread is at."""
     while frame is not None:
@@ -198,8 +207,11 @@ class Profile:
 
     def __enter__(self) -> Self:
         device = devices.current()
-        thread = threading.get_ident()
-        self._sampler = threading.Thread(target=self._sample, args=(device, device.stream(), device.number(), thread),
+        streams = []
+        for number in device.in_use():
+            with device.on(number):
+                streams.append((number, device.stream()))
+        self._sampler = threading.Thread(target=self._sample, args=(device, streams, threading.get_ident()),
                                          name="lazyarray-profile", daemon=True)
         self.trace.__enter__()
         self._start = perf_counter()
@@ -213,24 +225,23 @@ class Profile:
         self.trace.__exit__(*exc_info)
         self.span, self.seconds = (self._start, stop), stop - self._start
 
-    def _sample(self, device: Any, stream: Any, number: int, thread: int) -> None:
-        with device.on(number):
-            last = perf_counter()
-            while not self._stop.wait(INTERVAL):
-                frames = sys._current_frames()
-                if thread not in frames:
-                    return
-                looked_at = [frame for number, frame in frames.items() if number == thread or self._process]
-                del frames      # what they hold is the program's to let go of
-                lines = [(line, device.busy(stream, frame)) for frame in looked_at if (line := _line_of(frame))]
-                del looked_at
-                now = perf_counter()
-                for line, busy in lines:
-                    self._times.setdefault(line, [0.0, 0.0])[not busy] += now - last
-                self._at_once |= len(lines) > 1
-                if any(busy for _, busy in lines):
-                    self._device_seconds += now - last
-                last = now
+    def _sample(self, device: Any, streams: list[tuple[int, Any]], thread: int) -> None:
+        last = perf_counter()
+        while not self._stop.wait(INTERVAL):
+            frames = sys._current_frames()
+            if thread not in frames:
+                return
+            looked_at = [frame for number, frame in frames.items() if number == thread or self._process]
+            del frames      # what they hold is the program's to let go of
+            lines = [(line, _is_busy(device, streams, frame)) for frame in looked_at if (line := _line_of(frame))]
+            del looked_at
+            now = perf_counter()
+            for line, busy in lines:
+                self._times.setdefault(line, [0.0, 0.0])[not busy] += now - last
+            self._at_once |= len(lines) > 1
+            if any(busy for _, busy in lines):
+                self._device_seconds += now - last
+            last = now
 
     # -- what was found ------------------------------------------------------------------------
 

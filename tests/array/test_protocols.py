@@ -200,13 +200,14 @@ def test_numpys_from_dlpack_takes_it_without_being_told_of_a_device(x, plain):
 @on_cuda
 def test_dlpack_for_device_consumers(x, plain):
     with assert_copies(uploads=0, materialisations=0):
-        assert x.__dlpack_device__() == (2, lazyarray.device().device_of(x.__wrapped__))
+        place = 2, lazyarray.device().device_of(x.__wrapped__)
+        assert x.__dlpack_device__() == place
         found = lazyarray.device().from_foreign(machine.only(x, "__dlpack__", "__dlpack_device__"))
     assert found.get().tolist() == plain.tolist()
     found[0, 0] = 8
     assert x[0, 0] == 8
     with assert_copies(uploads=0, materialisations=0):
-        x.__dlpack__(dl_device=(2, 0))
+        x.__dlpack__(dl_device=place)
 
 
 def test_dlpack_asks_for_the_side_by_device(x):

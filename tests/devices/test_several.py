@@ -515,6 +515,22 @@ def test_a_scalar_that_gpu_code_gets_was_computed(two):
         assert two.on_current(array) and float((array + 1).get()) == 301
 
 
+def test_all_that_have_arrays_are_waited_for_and_timed(two):
+    x = on(1, np.ones(1 << 20))
+    found = lazyarray.benchmark(lambda: np.sqrt(x * 2 + 1), n_repeat=3, n_warmup=1)
+    labels = ["GPU-0", "GPU-1"] if two.name == "cuda" else ["simulated:0", "simulated:1"]
+    assert found.gpu_times.shape[1] == 3 and found.device.split(", ")[:2] == labels
+    assert [line.split()[0] for line in repr(found).splitlines()[2:5]] == ["CPU", *labels]
+    if two.name == "simulated":
+        with lazyarray.device(1), two.new_stream() as stream:
+            y = lazyarray.asarray(np.ones(1000)) + 0
+            y._self_storage.fill()
+            with lazyarray.device(0):
+                assert not stream.done
+                lazyarray.device().synchronize()
+                assert stream.done
+
+
 class Matrix:
     """Computes with device arrays that lie where its values do, as a sparse matrix of CuPy's, and can't be moved."""
 

@@ -270,8 +270,8 @@ class TestProfilers:
         """NVTX loads what listens as it does with Nsight Systems."""
         listener, heard = tmp_path / "listener.so", tmp_path / "heard"
         subprocess.run(["cc", "-shared", "-fPIC", "-o", listener, ROOT / "tests/support/nvtx_listener.c"], check=True)
-        code = ("import lazyarray, numpy as np\nx = lazyarray.asarray(np.ones(10_000))\n"
-                "np.asarray(np.sqrt(x * 2 + 1))")
+        code = ("import lazyarray, numpy as np\nwith lazyarray.options(small_on_host=False):\n"
+                "    x = lazyarray.asarray(np.ones(10_000))\n    np.asarray(np.sqrt(x * 2 + 1))")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
                                     "NVTX_INJECTION64_PATH": str(listener), "NVTX_LISTENER": str(heard)}
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)

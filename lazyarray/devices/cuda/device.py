@@ -516,6 +516,7 @@ class CudaDevices(CudaDevice):
     def __init__(self, cupy: Any, count: int) -> None:
         super().__init__(cupy, count)
         self.sole = self._runtime.getDevice()
+        self._others: set[int] = set()      # on which arrays are or were
 
     @property
     def spread(self) -> bool:  # type: ignore[override]
@@ -528,9 +529,14 @@ class CudaDevices(CudaDevice):
 
     def use_one(self) -> None:
         self.several = False
+        self._others.clear()
+
+    def in_use(self) -> tuple[int, ...]:
+        return (*sorted({self.number(), self.sole, *self._others}),) if self.several else super().in_use()
 
     def claim(self, d: Any, owner: object) -> None:
-        if d.data.device_id != self.sole:
+        if (number := d.data.device_id) != self.sole:
+            self._others.add(number)
             self.several = True
 
 

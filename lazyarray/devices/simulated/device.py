@@ -225,6 +225,9 @@ class SimulatedDevice(Device):
     def root(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view is d._memory.root else make(d._memory.root, d._memory)
 
+    def in_use(self) -> tuple[int, ...]:
+        return (*range(self.count),) if self.several else super().in_use()
+
     def claim(self, d: SimulatedArray, owner: object) -> None:
         if d._memory.device != self.sole:
             hardware.several = True
