@@ -54,7 +54,7 @@ def begin_on_host(callee: Callable[..., Any]) -> Any:
 
 def end_on_host(token: Any, result: Any) -> None:
     """NumPy has computed `result`; of an answer without arrays, such as a shape, nothing is told."""
-    first = result[0] if type(result) is tuple and result else result
+    first = result[0] if isinstance(result, (tuple, list)) and result else result
     if token is not None and (result is None or isinstance(first, (np.ndarray, np.generic))):
         if first is not None:
             token.fields.update(shape=first.shape, dtype=first.dtype)

@@ -224,6 +224,19 @@ def test_the_trace_tells():
     assert t.events[1].shape == y.shape and t.nbytes == 0 and "2 calls on the host" in t.summary()
 
 
+@pytest.mark.parametrize("call", [
+    np.linalg.eig, np.linalg.svd, np.linalg.slogdet, lambda x: np.unique(x, return_counts=True),
+    lambda x: np.split(x, 2), np.meshgrid, np.modf, np.nonzero])
+def test_several_results_are_told_as_one_is(call):
+    """Also those in a list, or with names."""
+    x = small([[2.0, 1], [1, 3]])
+    with lazyarray.trace() as t:
+        call(x)
+    (event,) = t.of_kind("host")
+    assert event.nbytes == 0 and event.dtype is not None
+
+
+
 def test_an_option_puts_them_on_the_device():
     with lazyarray.options(small_on_host=False):
         x = small()
