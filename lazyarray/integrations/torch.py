@@ -25,7 +25,7 @@ from ..devices.base import HERE
 from ..dispatch import convert
 from ..events.callers import TENSOR, who_asks
 from ..functions.pytree import replace
-from ..storage import exports, foreign_streams, handles, places
+from ..storage import exports, foreign_streams, handles, places, transfer
 from ..storage.storage import Storage
 from ..storage.writeable import writeable
 from ..wrapping.results import at_once
@@ -207,7 +207,7 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
     Beside tensors the result is what the function returns. A function that got lazy arrays alone returns lazy ones.
     With several GPUs it runs on that of the first tensor on one; without any, on that of the first lazy array that is
-    written, or of the largest one. What it only reads, and lies on another one, is copied there.
+    written, or of the largest one. What lies on another one is copied there, and copied back if the function modified it.
     """
     given = Given(written_of(func, args, kwargs))
     replace((args, kwargs), given.look)
@@ -215,8 +215,11 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         tensor_args, tensor_kwargs = replace(args, given.tensor), replace(kwargs, given.tensor)
         check_written(func, given.written)
         if given.tensors:
-            return replace(func(*tensor_args, **tensor_kwargs), given.back)
-        return at_once(given.run(partial(func, *tensor_args, **tensor_kwargs)), (args, kwargs))
+            result = replace(func(*tensor_args, **tensor_kwargs), given.back)
+        else:
+            result = at_once(given.run(partial(func, *tensor_args, **tensor_kwargs)), (args, kwargs))
+        given.copy_back()
+        return result
 
 
 class Given:
@@ -228,6 +231,7 @@ class Given:
         self.on_host = False                            # and has some in host memory
         self.number: int | None = None                  # of the GPU of the first one on a GPU
         self.arrays: list[LazyNdarray] = []
+        self.copied: list[tuple[LazyNdarray, Any, Any, Any]] = []   # with its copy, the copy's bytes and what they were
         self.sources: list[LazyNdarray] = []
         self.known: dict[int, tuple[Any, Any]] = {}     # id of a tensor -> (it, the lazy array that it was made of)
         self.new: list[tuple[Any, Any]] = []            # (memory of a result, its storage)
@@ -255,10 +259,37 @@ class Given:
             return obj
         if handles.is_scalar(obj):
             return handles.value_of(obj, "scalar for torch")
-        tensor = on_host(obj) if self.on_host else as_tensor(obj, not any(obj is x for x in self.written))
+        if self.on_host:
+            tensor = on_host(obj)
+        elif places.elsewhere(devices.current(), obj) and not any(obj is x for x in self.written):
+            tensor = self._copy(obj)
+        else:
+            tensor = as_tensor(obj)
         self.sources.append(obj)
         self.known[id(tensor)] = tensor, obj
         return tensor
+
+    def _copy(self, x: LazyNdarray) -> Any:
+        """The tensor of a copy on the current GPU."""
+        device, tensor = devices.current(), as_tensor(x, to_be_read=True)
+        array = device.from_torch(tensor)
+        if array is not None and array.size:
+            block = device.block(array)[0]
+            self.copied.append((x, array, block, block.copy()))
+        return tensor
+
+    def copy_back(self) -> None:
+        """Write what the function has modified of copies to the arrays on other GPUs."""
+        if not self.copied:
+            return
+        device = devices.current()
+        theirs = _stream(device)
+        if theirs is not None:
+            device.order(theirs, device.stream())
+        for x, array, block, before in self.copied:
+            modified = (block != before).any()
+            if transfer.to_host(device, modified, "whether an argument of torch was modified", "synchronise"):
+                x[...] = array
 
     def back(self, obj: Any) -> Any:
         found = self.known.get(id(obj))

@@ -1,6 +1,7 @@
 """Torch: tensors and lazy arrays on one memory, torch functions on lazy arrays, DataLoader."""
 from __future__ import annotations
 
+import contextlib
 import os
 import runpy
 import sys
@@ -332,6 +333,38 @@ def test_beside_a_tensor_on_the_host_the_work_is_done_there(x):
     with assert_copies(uploads=0, materialisations=0):      # a number goes with tensors of any place
         found = torch.add(torch.tensor(1.0), x)
     assert found.device.type == PLACE and found.tolist() == (PLAIN + 1).tolist()
+
+
+@pytest.fixture
+def two_devices():
+    device = lazyarray.device()
+    with device.with_count(2) if device.name == "simulated" else contextlib.nullcontext():
+        if lazyarray.device().count < 2:
+            pytest.skip("one GPU here")
+        yield
+
+
+@pytest.mark.together
+def test_what_torch_modifies_on_another_gpu_is_modified(two_devices):
+    def on(number, values):
+        with lazyarray.device(number):
+            return lazyarray.asarray(values)
+
+    values, mean, var = np.random.default_rng(0).random((8, 3)), np.zeros(3), np.ones(3)
+    x, lazy_mean, lazy_var, weight = on(0, values), on(1, mean.copy()), on(1, var.copy()), on(1, np.full(3, 2.0))
+    plain = [torch.from_numpy(a) for a in (values, mean, var, np.full(3, 2.0))]
+    wanted = torch.nn.functional.batch_norm(*plain, None, True)
+    with assert_copies(0, 0):
+        found = torch.nn.functional.batch_norm(x, lazy_mean, lazy_var, weight, None, True)
+    assert np.allclose(found, wanted) and np.allclose(lazy_mean, mean) and np.allclose(lazy_var, var)
+    assert mean.any() and (weight == 2).all() and lazyarray.where(lazy_mean).device.endswith(":1")
+    total = torch.add(on(0, np.ones(3)), on(1, np.ones(3)), out=weight)
+    assert total is weight and (weight == 2).all() and lazyarray.where(weight).device.endswith(":1")
+    found = torch.add(x, weight), torch.stack([on(1, np.ones(3)), on(0, mean)])
+    assert [lazyarray.where(a).device[-1] for a in found] == ["0", "1"]
+    lazy_mean.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        torch.nn.functional.batch_norm(x, lazy_mean, lazy_var, weight, None, True)
 
 
 def test_gradients_flow_past_a_lazy_array(x):
