@@ -207,7 +207,8 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
     Beside tensors the result is what the function returns. A function that got lazy arrays alone returns lazy ones.
     With several GPUs it runs on that of the first tensor on one; without any, on that of the first lazy array that is
-    written, or of the largest one. What lies on another one is copied there, and copied back if the function modified it.
+    written, or of the largest one. What lies on another one is copied there, and copied back if the function modified
+    it.
     """
     given = Given(written_of(func, args, kwargs))
     replace((args, kwargs), given.look)
