@@ -4,6 +4,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sphinx import addnodes
+
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
 import lazyarray  # noqa: E402  from the path above
@@ -51,3 +53,15 @@ html_show_sourcelink = False
 html_copy_source = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+
+
+def _by_short_names(app, doctree):
+    """Let the pages with the source link back: to all of a module by one prefix, that of what is documented first."""
+    for node in doctree.findall(addnodes.desc_signature):
+        name = f"lazyarray.{node.get('fullname')}"
+        if (node.get("module") or "").startswith("lazyarray.") and name not in node["ids"]:
+            node["ids"].append(name)
+
+
+def setup(app):
+    app.connect("doctree-read", _by_short_names)

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import configparser
 import doctest
+import html
 import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
+import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from importlib import metadata
 from pathlib import Path
@@ -57,6 +59,25 @@ def built(tmp_path_factory):
 
 def test_every_page_is_built(built):
     assert all((built / page.with_suffix(".html")).is_file() for page in PAGES)
+
+
+def test_links_lead_to_pages_and_places_that_exist(built):
+    """Those from the pages with the source, too."""
+    places = {}
+
+    def is_there(page, link):
+        path, _, place = html.unescape(link).partition("#")
+        target = (page.parent / urllib.parse.unquote(path.partition("?")[0])).resolve() if path else page
+        if target not in places and target.is_file():
+            text = target.read_text(encoding="utf-8") if target.suffix == ".html" else ""
+            places[target] = set(re.findall(r'\bid="([^"]+)"', text))
+        return target in places and (not place or target.suffix != ".html" or place in places[target])
+
+    dead = [f"{page.relative_to(built)}: {link}" for page in sorted(built.rglob("*.html"))
+            for link in set(re.findall(r'href="([^"]+)"', page.read_text(encoding="utf-8")))
+            if not re.match("[a-z]+:", link) and not is_there(page, link)]
+    assert not dead, "\n".join(dead)
+    assert len(places) > 40
 
 
 def test_what_is_public_is_documented(built):
