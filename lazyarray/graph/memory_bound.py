@@ -44,17 +44,15 @@ class Kept:
         The sum of `sizes`: no more bytes are kept alive.
     look_at : int
         How many inputs there are when recorded work is looked through; 0 while it is.
-    most : int
-        The part of the device's memory, as it was found last.
     looking : bool
         Whether the small ones are being looked through.
     """
 
-    __slots__ = ("sizes", "total", "look_at", "most", "looking")
+    __slots__ = ("sizes", "total", "look_at", "looking")
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
-        self.total, self.look_at, self.most, self.looking = 0, _FEW, 0, False
+        self.total, self.look_at, self.looking = 0, _FEW, False
 
 
 kept = Kept()
@@ -64,7 +62,6 @@ kept = Kept()
 def _relieve(device: Device, nbytes: int) -> str | None:
     from ..storage import spilling
 
-    kept.most = 0       # the device's limit may be lower than it was
     return spilling.relieve(device, nbytes)
 
 
@@ -87,8 +84,13 @@ def note(node: Node) -> None:
     with holding(lock):
         _count(node)
         # While it is looked through, this is a finaliser's: it is seen at the end.
-        if kept.look_at and (kept.total > min(MOST_BYTES, kept.most) or len(kept.sizes) >= kept.look_at):
+        if kept.look_at and (kept.total > _bound(node.device) or len(kept.sizes) >= kept.look_at):
             _look(node.device)
+
+
+def _bound(device: Device) -> int:
+    """How many bytes there may be; asked each time, as a program may limit the device's memory at any time."""
+    return min(MOST_BYTES, device.total_memory() // PART)
 
 
 def note_many() -> None:
@@ -104,7 +106,7 @@ def note_many() -> None:
 
 def _compute_oldest() -> None:
     storages = native.waiting()
-    bound = min(MOST_BYTES, storages[0].device.total_memory() // PART) if storages else 0
+    bound = _bound(storages[0].device) if storages else 0
     if len(storages) * 2 * LARGE <= bound:      # of an input or two each there can't be more
         return
     waiting = [(node, _small_inputs(node)) for node in _nodes_of(storages)]
@@ -155,10 +157,9 @@ def _waiting() -> list[Node]:
 
 
 def _compute_excess(device: Device) -> None:
-    kept.most = device.total_memory() // PART
     waiting = [node for node in _waiting() if node.large]
     names = {name: nbytes for node in waiting for name, nbytes in node.large}
-    excess = sum(names.values()) - min(MOST_BYTES, kept.most)
+    excess = sum(names.values()) - _bound(device)
     while excess > 0 and waiting:
         node = waiting.pop(0)
         if node.array is None:
