@@ -1,6 +1,7 @@
 """How long a function takes on lazy arrays, with the time of the host and of the device apart."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType
@@ -97,8 +98,9 @@ class Benchmark:
             ax = pyplot.subplots(layout="constrained")[1]
         unit, factor = _unit(float(np.median(self.total_times)))
         calls = np.arange(1, len(self.cpu_times) + 1)
+        marks = {"CPU": "+", "total": ".", **dict(zip(self.device.split(", "), itertools.cycle("x1234sdv")))}
         for name, times in self._times():
-            mark, median = {"CPU": "+", "total": "."}.get(name, "x"), float(np.median(times)) / factor
+            mark, median = marks[name], float(np.median(times)) / factor
             colour = COLOURS.get(name, COLOURS["device"])
             ax.plot(calls, times / factor, mark, color=colour, label=f"{name}: median {median:.3g} {unit}")
             ax.axhline(median, color=colour, linewidth=1)
