@@ -2,7 +2,8 @@
 
 The same element-wise work on the same number of arrays: all on one GPU, and every other one on each; the rate of
 copies from one to the other, of lazy arrays and of the device library's; and, where Dask is installed, a pipeline of
-scikit-image's filters over a stack of images, by one worker with a GPU and by two.
+scikit-image's filters over a stack of images, by one worker with a GPU and by two, and an array that goes from one
+worker to another.
 """
 from __future__ import annotations
 
@@ -57,6 +58,7 @@ def figures(arrays: int = 16, elements: int = 10**8, rounds: int = 11) -> timing
         ratio = seconds["library"] / seconds["lazy"]
         found.note("a copy from one GPU to the other: lazyarray's rate in that of CuPy", ratio, "times", least=0.9)
         found += dask_figures()
+        found += sent_figures()
     return found
 
 
@@ -113,6 +115,42 @@ def dask_figures(chunks: int = 240, side: int = 4096, rounds: int = 3) -> timing
     found.note("filters of a stack by Dask, one worker with a GPU", one, "s")
     found.note("filters of a stack by Dask, one worker / two", one / two, "times", least=1.8)
     found.note("the same values", float(np.array_equal(alone, together)), "", least=1)
+    return found
+
+
+def told(x: Any) -> tuple[float, int]:
+    """The sum of a chunk on the device of this process, and how many of its bytes were copied from or to the host."""
+    with lazyarray.trace() as events:
+        total = float(x.sum())
+    return total, sum(event.nbytes for event in events if event.nbytes >= x.nbytes)
+
+
+def sent_figures(elements: int = 10**8, rounds: int = 5) -> timing.Figures:
+    """A lazy array from one worker's GPU to another's, by TCP and by UCX, where Dask-CUDA and UCX are installed."""
+    found = timing.Figures()
+    if any(importlib.util.find_spec(name) is None for name in ("dask_cuda", "distributed_ucxx")):
+        return found
+    from dask_cuda import LocalCUDACluster
+    from distributed import Client, wait
+
+    for protocol in ("tcp", "ucx"):
+        with LocalCUDACluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
+                              protocol=protocol) as cluster, Client(cluster) as client:
+            client.wait_for_workers(2)
+            here, there = client.scheduler_info()["workers"]
+            seconds, copied, right = [], 0, True
+            for i in range(rounds):
+                x = client.submit(lazyarray.numpy.full, elements, i + 1.0, workers=[here], pure=False)
+                wait(x)
+                begun = time.perf_counter()
+                total, copied = client.submit(told, x, workers=[there], pure=False).result()
+                seconds.append(time.perf_counter() - begun)
+                right = right and total == elements * (i + 1.0)
+        found.note(f"an array from one worker to another by {protocol.upper()}",
+                   8 * elements / float(np.median(seconds)) / 1e9, "GB/s")
+        found.note(f"the same by {protocol.upper()}, copied through the host where it arrives", copied / 1e6, "MB",
+                   most=0 if protocol == "ucx" else None)
+        found.note("the same values", float(right), "", least=1)
     return found
 
 

@@ -283,9 +283,19 @@ def _known(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, complex, np.generic)) else NotImplemented
 
 
-def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator: on the host if both values are there, on the device otherwise."""
+def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np.ufunc | None = None,
+            reflected: bool = False) -> Callable[..., Any]:
+    """An operator: on the host if both values are there, on the device otherwise.
+
+    `func`: its ufunc, if that is all it does, with the operands the other way round if it is `reflected`. Two scalars
+    need none of what a ufunc looks at before an array may be waited for.
+    """
     def method(self: Any, other: Any, *rest: Any) -> Any:
+        if func is not None and self._self_value is None and type(other) in (float, int, LazyScalar) and (
+                not self._self_storage.device.several):
+            result = ufunc.looped(func, (other, self) if reflected else (self, other))
+            if result is not None:
+                return result
         a, b = _known(self), _known(other)
         if a is not NotImplemented and b is not NotImplemented:
             return _rewrapped(on_host(a, b, *rest))
@@ -340,8 +350,9 @@ def _complete() -> None:
     # There are no in-place operators: `s += 1` makes a new scalar and rebinds the name.
     for name, func in operators.BINARY.items():
         on_host = getattr(operator, f"{name}_" if name in ("and", "or") else name)
-        setattr(LazyScalar, f"__{name}__", _binary(operators.binary(func, f"__r{name}__"), on_host))
-        setattr(LazyScalar, f"__r{name}__", _binary(operators.reflected(func, f"__{name}__"), _swapped(on_host)))
+        setattr(LazyScalar, f"__{name}__", _binary(operators.binary(func, f"__r{name}__"), on_host, func))
+        setattr(LazyScalar, f"__r{name}__", _binary(operators.reflected(func, f"__{name}__"), _swapped(on_host), func,
+                                                    True))
     LazyScalar.__pow__ = _binary(operators.power, pow)
     LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow))
     for name, (func, mirrored) in operators.COMPARISONS.items():

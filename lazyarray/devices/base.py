@@ -5,6 +5,7 @@ Every device offers these members; nothing else of it is used outside ``lazyarra
 from __future__ import annotations
 
 import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -363,6 +364,12 @@ class Device(ABC):
         """
         return None
 
+    def cholesky(self, a: Any) -> tuple[Any, Any] | None:
+        """The Cholesky factors of a stack as of `factors`, whose lower triangles are read, and a device array of a
+        number that is above 0 for each matrix that has none, or one that is not finite; None as of `factors`.
+        """
+        return None
+
     def transform(self, a: Any, steps: Sequence[tuple[str, int, int, int]], factor: float) -> Any | None:
         """Fourier transforms of a device array, one after the other, times `factor`, as a new array.
 
@@ -370,6 +377,30 @@ class Device(ABC):
         None where the library's own functions are to do it.
         """
         return None
+
+    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
+        """A new array of what positions along its first axes name in a device array.
+
+        The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
+        are on the current device.
+        """
+        return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
+
+    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
+        """Set what `take_at` gives to values that broadcast to it: a device array, or a NumPy scalar.
+
+        `order`: for each position along the one axis, the number of its value (int32). Else the positions differ, or
+        the values do not.
+        """
+        if order is not None:
+            values = values.take(order, 0)
+        operator.setitem(view, positions[0] if len(positions) == 1 else tuple(positions), values)
+
+    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
+        """A new array of device arrays of one dtype behind each other along an axis, from 0 on. All are on the current
+        device.
+        """
+        return self.xp.concatenate(arrays, axis)
 
     def last_of_each(self, key: Any, places: int) -> Any:
         """For each number of a vector, which is less than `places`, where it comes last: a new vector of int32."""

@@ -248,6 +248,18 @@ class Index:
             step *= length
         return _uploaded(device, key) if on_host and host is None else key
 
+    def leading(self, device: Device) -> list[Any] | None:
+        """The positions along the first axes, on the device, where the device's `take_at` has a use for them: there is
+        one array for each axis, all of one shape, and not all on the host, where they are taken as one.
+        """
+        positions, axes = [p[0] for p in self.positions], self.axes
+        if self.at or len(axes) != len(positions) or sorted(axes) != list(range(len(axes))) or (
+                not self.sub.flags.c_contiguous or not self.common or len(positions) > 1
+                and all(isinstance(p, np.ndarray) for p in positions)
+                or any(p.shape != self.common or p.dtype.char not in "ilq" for p in positions)):
+            return None
+        return [_uploaded(device, p) for _, p in sorted(zip(axes, positions), key=operator.itemgetter(0))]
+
     def spread(self, device: Device, array: Any) -> tuple[Any, tuple[Any, ...]]:
         """The device array of `sub` with the axes that are indexed beside each other, and the index into that."""
         rest = [i for i in range(array.ndim) if i not in self.axes]
@@ -312,7 +324,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     if rows is not None:
         sub, positions = rows
         try:
-            found = _device_view(x, sub).take(handles.device_of(positions, "an index"), 0)
+            found = device.take_at(_device_view(x, sub), (handles.device_of(positions, "an index"),))
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
         return _with_bounds(handles.fresh(device, found), x, meta)
@@ -372,6 +384,8 @@ def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:
     parsed.settle(device)
     order = None if len(parsed.axes) == parsed.sub.ndim else memory_order.order_of_indexed(
         parsed.meta, tuple(parsed.items))
+    if order is None and (leading := parsed.leading(device)) is not None:
+        return device.take_at(_device_view(x, parsed.sub), leading)
     merged = parsed.merged(order)
     if merged is None:
         array, index = parsed.spread(device, _device_view(x, parsed.sub))
@@ -421,9 +435,9 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         once = one or facts.is_distinct(positions)
         if once or _are_few(sub, positions):
             key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
-            if not once:        # of several values to one element, each is the last one, as in `_last_wins`
-                given = given.take(_last_of_each(device, positions, key, sub.size), 0)
-            _write(device, x, sub, lambda target: operator.setitem(target, key, given))
+            # Of several values to one element, each is the last one, as in `_last_wins`.
+            last = None if once else _last_of_each(device, positions, key, sub.size)
+            _write(device, x, sub, lambda target: device.put_at(target, (key,), given, last))
             return
     parsed = Index(meta, index)
     parsed.check(value)
@@ -465,6 +479,9 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     except ValueError as error:
         raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
     if not sub.size or 0 in parsed.common:
+        return
+    if (leading := parsed.leading(device)) is not None:
+        _write(device, x, sub, lambda target: device.put_at(target, leading, value))
         return
     if (merged := parsed.merged(None)) is None:
         _write(device, x, sub, lambda target: operator.setitem(*parsed.spread(device, target), value))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from .adapters.common import axis_index, intp_result, resolve, truth
@@ -93,11 +94,21 @@ def _arrays(xp: Any, arrays: Any) -> Any:
 
 def _stack(xp: Any, arrays: Any, axis: int = 0) -> Any:
     _plain(type(axis) is int)
-    return xp.stack(_arrays(xp, arrays), axis)
+    shape = _arrays(xp, arrays)[0].shape
+    axis = axis_index(axis, len(shape) + 1)
+    shape = *shape[:axis], 1, *shape[axis:]
+    return devices.current().joined([a.reshape(shape) for a in arrays], axis)
 
 
-def _joining(name: str) -> Callable[..., Any]:
-    return lambda xp, tup: getattr(xp, name)(_arrays(xp, tup))
+def _joining(ndim: int, axis: int, shape: tuple[Any, ...]) -> Callable[..., Any]:
+    """Arrays joined along an axis, those of fewer than `ndim` dimensions after they have got others, as in `shape`."""
+    def join(xp: Any, tup: Any) -> Any:
+        arrays = [a if a.ndim >= ndim else a[shape[a.ndim]] for a in _arrays(xp, tup)]
+        return devices.current().joined(arrays, min(axis, arrays[0].ndim - 1))
+
+    return join
+
+
 
 
 def _append(xp: Any, arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -111,9 +122,9 @@ def _append(xp: Any, arr: Any, values: Any, axis: int | None = None) -> Any:
         return result
     _plain(isinstance(values, xp.ndarray))
     if axis is None:
-        return xp.concatenate((arr.ravel(), values.ravel()))
+        return devices.current().joined((arr.ravel(), values.ravel()), 0)
     _plain(arr.ndim == values.ndim)
-    return xp.concatenate((arr, values), axis_index(axis, arr.ndim))
+    return devices.current().joined((arr, values), axis_index(axis, arr.ndim))
 
 
 def _angle(xp: Any, z: Any, deg: bool = False) -> Any:
@@ -269,8 +280,10 @@ _NONE = float("inf")
 DIRECT: dict[Any, Direct] = {
     np.stack: Direct(_stack, _ALL, _NONE),
     **{function: Direct(run, _ALL, _NONE) for function, run in (
-        (np.vstack, _joining("vstack")), (np.hstack, _joining("hstack")), (np.dstack, _joining("dstack")),
-        (np.column_stack, _joining("column_stack")), (np.append, _append), (np.tile, _tile), (np.roll, _roll),
+        (np.vstack, _joining(2, 0, (..., np.newaxis))), (np.hstack, _joining(1, 1, ())),
+        (np.dstack, _joining(3, 2, (..., np.s_[np.newaxis, :, np.newaxis], np.s_[:, :, np.newaxis]))),
+        (np.column_stack, _joining(2, 1, (..., np.s_[:, np.newaxis]))),
+        (np.append, _append), (np.tile, _tile), (np.roll, _roll),
         (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
         (np.meshgrid, _meshgrid))},
     np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..devices import base
+from ..errors.interrupts import holding
 from ..events.report import format_bytes
 from ..events.trace import begin, end
 from . import coherence, exports, handles, transfer, upload_cache
@@ -49,6 +50,9 @@ _FULL = "the device is full"
 
 #: Number of a device -> (how many arrays have moved to the host because it was full, their bytes in all).
 moved: dict[int, tuple[int, int]] = {}
+#: Of whoever counts there: a thread has the lock of the storage that it moves, and another one that of another. A
+#: finaliser that runs within may move arrays, too.
+_counting = threading.RLock()
 
 
 class _Local(threading.local):
@@ -256,8 +260,9 @@ def _move(storage: Storage, lazies: list[Any]) -> int:
         for reader, writer in storage.ordered:      # the memory goes back to one stream, while others may still read it
             device.order(reader, writer)
         storage.joined = ()
-        count, before_it = moved.get(number, (0, 0))
-        moved[number] = count + 1, before_it + nbytes
+        with holding(_counting):
+            count, before_it = moved.get(number, (0, 0))
+            moved[number] = count + 1, before_it + nbytes
         del home
     return nbytes
 

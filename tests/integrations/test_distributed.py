@@ -175,6 +175,39 @@ def test_workers_in_this_process_compute_scatter_and_persist():
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dask_stack.py"
 
 
+BETWEEN_GPUS = """
+import numpy as np
+import lazyarray
+from dask_cuda import LocalCUDACluster
+from distributed import Client, wait
+
+def total(x):
+    with lazyarray.trace() as events:
+        found = float(x.sum())
+    return found, x.sum().dtype.name, [event.kind for event in events if event.nbytes >= x.nbytes]
+
+if __name__ == "__main__":
+    with LocalCUDACluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="ucx") as cluster, (
+            Client(cluster)) as client:
+        client.wait_for_workers(2)
+        here, there = client.scheduler_info()["workers"]
+        x = client.submit(lazyarray.numpy.full, 10**6, 2.0, workers=[here])
+        wait(x)
+        print("found", client.submit(total, x, workers=[there]).result())
+"""
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda" or lazyarray.device().count < 2, reason="needs two GPUs")
+def test_an_array_goes_from_one_gpu_to_another(tmp_path):
+    for library in ("dask_cuda", "distributed_ucxx"):
+        pytest.importorskip(library)
+    program = tmp_path / "program.py"
+    program.write_text(BETWEEN_GPUS)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert "found (2000000.0, 'float64', [])" in done.stdout, done.stdout + done.stderr
+
+
 def run_example(folder, *arguments):
     path = [str(EXAMPLE.parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Dask's own profiler holds a function's frame for a moment, and with it arrays, longer than the function: as

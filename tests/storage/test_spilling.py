@@ -425,6 +425,7 @@ import cupy, numpy as np
 limit = 256 << 20
 if {allocator == "rmm"}:
     import rmm
+    rmm.set_logging_level(rmm.level_enum.off)       # it says on stderr that its memory is used up
     from rmm.allocators.cupy import rmm_cupy_allocator
     rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), limit, limit))
     cupy.cuda.set_allocator(rmm_cupy_allocator)

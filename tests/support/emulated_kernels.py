@@ -7,6 +7,7 @@ for as much of CuPy as launches such kernels.
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import shutil
 import subprocess
@@ -168,7 +169,9 @@ class Array:
     def __init__(self, shape, dtype, data=None):
         held = np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape))
         self.shape, self.dtype, self.size, self.ndim = held.shape, held.dtype, held.size, held.ndim
-        self.nbytes = held.nbytes
+        self.nbytes, self.itemsize, self._c_contiguous = held.nbytes, held.itemsize, True
+        self.strides = tuple(
+            [math.prod(shape[i + 1:]) * self.itemsize for i in range(len(shape))])
         if data is None:
             memory = np.full(max(self.nbytes, 1) + 64, 0xA5, np.uint8)
             data = Pointer(memory, memory.ctypes.data + -memory.ctypes.data % 64)

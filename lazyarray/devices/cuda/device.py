@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,12 @@ from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
 from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
 from .driver import StreamOnDevice, here
-from .factors import Factorizer
+from .factors import Cholesky, Factorizer
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
 from .kernels.line_filters import LineFilters
 from .kernels.reduction import Reductions
+from .kernels.rows import Rows
 from .kernels.snippets import snippet
 from .products import Products
 from .transforms import Transforms
@@ -93,6 +94,11 @@ def _cublas() -> tuple[Any, Callable[[str], bool]]:
     return cublas, lambda char: get_compute_type(char) == _routines_linalg.COMPUTE_TYPE_DEFAULT
 
 
+def _cusolver() -> Any:
+    from cupy_backends.cuda.libs import cusolver
+    return cusolver
+
+
 def _cufft() -> Any:
     from cupy.cuda import cufft
     return cufft
@@ -136,9 +142,11 @@ class CudaDevice(Device):
         self.reduction = reductions.get     # type: ignore[method-assign]
         selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
+        self._rows = Rows(self.kernels)
         self._line_filters = LineFilters(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
         self.factors = Factorizer(cupy, lambda: _cublas()[0], self.stream)      # type: ignore[method-assign]
+        self.cholesky = Cholesky(self.factors, _cusolver)       # type: ignore[method-assign]
         self.transform = Transforms(cupy, _cufft)       # type: ignore[method-assign]
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds
@@ -218,6 +226,18 @@ class CudaDevice(Device):
         elif size < WIDE and not self.several:
             program.kernel = found
         return found
+
+    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
+        found = self._rows.take(view, positions)
+        return super().take_at(view, positions) if found is None else found
+
+    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
+        if not self._rows.put(view, positions, values, order):
+            super().put_at(view, positions, values, order)
+
+    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
+        found = self._rows.join(arrays, axis)
+        return super().joined(arrays, axis) if found is None else found
 
     @functools.cached_property
     def _last(self) -> tuple[Any, Any]:

@@ -1,10 +1,11 @@
-"""Triangular factors of stacks of matrices by cuBLAS, and what is solved with them.
+"""Triangular factors of stacks of matrices by cuBLAS and cuSOLVER, and what is solved with them.
 
 CuPy's functions do the same, but a program has to wait for the solution to know whether it is one: here the statuses of
 the factors are a result of their own, which is there before anything is solved with them.
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +15,12 @@ import numpy as np
 from ...errors.inspection import Unique
 from ..base import Factors
 
-__all__ = ["Factorizer"]
+__all__ = ["Cholesky", "Factorizer"]
 
 #: The longest matrices that cuBLAS is quick at, one after the other: those of a stack, and one alone.
 _LONGEST, _LONGEST_ALONE = 256, 32
+#: CUBLAS_FILL_MODE_UPPER.
+_UPPER = 1
 #: Tables of addresses that are remembered, and how long they may be. Programs get the same memory again and again.
 _MOST, _MOST_ADDRESSES = 256, 1 << 13
 
@@ -114,3 +117,44 @@ class _Factors(Factors):
         singular = self.statuses > 0
         return (xp.where(singular, sign.dtype.type(0), sign).reshape(self._shape[:-2]),
                 xp.where(singular, size.dtype.type(-np.inf), xp.log(size).sum(axis=1)).reshape(self._shape[:-2]))
+
+
+class Cholesky(Unique):
+    """`Device.cholesky`. CuPy's function does not tell what failed, or waits to say so; and who asks has to wait for
+    whether the factors are finite.
+
+    Parameters
+    ----------
+    factorizer : Factorizer
+    load : callable
+        Gives CuPy's module of cuSOLVER, which is loaded with the first factors.
+    """
+
+    def __init__(self, factorizer: Factorizer, load: Callable[[], Any]) -> None:
+        self._factorizer, self._load, self._cupy = factorizer, load, factorizer.cupy
+        self._handle = factorizer.cupy.cuda.device.get_cusolver_handle
+        self._lower = functools.cache(self._lower_of)
+
+    def _lower_of(self, part: str) -> Any:
+        """A kernel that clears what lies above the diagonals, and has the status 1 of what is not finite on one.
+
+        An element that is not finite makes the diagonal of its row so.
+        """
+        return self._cupy.ElementwiseKernel("int32 n", "T x, raw int32 statuses", f"""
+            const long long row = i / n % n, column = i % n;
+            if (column > row) x = T(0);
+            else if (column == row && !isfinite({part})) statuses[i / n / n] = 1;
+            """, "lazyarray_lower")
+
+    def __call__(self, a: Any) -> tuple[Any, Any] | None:
+        n = a.shape[-1]
+        if n > (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
+            return None
+        count, cusolver, is_complex = math.prod(a.shape[:-2]), self._load(), a.dtype.kind == "c"
+        stack = a.reshape(count, n, n).copy(order="C")
+        table, statuses = self._factorizer.addresses(stack), self._cupy.ndarray((count,), np.int32)
+        # By columns, as cuSOLVER has them, these rows are those of the other triangle.
+        (cusolver.zpotrfBatched if is_complex else cusolver.dpotrfBatched)(
+            self._handle(), _UPPER, n, table.data.ptr, n, statuses.data.ptr, count)
+        self._lower("x.real()" if is_complex else "x")(n, stack, statuses)
+        return stack.reshape(a.shape), statuses

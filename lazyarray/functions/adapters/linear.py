@@ -58,10 +58,18 @@ def _turned(a: Any) -> Any:
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    with devices.current().raising() or contextlib.nullcontext():
-        factor = xp.linalg.cholesky(_turned(a) if upper else a)
+    device, lower = devices.current(), _turned(a) if upper else a
+    found = device.cholesky(lower)
+    if found is not None:
+        factor, statuses = found
+        statuses = fetch(statuses if statuses.nbytes <= FETCHED else statuses.max(), "singular-matrix check")
+        bad = np.max(statuses) > 0
+    else:
+        with device.raising() or contextlib.nullcontext():
+            factor = xp.linalg.cholesky(lower)
+        bad = not are_finite(factor, "singular-matrix check")
     # What is not finite in the triangle that is read makes such elements in the factor. NumPy does not read the other.
-    refuse(not are_finite(factor, "singular-matrix check"), "a Cholesky factor of infinities, NaN or a singular matrix")
+    refuse(bad, "a Cholesky factor of infinities, NaN or a singular matrix")
     return (_turned(factor) if upper else factor).astype(result, copy=False)
 
 

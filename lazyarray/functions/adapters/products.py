@@ -9,6 +9,7 @@ import numpy as np
 from ... import devices
 from ...errors import refuse, wrong
 from .common import array, axis_index, is_device, takes_arrays
+from .contractions import contracted
 
 
 def _factor(xp: Any, a: Any) -> Any:
@@ -79,11 +80,17 @@ def _in_best_order(xp: Any, parts: list[Any]) -> Any:
     return product(0, len(parts) - 1)
 
 
+#: Values of ``optimize=`` under which two operands are multiplied in the one order that there is.
+_PATHS = True, "greedy", "optimal"
+
+
 def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     operands = list(operands)
     if isinstance(operands[0], str):
-        operands[1:] = [array(xp, o) for o in operands[1:]]
-        arrays = operands[1:]
+        operands[1:] = arrays = [array(xp, o) for o in operands[1:]]
+        if out is None and not kwargs and (optimize is False or len(arrays) == 2 and optimize in _PATHS) and (
+                found := contracted(xp, operands[0], arrays)) is not None:
+            return found
     else:
         arrays = operands[0:len(operands) // 2 * 2:2]
     dtype = kwargs.pop("dtype", None)

@@ -33,8 +33,9 @@ def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> 
             if not np.can_cast(a.dtype, result, casting):
                 raise TypeError(f"Cannot cast array data from {a.dtype} to {result} according to {casting!r}")
             refuse(a.dtype.kind == "c" and result.kind not in "cb", "complex values are cast to real ones")
-    made = xp.concatenate([a.astype(result, copy=False) for a in arrays], axis)
-    return memory_order.joined(devices.current(), made, arrays)
+    device = devices.current()
+    made = device.joined([a.astype(result, copy=False) for a in arrays], axis)
+    return memory_order.joined(device, made, arrays)
 
 
 def _each(xp: Any, arrays: Any) -> list[Any]:
@@ -50,7 +51,8 @@ def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, 
     parts = _each(xp, arrays)
     if dtype is None and axis is not None and {a.dtype for a in parts} == {parts[0].dtype} and (
             all(map(operator.is_, parts, arrays))):
-        return memory_order.joined(devices.current(), xp.concatenate(parts, axis_index(axis, parts[0].ndim)), parts)
+        device = devices.current()
+        return memory_order.joined(device, device.joined(parts, axis_index(axis, parts[0].ndim)), parts)
     if dtype is None and not is_device(xp, arrays):
         dtype, casting = np.result_type(*list(map(dtype_or_number, arrays))), "unsafe"
     if axis is None:

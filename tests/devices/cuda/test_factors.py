@@ -84,6 +84,29 @@ def test_determinants_of_what_is_not_finite(special):
         assert not np.isfinite(np.asarray(one)[1]) or np.isfinite(other[1])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "stack"), [
+    (1, ()), (4, ()), (32, ()), (40, ()), (1, (3,)), (5, (2, 3)), (33, (4,)), (300, (2,)), (3, (2000,))])
+def test_cholesky_factors(kind, n, stack):
+    a = matrices((*stack, n, n), kind)
+    a = a @ a.conj().swapaxes(-1, -2) + n * np.eye(n, dtype=kind)
+    upper = np.triu(np.ones((n, n), bool), 1)
+    for form in forms(a):
+        agree(np.linalg.cholesky, form)
+    agree(np.linalg.cholesky, np.where(upper, np.nan, a).astype(kind))     # which nobody reads
+    x = lazyarray.asarray(a)
+    with lazyarray.trace() as events:
+        np.linalg.cholesky(x)
+    assert len([e for e in events if e.kind == "synchronise"]) == 1 and np.array_equal(x, a)
+    for row, column, value in ((0, 0, -1), (n - 1, 0, np.nan), (n - 1, n - 1, np.inf), (n - 1, 0, np.inf), (0, 0, 0)):
+        bad = a.copy()
+        bad[..., row, column].flat[-1:] = value
+        if not stack:
+            bad[row, column] = value
+        with np.errstate(all="ignore"):
+            agree(np.linalg.cholesky, bad)
+
+
 def test_the_operands_stay_what_they_are():
     a, b = matrices((4, 3, 3), "d") + 3 * np.eye(3), matrices((4, 3, 2), "d")
     x, y = lazyarray.asarray(a), lazyarray.asarray(b)

@@ -1,0 +1,219 @@
+"""Rows copied by one kernel: taken from positions, put at positions, and those of several arrays joined.
+
+CuPy does these with general kernels and as much Python around them: of arrays of a few KiB, taking takes 26 us, putting
+50 and joining three 50 (one launch for each array), where a launch takes 10. Words are copied as they are: nothing here
+depends on the dtype, and the few functions are compiled together.
+"""
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....errors.inspection import Unique
+from .boolean_mask import WORDS
+from .elementwise import Kernels, Launcher, functions
+
+__all__ = ["MOST_AXES", "MOST_PARTS", "SOURCE", "Rows"]
+
+#: Of a block; and blocks at most, each of which goes on in steps of all.
+THREADS, MOST_BLOCKS = 256, 1 << 13
+#: Axes that positions are along, and arrays that are joined, at most.
+MOST_AXES, MOST_PARTS = 3, 8
+
+_TEXT = """
+// Where a row is, in words; positions that are not there are counted around, so that nothing else is read or written.
+__device__ inline long long lz_place(const long long row, const void* at, const bool wide, const long long length,
+    const long long step) {
+  if (at == 0) return 0;
+  long long p = wide ? static_cast<const long long*>(at)[row] : static_cast<const int*>(at)[row];
+  if (p < 0) p += length;
+  if (p < 0 || p >= length) {
+    p %= length;
+    if (p < 0) p += length;
+  }
+  return p * step;
+}
+
+// Division of 32 bits takes a fifth of the time.
+__device__ inline long long lz_row(const long long i, const long long total, const long long words) {
+  if (words == 1) return i;
+  return total >> 32 ? i / words : (unsigned int)i / (unsigned int)words;
+}
+"""
+
+_AXES = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}" for k in range(MOST_AXES))
+_PLACE = " + ".join(f"lz_place(row, at{k}, wide >> {k} & 1u, length{k}, step{k})" for k in range(MOST_AXES))
+
+_COPY = f"""
+extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* from, WORD* to, const long long rows,
+    const long long words, const unsigned int wide{_AXES}) {{
+  const long long total = rows * words;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long row = lz_row(i, total, words);
+    to[i] = from[{_PLACE} + i - row * words];
+  }}
+}}
+
+// from: null for one value, of the bytes low and high. each: words from one row of it to the next. order: which row of
+// it belongs to each row, or null.
+extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const WORD* from, const long long each,
+    const int* order, const unsigned long long low, const unsigned long long high, const long long rows,
+    const long long words, const unsigned int wide{_AXES}) {{
+  const long long total = rows * words;
+  const unsigned long long bytes[2] = {{low, high}};
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long row = lz_row(i, total, words), column = i - row * words;
+    WORD value;
+    if (from == 0) memcpy(&value, bytes, sizeof(WORD));
+    else value = from[(order == 0 ? row : order[row]) * each + column];
+    to[{_PLACE} + column] = value;
+  }}
+}}
+
+// end: where in a row of the result that of each array ends.
+extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const long long rows,
+    const long long words{"".join(f", const WORD* from{k}, const long long end{k}" for k in range(MOST_PARTS))}) {{
+  const long long total = rows * words;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long row = lz_row(i, total, words), column = i - row * words;
+    const WORD* from = from0;
+    long long begin = 0, end = end0;
+{"".join(f"    if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}" + chr(10)
+         for k in range(1, MOST_PARTS))}    to[i] = from[row * (end - begin) + column - begin];
+  }}
+}}
+"""
+
+SOURCE = f"#define THREADS {THREADS}\n{_TEXT}" + "".join(
+    _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items())
+
+
+class _Copying(NamedTuple):
+    """The compiled kernels, by the bytes of a word."""
+
+    takes: dict[int, Launcher]
+    puts: dict[int, Launcher]
+    joins: dict[int, Launcher]
+
+
+def _made(cupy: Any, name: str) -> _Copying:
+    kinds = (("take", "QQqqI" + "Qqq" * MOST_AXES), ("put", "QQqQQQqqI" + "Qqq" * MOST_AXES),
+             ("join", "Qqq" + "Qq" * MOST_PARTS))
+    found = iter(functions(cupy, SOURCE, tuple([f"{kind}_{size}" for kind, _ in kinds for size in WORDS])))
+    return _Copying(*[{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds])
+
+
+def _word(*numbers: int) -> int:
+    """The bytes of the widest word that begins and ends at multiples of all these."""
+    bits = max(WORDS)
+    for number in numbers:
+        bits |= number
+    return bits & -bits
+
+
+def _blocks(words: int) -> int:
+    return min(-(-words // THREADS), MOST_BLOCKS)
+
+
+class Rows(Unique):
+    """Launches the kernels on the current stream."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels, self._ndarray = kernels, kernels.cupy.ndarray
+
+    def _compiled(self) -> _Copying | None:
+        return self._kernels.find(("rows",), _made)
+
+    def take(self, view: Any, positions: Sequence[Any]) -> Any | None:
+        """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
+        if not _fit(view, positions) or (kernels := self._compiled()) is None:
+            return None
+        rest, rows = view.shape[len(positions):], positions[0].size
+        row = math.prod(rest) * view.itemsize
+        result = self._ndarray((*positions[0].shape, *rest), view.dtype)
+        word = _word(row, view.data.ptr)
+        words = row // word
+        kernels.takes[word](_blocks(rows * words), THREADS, [view, result, rows, words, *_axes(view, positions, word)])
+        return result
+
+    def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any) -> bool:
+        """`Device.put_at`, or False as of `take`."""
+        if not _fit(view, positions) or values.dtype != view.dtype:
+            return False
+        rest, rows = view.shape[len(positions):], positions[0].size
+        row = math.prod(rest) * view.itemsize
+        low = high = each = 0
+        if isinstance(values, np.generic):
+            if (word := view.itemsize) not in WORDS:
+                return False
+            memory = values.tobytes()
+            low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
+            values = 0
+        else:
+            if values.nbytes == rows * row:
+                each = row
+            elif values.shape != rest or order is not None:
+                return False
+            if not values._c_contiguous:
+                return False
+            word = _word(row, view.data.ptr, values.data.ptr)
+        if (kernels := self._compiled()) is None:
+            return False
+        words = row // word
+        kernels.puts[word](_blocks(rows * words), THREADS, [
+            view, values, each // word, 0 if order is None else order, low, high, rows, words,
+            *_axes(view, positions, word)])
+        return True
+
+    def join(self, arrays: Sequence[Any], axis: int) -> Any | None:
+        """`Device.joined`, or None as of `take`."""
+        first = arrays[0]
+        shape, dtype = list(first.shape), first.dtype
+        if not 1 < len(arrays) <= MOST_PARTS:
+            return None
+        rows, row = math.prod(shape[:axis]), math.prod(shape[axis + 1:]) * first.itemsize
+        ends, end, bits = [], 0, 0
+        for array in arrays:
+            other = array.shape
+            if array.dtype != dtype or not array._c_contiguous or other != first.shape and (
+                    len(other) != len(shape) or other[:axis] != first.shape[:axis]
+                    or other[axis + 1:] != first.shape[axis + 1:]):
+                return None
+            nbytes = array.shape[axis] * row
+            end += nbytes
+            ends.append(end)
+            bits |= nbytes | array.data.ptr
+        if not end * rows or (kernels := self._compiled()) is None:
+            return None
+        shape[axis] = sum([array.shape[axis] for array in arrays])
+        result = self._ndarray(tuple(shape), dtype)
+        word = _word(bits)
+        words = end // word
+        parts: list[Any] = []
+        for array, end in zip(arrays, ends):
+            parts += array, end // word
+        kernels.joins[word](_blocks(rows * words), THREADS, [
+            result, rows, words, *parts, *(0, words) * (MOST_PARTS - len(arrays))])
+        return result
+
+
+def _fit(view: Any, positions: Sequence[Any]) -> bool:
+    """Whether the kernels take them: dense arrays, of positions of 32 or 64 bits, that are not empty."""
+    if len(positions) > MOST_AXES or not view._c_contiguous or not view.size:
+        return False
+    shape = positions[0].shape
+    return bool(positions[0].size) and all(
+        p.dtype.char in "ilq" and p._c_contiguous and p.shape == shape for p in positions)
+
+
+def _axes(view: Any, positions: Sequence[Any], word: int) -> list[Any]:
+    """Parameters: which positions have 64 bits, and of each axis the positions, its length, and a step in words."""
+    wide, found = 0, []
+    for k, array in enumerate(positions):
+        wide |= (array.itemsize == 8) << k
+        found += array, view.shape[k], view.strides[k] // word
+    return [wide, *found, *(0, 1, 0) * (MOST_AXES - len(positions))]

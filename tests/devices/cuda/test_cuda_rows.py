@@ -1,0 +1,195 @@
+"""Rows taken, put and joined by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from emulated_kernels import Array, Emulator
+
+import lazyarray
+from lazyarray.devices.cuda.kernels.elementwise import Kernels
+from lazyarray.devices.cuda.kernels.rows import MOST_AXES, MOST_PARTS, SOURCE, THREADS, Rows
+
+DTYPES = "?bhilefdFD"
+
+
+def numbers(shape, dtype="d"):
+    """Arbitrary bytes, so that each element is another one."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=int))
+    if dtype.kind == "b":
+        return np.random.default_rng(1).random(shape) < 0.5
+    return np.random.default_rng(count).integers(0, 256, count * dtype.itemsize, np.uint8).view(dtype).reshape(shape)
+
+
+def positions(shape, length, dtype="q"):
+    return np.random.default_rng(length).integers(-length, length, shape).astype(dtype)
+
+
+def different(count, length):
+    """Positions without one twice, some counted from the end."""
+    found = np.random.default_rng(count).permutation(length)[:count]
+    return np.where(found % 2, found - length, found)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed: it brings the compiler")
+def test_the_kernels_compile():
+    from nvrtc import compiled
+
+    assert compiled(SOURCE) == ""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    kernels = Kernels(Emulator(tmp_path_factory.mktemp("kernels")), 1)
+    found = Rows(kernels)
+    assert found.take(Array.of(numbers(8)), [Array.of(positions(3, 8))]) is None, "it is being compiled"
+    kernels.wait()
+    return found
+
+
+def same(found, expected):
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    assert found.get().tobytes() == expected.tobytes()
+
+
+def check_put(rows, values, index, given, order=None, misplaced=0):
+    expected, target = values.copy(), Array.of(values, misplaced)
+    expected[tuple(index)] = given if order is None else given[order]
+    device = given if isinstance(given, np.generic) else Array.of(given)
+    assert rows.put(target, [Array.of(i) for i in index], device, None if order is None else Array.of(order))
+    assert target.get().tobytes() == expected.tobytes()
+
+
+class TestTaken:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_dtypes(self, rows, dtype):
+        x, i = numbers(70, dtype), positions(300, 70)
+        same(rows.take(Array.of(x), [Array.of(i)]), x[i])
+
+    @pytest.mark.parametrize("row", [1, 2, 3, 4, 7, 8, 16, 33, 300])
+    @pytest.mark.parametrize("misplaced", [0, 1, 4, 8])
+    def test_rows(self, rows, row, misplaced):
+        x, i = numbers((20, row), "u1"), positions((5, 7), 20, "i")
+        same(rows.take(Array.of(x, misplaced), [Array.of(i)]), x[i])
+
+    @pytest.mark.parametrize("axes", range(1, MOST_AXES + 1))
+    def test_several_axes(self, rows, axes):
+        x = numbers((5, 6, 7, 2), "f")
+        i = [positions((3, 4), x.shape[k], "iq"[k % 2]) for k in range(axes)]
+        same(rows.take(Array.of(x), [Array.of(k) for k in i]), x[tuple(i)])
+
+    def test_more_than_a_grid(self, rows, monkeypatch):
+        monkeypatch.setattr("lazyarray.devices.cuda.kernels.rows.MOST_BLOCKS", 3)
+        x, i = numbers((50, 3)), positions(10 * THREADS, 50)
+        same(rows.take(Array.of(x), [Array.of(i)]), x[i])
+
+    def test_positions_that_are_not_there_are_counted_around(self, rows):
+        x, i = numbers(7), np.array([7, -8, 700, -(2**62), 2**62])
+        same(rows.take(Array.of(x), [Array.of(i)]), x[i % 7])
+
+    def test_what_is_left_to_the_library(self, rows):
+        x, i = Array.of(numbers((4, 4, 4, 4))), Array.of(positions(3, 4))
+        assert rows.take(x, [i] * (MOST_AXES + 1)) is None
+        assert rows.take(x, [Array.of(positions(3, 4, "h"))]) is None
+        assert rows.take(x, [i, Array.of(positions(1, 4))]) is None
+        assert rows.take(x, [Array.of(positions(0, 4))]) is None
+        assert rows.take(Array.of(numbers((4, 0))), [i]) is None
+
+
+class TestPut:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_dtypes(self, rows, dtype):
+        x, i = numbers(90, dtype), different(60, 90)
+        check_put(rows, x, [i], numbers(60, dtype))
+        check_put(rows, x, [i], numbers(61, dtype)[60])
+
+    @pytest.mark.parametrize("row", [1, 2, 3, 4, 8, 16, 33, 300])
+    @pytest.mark.parametrize("misplaced", [0, 1, 8])
+    def test_rows(self, rows, row, misplaced):
+        x, i = numbers((20, row), "u1"), different(15, 20)
+        check_put(rows, x, [i], numbers((15, row), "u1"), misplaced=misplaced)
+        check_put(rows, x, [i], numbers((row,), "u1"), misplaced=misplaced)
+
+    def test_several_axes(self, rows):
+        x, i = numbers((5, 6, 7, 2), "f"), [different(4, 5), different(4, 6).astype("i"), different(4, 7)]
+        for axes in (1, 2, 3):
+            check_put(rows, x, i[:axes], numbers((4, *x.shape[axes:]), "f"))
+            check_put(rows, x, i[:axes], np.float32(3))
+
+    def test_an_order_of_values(self, rows):
+        x, i = numbers((30, 3)), np.array([3, 4, 3, 5, 4])
+        check_put(rows, x, [i], numbers((5, 3)), np.array([2, 4, 2, 3, 4], np.int32))
+
+    def test_what_is_left_to_the_library(self, rows):
+        x, i = Array.of(numbers((4, 2))), [Array.of(different(3, 4))]
+        assert not rows.put(x, i, Array.of(numbers((3, 2), "f")), None), "another dtype"
+        assert not rows.put(x, i, np.float32(1), None)
+        assert not rows.put(x, i, Array.of(numbers((3, 1))), None), "values for several elements each"
+        assert not rows.put(Array.of(numbers(4, "V3")), i, np.zeros((), "V3")[()], None)
+        assert not rows.put(x, i, Array.of(numbers(2)), Array.of(np.zeros(3, np.int32)))
+
+
+class TestJoined:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_dtypes(self, rows, dtype):
+        parts = [numbers(n, dtype) for n in (5, 1, 300)]
+        same(rows.join([Array.of(p) for p in parts], 0), np.concatenate(parts))
+
+    @pytest.mark.parametrize("axis", range(3))
+    @pytest.mark.parametrize("count", [2, 3, MOST_PARTS])
+    def test_axes(self, rows, axis, count):
+        parts = [numbers([n + k % 3 if a == axis else n for a, n in enumerate((4, 3, 5))], "u2") for k in range(count)]
+        for misplaced in (0, 2, 8):
+            same(rows.join([Array.of(p, misplaced) for p in parts], axis), np.concatenate(parts, axis))
+
+    def test_empty_parts(self, rows):
+        parts = [numbers((2, n)) for n in (0, 3, 0, 2, 0)]
+        same(rows.join([Array.of(p) for p in parts], 1), np.concatenate(parts, 1))
+
+    def test_what_is_left_to_the_library(self, rows):
+        x = Array.of(numbers((2, 3)))
+        assert rows.join([x], 0) is None and rows.join([x] * (MOST_PARTS + 1), 0) is None
+        assert rows.join([x, Array.of(numbers((2, 3), "f"))], 0) is None
+        for shape in ((3, 2), (6,), (2, 3, 1)):
+            assert rows.join([x, Array.of(numbers(shape))], 0) is None, "an error of the library's"
+        assert rows.join([Array.of(numbers((0, 3)))] * 2, 0) is None
+
+
+class TestOnTheDevice:
+    """What the device does, by its kernels or its library; on a GPU both, the second once the kernels are compiled."""
+
+    @pytest.fixture(params=["at first", "compiled"])
+    def device(self, request):
+        device = lazyarray.device()
+        if request.param == "compiled":
+            if device.name != "cuda":
+                pytest.skip("its library alone is there")
+            x = device.xp.arange(3)
+            device.take_at(x, (x,))
+            device.kernels.wait()
+        return device
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_taken_and_put(self, device, dtype):
+        put = device.xp.asarray
+        x, i, k = numbers((40, 5), dtype), different(30, 40), positions(30, 5)
+        assert device.take_at(put(x), (put(i),)).get().tobytes() == x[i].tobytes()
+        assert device.take_at(put(x), (put(i), put(k))).get().tobytes() == x[i, k].tobytes()
+        for values in (numbers((30, 5), dtype), numbers(5, dtype), numbers(1, dtype)[0]):
+            target, expected = put(x), x.copy()
+            device.put_at(target, (put(i),), values if isinstance(values, np.generic) else put(values))
+            expected[i] = values
+            assert target.get().tobytes() == expected.tobytes()
+        flat, expected = put(x[:, 0].copy()), x[:, 0].copy()
+        given, order = numbers(4, dtype), np.array([1, 1, 3, 3], np.int32)
+        device.put_at(flat, (put(np.array([2, 2, 7, 7])),), put(given), put(order))
+        expected[[2, 7]] = given[[1, 3]]
+        assert flat.get().tobytes() == expected.tobytes()
+
+    @pytest.mark.parametrize("axis", range(2))
+    def test_joined(self, device, axis):
+        parts = [numbers((3, 4), "f"), numbers((3, 4), "f")[::-1], numbers((3, 4), "f").T.reshape(3, 4)]
+        found = device.joined([device.xp.asarray(p) for p in parts], axis)
+        assert found.get().tobytes() == np.concatenate(parts, axis).tobytes()

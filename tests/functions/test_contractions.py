@@ -1,0 +1,90 @@
+"""Einstein sums by plans of products: values, which texts they are for, and that nothing else is read then."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lazyarray
+from lazyarray.functions.adapters.contractions import contractions
+
+LENGTHS = dict(zip("abcdefg", (1, 2, 3, 4, 2, 5, 3)))
+
+
+def operands(text, dtype="d"):
+    random = np.random.default_rng(0)
+    terms = text.replace(" ", "").partition("->")[0].split(",")
+    found = [random.random([LENGTHS[label] for label in term]) for term in terms]
+    return [(x + 1j * x[..., ::-1] if np.dtype(dtype).kind == "c" and x.ndim else x).astype(dtype) for x in found]
+
+
+def agree(text, arrays, **kwargs):
+    wanted = np.einsum(text, *arrays, **kwargs)
+    found = np.einsum(text, *map(lazyarray.asarray, arrays), **kwargs)
+    assert isinstance(found, (lazyarray.LazyNdarray, lazyarray.LazyScalar))
+    assert found.shape == wanted.shape and found.dtype == wanted.dtype
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4 if wanted.dtype.char in "fF" else 1e-12)
+
+
+PLANNED = ["ab,bc->ac", "ab,bc", "abc,abd->acd", "ab,ab->a", "ab,ab->", "b,c->bc", "b,c->cb", "ab,cd->dbca",
+           "ab,abc,abd->bcd", "ab,abc,ac->a", "abc,c->ab", "bca,ca", "a,b,c,d->dcba", ",b->b", "b,->b", "abc,def->f",
+           " ab , bc -> ca ", "bcd,cf,d->bf", "fbc,fcd,fde->fbe", "c,c,c->c", "b,b,b->"]
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("text", PLANNED)
+def test_values(text, dtype):
+    arrays = operands(text, dtype)
+    assert contractions(text, tuple([x.ndim for x in arrays])) is not None
+    agree(text, arrays)
+    agree(text, [x.T.copy().T for x in arrays])
+    agree(text, [x[::-1] if x.ndim else x for x in arrays])
+    if len(arrays) == 2:
+        for optimize in (True, "greedy", "optimal"):
+            agree(text, arrays, optimize=optimize)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True), min_size=2, max_size=4), st.randoms())
+def test_any_text(terms, random):
+    labels = sorted(set().union(*terms))
+    output = random.sample(labels, random.randint(0, len(labels)))
+    text = ",".join(map("".join, terms)) + random.choice(["", "->" + "".join(output)])
+    agree(text, operands(text))
+
+
+@pytest.mark.parametrize(("text", "ndims"), [
+    ("ab", (2,)), ("aa,ab", (2, 2)), ("ab,bc->aac", (2, 2)), ("ab,bc->ad", (2, 2)), ("...a,ab", (2, 2)),
+    ("ab,bc", (2, 3)), ("ab,bc", (2, 2, 2)), ("a$,$b", (2, 2)), ("ab,bc->", (1, 2)), ("a1,1b", (2, 2))])
+def test_what_is_the_librarys(text, ndims):
+    assert contractions(text, ndims) is None
+
+
+@pytest.mark.parametrize("shapes", [((1, 3), (2, 3)), ((2, 3), (2, 1)), ((0, 3), (0, 3))])
+def test_lengths_that_are_broadcast_and_none(shapes):
+    agree("ab,ab->a", [np.ones(shape) for shape in shapes])
+
+
+def test_lengths_that_do_not_fit():
+    with pytest.raises(ValueError):
+        np.einsum("ab,bc", lazyarray.asarray(np.ones((2, 3))), lazyarray.asarray(np.ones((2, 3))))
+
+
+def test_other_dtypes():
+    for dtype in ("?", "b", "l", "e"):
+        x, y = np.arange(6).reshape(2, 3).astype(dtype), np.arange(12).reshape(3, 4).astype(dtype)
+        found = np.einsum("ij,jk", lazyarray.asarray(x), lazyarray.asarray(y))
+        wanted = np.einsum("ij,jk", x, y)
+        assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+    mixed = np.einsum("ij,jk", lazyarray.asarray(np.ones((2, 3), "f")), lazyarray.asarray(np.ones((3, 2))))
+    assert mixed.dtype == float and (np.asarray(mixed) == 3).all()
+
+
+@pytest.mark.parametrize("text", PLANNED)
+def test_the_text_is_read_once(text, monkeypatch):
+    arrays = [lazyarray.asarray(x) for x in operands(text)]
+    np.einsum(text, *arrays)
+    monkeypatch.setattr(lazyarray.device().xp, "einsum", None)
+    before = contractions.cache_info().misses
+    np.einsum(text, *arrays)
+    assert contractions.cache_info().misses == before
