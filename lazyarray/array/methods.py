@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dispatch import function, small_arrays
+from ..dispatch import small_arrays
 from ..dispatch.host_fallback import on_host
 from ..errors import NotOnDevice
+from ..functions import memory_order
 from ..functions.adapters.order import sort as sorted_along
 from ..graph.record import functions
 from ..storage import handles, views
@@ -181,10 +182,14 @@ def _copied(x: ArrayHandle, layout: np.ndarray) -> ArrayHandle:
     storage = x._self_storage
     device = storage.device
     with storage.place():
-        block = device.empty((layout.nbytes,), np.dtype(np.uint8))
-        array = device.view(block, layout.shape, layout.dtype, layout.strides, 0)
-        if layout.size:
-            device.assign(array, handles.device_of(x))
+        source = handles.device_of(x)
+        if layout.dtype == source.dtype and layout.flags.forc and 1 not in layout.shape:
+            array = source.copy("C" if layout.flags.c_contiguous else "F")
+        else:
+            block = device.empty((layout.nbytes,), np.dtype(np.uint8))
+            array = device.view(block, layout.shape, layout.dtype, layout.strides, 0)
+            if layout.size:
+                device.assign(array, source)
         return handles.new_array(Storage(device, array), None, array)
 
 
@@ -223,7 +228,8 @@ def flatten(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     order = views.order_of(order, "C")
     meta = handles.meta_of(x)
     if order == "K":
-        return function.run(np.ravel, (copy_array(x, "K"),), {"order": "K"})
+        axes = memory_order.order_of([meta])
+        return flatten(x if axes is None else x.transpose(axes))
     fortran = order == "F" or order == "A" and meta.flags.fnc
     packed = copy_array(x, "F" if fortran else "C")
     meta = views.reshaped(handles.meta_of(packed), -1, "F" if fortran else "C")

@@ -365,8 +365,8 @@ class Device(ABC):
         return None
 
     def cholesky(self, a: Any) -> tuple[Any, Any] | None:
-        """The Cholesky factors of a stack as of `factors`, whose lower triangles are read, and a device array of a
-        number that is above 0 for each matrix that has none, or one that is not finite; None as of `factors`.
+        """The lower Cholesky factors of a stack of matrices, of which the lower triangles are read, and a status for
+        each: above 0 if a matrix is not positive definite or its factor is not finite. None as of `factors`.
         """
         return None
 
@@ -389,8 +389,8 @@ class Device(ABC):
     def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
         """Set what `take_at` gives to values that broadcast to it: a device array, or a NumPy scalar.
 
-        `order`: for each position along the one axis, the number of its value (int32). Else the positions differ, or
-        the values do not.
+        `order`: for each position along the one axis, the number of its value (int32). Without it, no element may be
+        named twice, unless all values are equal.
         """
         if order is not None:
             values = values.take(order, 0)

@@ -80,6 +80,8 @@ class Index:
             elif i is None or i is Ellipsis:
                 n = 0
             elif type(i) is not int and (array := self._array(i)) is not None:
+                if not array.dtype.isnative:        # the device would take the bytes as they are
+                    array = array.astype(array.dtype.newbyteorder("="))
                 if handles.is_array(i):
                     self.lazy[id(array)] = i
                 i, kind = array, array.dtype.kind

@@ -95,6 +95,7 @@ def _arrays(xp: Any, arrays: Any) -> Any:
 def _stack(xp: Any, arrays: Any, axis: int = 0) -> Any:
     _plain(type(axis) is int)
     shape = _arrays(xp, arrays)[0].shape
+    _plain(all(a.shape == shape for a in arrays))
     axis = axis_index(axis, len(shape) + 1)
     shape = *shape[:axis], 1, *shape[axis:]
     return devices.current().joined([a.reshape(shape) for a in arrays], axis)
@@ -107,8 +108,6 @@ def _joining(ndim: int, axis: int, shape: tuple[Any, ...]) -> Callable[..., Any]
         return devices.current().joined(arrays, min(axis, arrays[0].ndim - 1))
 
     return join
-
-
 
 
 def _append(xp: Any, arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -163,6 +162,13 @@ def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: 
     elif mode == "constant":
         constant = values.pop("constant_values", 0)
         _plain(not values and type(constant) is int and not constant)
+        pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
+        _plain(min([n for pair in pairs for n in pair]) >= 0)
+        # In two launches, where the library's own function has one for each side of each axis.
+        padded = xp.zeros([first + length + last for (first, last), length in zip(pairs, array.shape)], array.dtype)
+        if array.size:
+            padded[tuple([slice(first, first + length) for (first, _), length in zip(pairs, array.shape)])] = array
+        return padded
     else:
         _plain(not values and mode == "edge")
     return xp.pad(array, pad_width, mode)

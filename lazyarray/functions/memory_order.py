@@ -63,6 +63,26 @@ def order_of(arrays: Sequence[Any]) -> tuple[int, ...] | None:
     return _unless_in_order(views.by_strides(made))
 
 
+def order_of_contraction(terms: Sequence[str], output: str, arrays: Sequence[Any]) -> tuple[int, ...] | None:
+    """The same of ``np.einsum(",".join(terms) + "->" + output, *arrays)``."""
+    return _order_of_contraction(tuple(terms), output, tuple([
+        (tuple([min(n, 2) for n in a.shape]), tuple([abs(n) for n in a.strides])) for a in arrays]))
+
+
+@functools.lru_cache(1024)
+def _order_of_contraction(terms: tuple[str, ...], output: str, forms: tuple[tuple[Any, Any], ...]
+                          ) -> tuple[int, ...] | None:
+    """NumPy's iterator, as ``np.einsum`` makes it, over arrays with no more than two elements along an axis."""
+    labels = output + "".join(sorted(set("".join(terms)) - set(output)))
+    axes = [[term.find(label) for label in labels] for term in terms]
+    axes.append([i if i < len(output) else -1 for i in range(len(labels))])
+    small = [views.meta(shape, np.int8, strides) for shape, strides in forms]
+    kinds = [["readonly"]] * len(small) + [["readwrite", "allocate", "no_broadcast", "no_subtype"]]
+    made = np.nditer([*small, None], ["zerosize_ok", "reduce_ok", "buffered", "delay_bufalloc", "external_loop"], kinds,
+                     op_axes=axes, op_dtypes=[np.int8] * len(kinds)).operands[-1]
+    return _unless_in_order(views.by_strides(made))
+
+
 def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The same of ``array[index]``, where the index has arrays; they may be anything with a shape and a dtype.
 

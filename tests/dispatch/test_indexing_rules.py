@@ -259,3 +259,15 @@ def test_what_is_written_by_an_index_is_numpys(seed):
             assert repr(alias.tolist()) == repr(plain_base.tolist()), what
         if recorded is not None:
             assert recorded.tolist() == before.tolist(), what
+
+
+@pytest.mark.parametrize("dtype", [">i8", ">i4", "<i8", ">u2"])
+def test_positions_of_the_other_byte_order(dtype):
+    with lazyarray.options(small_on_host=False):
+        plain, index = np.arange(8.0), np.array([1, 2, 5], dtype)
+        x = lazyarray.asarray(plain)
+        assert np.array_equal(x[index], plain[index]) and np.array_equal(x.reshape(4, 2)[index[:2], index[:1] % 2],
+                                                                         plain.reshape(4, 2)[index[:2], index[:1] % 2])
+        x[index] = 9
+        plain[index] = 9
+        assert np.array_equal(x, plain)

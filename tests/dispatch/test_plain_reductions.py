@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -81,3 +82,22 @@ def test_few_calls_in_python(call):
     finally:
         sys.setprofile(None)
     assert len([name for name in called if name != "<lambda>"]) <= 4, called
+
+
+@pytest.mark.parametrize("value", [
+    0.0, -0.0, 2.5, np.nan, np.inf, complex(np.inf, 1), complex(-0.0, -0.0), True, 200, -3])
+@pytest.mark.parametrize("func", [np.sum, np.prod, np.mean, np.max, np.min, np.nansum, np.nanprod, np.std, np.any])
+def test_reductions_of_one_number(func, value):
+    with lazyarray.options(small_on_host=False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dtype in {"c": "FD", "f": "efd", "i": "hilHIL" if value == 200 else "bhil", "b": "?"}[
+                np.asarray(value).dtype.kind]:
+            plain = np.asarray(value).astype(dtype)
+            lazy = lazyarray.asarray(plain.reshape(1))
+            for kwargs in ({}, {"axis": None}, {"keepdims": True}, {"axis": ()}):
+                if func in (np.std, np.mean) and "axis" in kwargs:
+                    continue
+                wanted, found = func(plain, **kwargs), func(lazy.reshape(()), **kwargs)
+                assert found.dtype == wanted.dtype
+                assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes() or np.isnan(wanted)
+                assert np.asarray(found).astype("D").imag.tobytes() == np.asarray(wanted).astype("D").imag.tobytes()

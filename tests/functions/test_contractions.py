@@ -24,6 +24,8 @@ def agree(text, arrays, **kwargs):
     found = np.einsum(text, *map(lazyarray.asarray, arrays), **kwargs)
     assert isinstance(found, (lazyarray.LazyNdarray, lazyarray.LazyScalar))
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
+    if not kwargs:      # other paths give other orders
+        assert getattr(found, "strides", ()) == wanted.strides
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4 if wanted.dtype.char in "fF" else 1e-12)
 
 
@@ -55,8 +57,9 @@ def test_any_text(terms, random):
 
 @pytest.mark.parametrize(("text", "ndims"), [
     ("ab", (2,)), ("aa,ab", (2, 2)), ("ab,bc->aac", (2, 2)), ("ab,bc->ad", (2, 2)), ("...a,ab", (2, 2)),
-    ("ab,bc", (2, 3)), ("ab,bc", (2, 2, 2)), ("a$,$b", (2, 2)), ("ab,bc->", (1, 2)), ("a1,1b", (2, 2))])
-def test_what_is_the_librarys(text, ndims):
+    ("ab,bc", (2, 3)), ("ab,bc", (2, 2, 2)), ("a$,$b", (2, 2)), ("ab,bc->", (1, 2)), ("a1,1b", (2, 2)),
+    ("a\u00e9,\u00e9b", (2, 2)), (",".join("a" * 32), (1,) * 32)])
+def test_what_is_left_to_the_library(text, ndims):
     assert contractions(text, ndims) is None
 
 
@@ -68,6 +71,22 @@ def test_lengths_that_are_broadcast_and_none(shapes):
 def test_lengths_that_do_not_fit():
     with pytest.raises(ValueError):
         np.einsum("ab,bc", lazyarray.asarray(np.ones((2, 3))), lazyarray.asarray(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("optimize", [1, 1.0, np.True_, "other"])
+def test_values_of_optimize_that_numpy_refuses(optimize):
+    x = np.ones((2, 2))
+    try:
+        np.einsum("ab,bc", x, x, optimize=optimize)
+    except (TypeError, KeyError) as error:
+        with pytest.raises(type(error)):
+            np.einsum("ab,bc", lazyarray.asarray(x), lazyarray.asarray(x), optimize=optimize)
+
+
+def test_subscripts_of_other_letters():
+    x = lazyarray.asarray(np.ones((2, 2)))
+    with pytest.raises(ValueError):     # UnicodeEncodeError is one
+        np.einsum("a\u00e9,\u00e9b", x, x)
 
 
 def test_other_dtypes():

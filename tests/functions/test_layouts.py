@@ -120,3 +120,15 @@ def test_every_rule_is_of_a_function_that_runs_on_the_device():
 
     assert not [f for f in memory_order.RULES if f not in tables.ADAPTED]
     assert {*memory_order.RULES.values()} == {"all", "copied", "packed", "rounded", "reduced", "C"}
+
+
+@pytest.mark.parametrize("order", "CFAK")
+@pytest.mark.parametrize("make", [
+    lambda a: a[:1], lambda a: a[:, :1], lambda a: a.T[:1], lambda a: a.T, lambda a: a[::2, ::-1], lambda a: a[1:1],
+    lambda a: a[0], lambda a: a[None, :, 2], lambda a: a[1, 2:3].reshape(()), lambda a: np.broadcast_to(a[0], (2, 4))])
+def test_copies_have_the_strides_of_numpys(make, order):
+    plain = make(np.arange(12.0).reshape(3, 4))
+    lazy = make(lazyarray.asarray(np.arange(12.0).reshape(3, 4)))
+    for copy in (lambda x: x.copy(order), lambda x: x.flatten(order)):
+        found, wanted = copy(lazy), copy(plain)
+        assert np.array_equal(found, wanted) and (found.strides == wanted.strides or not wanted.size)

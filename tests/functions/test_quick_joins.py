@@ -64,3 +64,9 @@ def test_the_angle(dtype, deg):
     assert found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_arrays_of_other_shapes_are_not_stacked():
+    for shapes in (((2, 3), (3, 2)), ((2, 3), (6,)), ((4,), (2, 2))):
+        with pytest.raises(ValueError, match="same shape"):
+            np.stack([lazyarray.asarray(np.zeros(shape)) for shape in shapes])

@@ -228,15 +228,16 @@ class CudaDevice(Device):
         return found
 
     def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
-        found = self._rows.take(view, positions)
+        found = self._rows.take(view, positions) if self.on_current(view, *positions) else None
         return super().take_at(view, positions) if found is None else found
 
     def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
-        if not self._rows.put(view, positions, values, order):
+        arrays = [x for x in (view, *positions, values, order) if type(x) is self._ndarray]
+        if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order)):
             super().put_at(view, positions, values, order)
 
     def joined(self, arrays: Sequence[Any], axis: int) -> Any:
-        found = self._rows.join(arrays, axis)
+        found = self._rows.join(arrays, axis) if self.on_current(*arrays) else None
         return super().joined(arrays, axis) if found is None else found
 
     @functools.cached_property

@@ -120,8 +120,8 @@ class _Factors(Factors):
 
 
 class Cholesky(Unique):
-    """`Device.cholesky`. CuPy's function does not tell what failed, or waits to say so; and who asks has to wait for
-    whether the factors are finite.
+    """`Device.cholesky`. CuPy's function waits for its statuses, and does not say whether the factors are finite: two
+    waits, where this takes one.
 
     Parameters
     ----------
@@ -136,9 +136,8 @@ class Cholesky(Unique):
         self._lower = functools.cache(self._lower_of)
 
     def _lower_of(self, part: str) -> Any:
-        """A kernel that clears what lies above the diagonals, and has the status 1 of what is not finite on one.
-
-        An element that is not finite makes the diagonal of its row so.
+        """A kernel that clears what lies above the diagonals, and sets the status of a matrix to 1 if an element of its
+        diagonal is not finite. Any element that is not finite makes the diagonal of its row so.
         """
         return self._cupy.ElementwiseKernel("int32 n", "T x, raw int32 statuses", f"""
             const long long row = i / n % n, column = i % n;

@@ -1,9 +1,9 @@
-"""Einstein sums as products of two operands after each other, planned once for each text.
+"""Einstein sums as products of two operands after each other, planned once for each string of subscripts.
 
-The device library's function reads its text anew at each call, which takes 170 us, more than all that it launches for
-small arrays. A plan says how the axes of two operands are turned, so that they are stacks of matrices whose product is
-what is left. What has more to it is the library's: ellipses, diagonals, axes of length 1 that are broadcast, dtypes
-other than those that cuBLAS multiplies, orders that are asked for.
+The device library's function reads its subscripts anew at each call, which takes 170 us, more than all that it launches
+for small arrays. A plan says how the axes of two operands are turned, so that they are stacks of matrices whose product
+is what is left. The library's own function does the rest: ellipses, diagonals, axes of length 1 that are broadcast,
+dtypes other than those that cuBLAS multiplies.
 """
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import functools
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ... import devices
+from .. import memory_order
 
 __all__ = ["Contraction", "contracted", "contractions"]
 
@@ -19,30 +22,34 @@ __all__ = ["Contraction", "contracted", "contractions"]
 class Contraction(NamedTuple):
     """Two operands become one.
 
-    Axes that neither the other operand nor what comes later has are summed over first. Then the axes of the first are
-    turned to those that both have and keep (`stack` of them), its own, and those that both have and lose (`depth`);
-    of the second to the stack, the lost ones and its own. The result has the stack, the first's and the second's own.
+    `summed`: the axes of each that are summed over first, because neither the other one nor what comes later has them;
+    `labels` of what is left of each. Of these both have and keep the `stack`, and both lose the `depth`; each keeps its
+    `own`.
     """
 
     summed: tuple[list[int], list[int]]
-    turned: tuple[list[int], list[int]]
-    stack: int
-    depth: int
+    labels: tuple[str, str]
+    stack: str
+    own: tuple[str, str]
+    depth: str
+
+
+#: Operands that NumPy takes at most, in all of its releases.
+_MOST = 31
 
 
 @functools.lru_cache(512)
-def contractions(subscripts: str, ndims: tuple[int, ...]
-                 ) -> tuple[list[str], list[Contraction], list[int]] | None:
-    """The labels of each operand, the contractions from left to right, and how the axes of the last one are turned;
-    None of a text that is the library's, errors included.
+def contractions(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str, list[Contraction]] | None:
+    """The labels of each operand and of the result, and the contractions from left to right; None of subscripts that
+    are the library's, errors included.
     """
     given, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = given.split(",")
     labels = sorted(given.replace(",", ""))
     if not arrow:
         output = "".join([label for label in labels if labels.count(label) == 1])
-    if len(terms) < 2 or len(terms) != len(ndims) or not "".join(labels).isalpha() or (
-            not set(output).issubset(labels) or len(set(output)) < len(output)
+    if not 2 <= len(terms) <= _MOST or len(terms) != len(ndims) or not given.isascii() or (
+            not "".join(labels).isalpha() or not set(output).issubset(labels) or len(set(output)) < len(output)
             or any(len(term) != ndim or len(set(term)) < ndim for term, ndim in zip(terms, ndims))):
         return None
     steps, a = [], terms[0]
@@ -52,12 +59,10 @@ def contractions(subscripts: str, ndims: tuple[int, ...]
         summed = _axes(a, gone_of_a), _axes(b, gone_of_b)
         a, b = _only(a, set(a) - gone_of_a), _only(b, set(b) - gone_of_b)
         stack, depth = _only(a, kept & set(b)), _only(a, set(b) - kept)
-        own_of_a, own_of_b = _only(a, set(a) - set(b)), _only(b, set(b) - set(a))
-        turned = [a.index(label) for label in stack + own_of_a + depth], [
-            b.index(label) for label in stack + depth + own_of_b]
-        steps.append(Contraction(summed, turned, len(stack), len(depth)))
-        a = stack + own_of_a + own_of_b
-    return terms, steps, [a.index(label) for label in output]
+        own = _only(a, set(a) - set(b)), _only(b, set(b) - set(a))
+        steps.append(Contraction(summed, (a, b), stack, own, depth))
+        a = stack + own[0] + own[1]
+    return terms, output, steps
 
 
 def _only(labels: str, chosen: set[str]) -> str:
@@ -69,14 +74,14 @@ def _axes(labels: str, chosen: set[str]) -> list[int]:
 
 
 def contracted(xp: Any, subscripts: str, operands: list[Any]) -> Any | None:
-    """The sum, by a plan; None where there is none."""
+    """The sum by a plan, in NumPy's memory order; None where there is none."""
     dtype = operands[0].dtype
     if dtype.char not in "fdFD":
         return None
     plan = contractions(subscripts, tuple([operand.ndim for operand in operands]))
     if plan is None:
         return None
-    terms, steps, turned = plan
+    terms, output, steps = plan
     lengths: dict[str, int] = {}
     for term, operand in zip(terms, operands):
         if operand.dtype != dtype or not operand.size:
@@ -84,23 +89,40 @@ def contracted(xp: Any, subscripts: str, operands: list[Any]) -> Any | None:
         for label, length in zip(term, operand.shape):
             if lengths.setdefault(label, length) != length:
                 return None
+    order = memory_order.order_of_contraction(terms, output, operands)
+    outermost = output if order is None else "".join([output[i] for i in order])
     a = operands[0]
-    for step, b in zip(steps, operands[1:]):
-        a = _product(xp, step, a, b)
-    return a if turned == [*range(a.ndim)] else a.transpose(turned)
+    with np.errstate(all="ignore"):     # as in NumPy's own sums, should the device be simulated
+        for step, b in zip(steps, operands[1:]):
+            a, labels = _product(xp, step, a, b, outermost if step is steps[-1] else "")
+    a = memory_order.laid_out(devices.current(), _turned(a, labels, output), order)
+    if 1 in a.shape:        # along which turning has left any stride
+        a = _turned(a, output, outermost)
+        a = _turned(a.reshape(-1).reshape(a.shape), outermost, output)
+    return a
 
 
-def _product(xp: Any, step: Contraction, a: Any, b: Any) -> Any:
-    summed, turned, stack, depth = step
+def _turned(a: Any, labels: str, wanted: str) -> Any:
+    return a if labels == wanted else a.transpose([labels.index(label) for label in wanted])
+
+
+def _product(xp: Any, step: Contraction, a: Any, b: Any, wanted: str) -> tuple[Any, str]:
+    """What two operands become, and its labels; in the order that is `wanted`, if that takes no copy."""
+    summed, (first, second), stack, own, depth = step
     a, b = (one.sum(axis=(*gone,)) if gone else one for one, gone in zip((a, b), summed))
-    a, b = (one if axes == [*range(one.ndim)] else one.transpose(axes) for one, axes in zip((a, b), turned))
-    own = a.shape[stack:a.ndim - depth], b.shape[stack + depth:]
+    labels = stack + own[0] + own[1]
     if not depth:
-        return a.reshape(a.shape + (1,) * len(own[1])) * b.reshape(b.shape[:stack] + (1,) * len(own[0]) + own[1])
-    of_stack, lost = a.shape[:stack], math.prod(a.shape[a.ndim - depth:])
-    a = a.reshape(*of_stack, math.prod(own[0]), lost)
-    b = b.reshape(*of_stack, lost, math.prod(own[1]))
+        labels = wanted or labels
+        a, b = (_turned(one, have, _only(labels, set(have))).reshape(
+            [one.shape[have.index(label)] if label in have else 1 for label in labels])
+            for one, have in ((a, first), (b, second)))
+        return a * b, labels
+    a, b = _turned(a, first, stack + own[0] + depth), _turned(b, second, stack + depth + own[1])
+    shape = a.shape[:len(first) - len(depth)] + b.shape[len(stack) + len(depth):]
+    of_stack, lost = a.shape[:len(stack)], math.prod(a.shape[len(first) - len(depth):])
+    a = a.reshape(*of_stack, -1, lost)
+    b = b.reshape(*of_stack, lost, -1)
     found = devices.current().product(a, b)
     if found is None:
         found = xp.matmul(a, b)
-    return found.reshape(of_stack + own[0] + own[1])
+    return found.reshape(shape), labels

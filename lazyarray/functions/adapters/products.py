@@ -80,15 +80,17 @@ def _in_best_order(xp: Any, parts: list[Any]) -> Any:
     return product(0, len(parts) - 1)
 
 
-#: Values of ``optimize=`` under which two operands are multiplied in the one order that there is.
-_PATHS = True, "greedy", "optimal"
+def _is_plain(optimize: Any, count: int) -> bool:
+    """Whether ``optimize=`` leaves but the order from left to right, as for two operands."""
+    return optimize is False or count == 2 and (
+        optimize is True or type(optimize) is str and optimize in ("greedy", "optimal"))
 
 
 def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     operands = list(operands)
     if isinstance(operands[0], str):
         operands[1:] = arrays = [array(xp, o) for o in operands[1:]]
-        if out is None and not kwargs and (optimize is False or len(arrays) == 2 and optimize in _PATHS) and (
+        if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
                 found := contracted(xp, operands[0], arrays)) is not None:
             return found
     else:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
+import types
 
 import numpy as np
 import pytest
@@ -42,11 +43,24 @@ def test_the_kernels_compile():
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    kernels = Kernels(Emulator(tmp_path_factory.mktemp("kernels")), 1)
+    cupy = Emulator(tmp_path_factory.mktemp("kernels"))
+    kernels = Kernels(cupy, 1)
     found = Rows(kernels)
     assert found.take(Array.of(numbers(8)), [Array.of(positions(3, 8))]) is None, "it is being compiled"
     kernels.wait()
-    return found
+
+    def checked(work):
+        def call(view, *args):
+            count = len(cupy.launched)
+            result = work(view, *args)
+            for name, _ in cupy.launched[count:]:
+                word = int(name.rpartition("_")[2])
+                arrays = [*(view if type(view) is list else [view]), *[a for a in args if type(a) is Array]]
+                assert not any(a.data.ptr % word for a in arrays), f"{name}: an address is not aligned"
+            return result
+        return call
+
+    return types.SimpleNamespace(take=checked(found.take), put=checked(found.put), join=checked(found.join))
 
 
 def same(found, expected):
@@ -93,6 +107,7 @@ class TestTaken:
         x, i = Array.of(numbers((4, 4, 4, 4))), Array.of(positions(3, 4))
         assert rows.take(x, [i] * (MOST_AXES + 1)) is None
         assert rows.take(x, [Array.of(positions(3, 4, "h"))]) is None
+        assert rows.take(x, [Array.of(positions(3, 4, ">i8"))]) is None, "its bytes are the other way round"
         assert rows.take(x, [i, Array.of(positions(1, 4))]) is None
         assert rows.take(x, [Array.of(positions(0, 4))]) is None
         assert rows.take(Array.of(numbers((4, 0))), [i]) is None
@@ -111,6 +126,14 @@ class TestPut:
         x, i = numbers((20, row), "u1"), different(15, 20)
         check_put(rows, x, [i], numbers((15, row), "u1"), misplaced=misplaced)
         check_put(rows, x, [i], numbers((row,), "u1"), misplaced=misplaced)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("misplaced", [0, 1, 2, 4, 8])
+    def test_one_value_at_any_address(self, rows, dtype, misplaced):
+        value = (numbers(3, "u1").astype(dtype) + (0 if dtype == "?" else np.array(5).astype(dtype)))[1]
+        value = value * (1 + 2j) if np.dtype(dtype).kind == "c" else value
+        check_put(rows, numbers(20, dtype), [different(15, 20)], np.dtype(dtype).type(value), misplaced=misplaced)
+        check_put(rows, numbers((6, 5), dtype), [different(4, 6)], np.dtype(dtype).type(value), misplaced=misplaced)
 
     def test_several_axes(self, rows):
         x, i = numbers((5, 6, 7, 2), "f"), [different(4, 5), different(4, 6).astype("i"), different(4, 7)]
@@ -190,6 +213,8 @@ class TestOnTheDevice:
 
     @pytest.mark.parametrize("axis", range(2))
     def test_joined(self, device, axis):
-        parts = [numbers((3, 4), "f"), numbers((3, 4), "f")[::-1], numbers((3, 4), "f").T.reshape(3, 4)]
-        found = device.joined([device.xp.asarray(p) for p in parts], axis)
-        assert found.get().tobytes() == np.concatenate(parts, axis).tobytes()
+        parts = [numbers((3, 4), "f"), numbers((3, 5), "f")[:, :4], numbers((4, 3), "f").T]
+        put = device.xp.asarray
+        dense = [put(np.ascontiguousarray(p)) for p in parts]
+        for given in (dense, [dense[0], put(numbers((3, 5), "f"))[:, :4], put(numbers((4, 3), "f")).T]):
+            assert device.joined(given, axis).get().tobytes() == np.concatenate(parts, axis).tobytes()

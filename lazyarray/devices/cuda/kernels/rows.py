@@ -25,7 +25,7 @@ THREADS, MOST_BLOCKS = 256, 1 << 13
 MOST_AXES, MOST_PARTS = 3, 8
 
 _TEXT = """
-// Where a row is, in words; positions that are not there are counted around, so that nothing else is read or written.
+// Where a row is, in words. Positions out of range wrap around, so that no other memory is read or written.
 __device__ inline long long lz_place(const long long row, const void* at, const bool wide, const long long length,
     const long long step) {
   if (at == 0) return 0;
@@ -48,6 +48,9 @@ __device__ inline long long lz_row(const long long i, const long long total, con
 _AXES = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}" for k in range(MOST_AXES))
 _PLACE = " + ".join(f"lz_place(row, at{k}, wide >> {k} & 1u, length{k}, step{k})" for k in range(MOST_AXES))
 
+_NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}"
+                      for k in range(1, MOST_PARTS)])
+
 _COPY = f"""
 extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* from, WORD* to, const long long rows,
     const long long words, const unsigned int wide{_AXES}) {{
@@ -58,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* fro
   }}
 }}
 
-// from: null for one value, of the bytes low and high. each: words from one row of it to the next. order: which row of
-// it belongs to each row, or null.
+// from: null for one value, of the bytes low and high and `each` words. Else `each` is the number of words from one row
+// of it to the next. order: which row of it belongs to each row, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const WORD* from, const long long each,
     const int* order, const unsigned long long low, const unsigned long long high, const long long rows,
     const long long words, const unsigned int wide{_AXES}) {{
@@ -68,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const 
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
     const long long row = lz_row(i, total, words), column = i - row * words;
     WORD value;
-    if (from == 0) memcpy(&value, bytes, sizeof(WORD));
+    if (from == 0) memcpy(&value, reinterpret_cast<const char*>(bytes) + column % each * sizeof(WORD), sizeof(WORD));
     else value = from[(order == 0 ? row : order[row]) * each + column];
     to[{_PLACE} + column] = value;
   }}
@@ -82,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const
     const long long row = lz_row(i, total, words), column = i - row * words;
     const WORD* from = from0;
     long long begin = 0, end = end0;
-{"".join(f"    if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}" + chr(10)
-         for k in range(1, MOST_PARTS))}    to[i] = from[row * (end - begin) + column - begin];
+    {_NEXT}
+    to[i] = from[row * (end - begin) + column - begin];
   }}
 }}
 """
@@ -148,9 +151,9 @@ class Rows(Unique):
         row = math.prod(rest) * view.itemsize
         low = high = each = 0
         if isinstance(values, np.generic):
-            if (word := view.itemsize) not in WORDS:
+            if (each := view.itemsize) not in WORDS:
                 return False
-            memory = values.tobytes()
+            memory, word = values.tobytes(), _word(each, view.data.ptr)
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
@@ -207,7 +210,7 @@ def _fit(view: Any, positions: Sequence[Any]) -> bool:
         return False
     shape = positions[0].shape
     return bool(positions[0].size) and all(
-        p.dtype.char in "ilq" and p._c_contiguous and p.shape == shape for p in positions)
+        p.dtype.char in "ilq" and p.dtype.isnative and p._c_contiguous and p.shape == shape for p in positions)
 
 
 def _axes(view: Any, positions: Sequence[Any], word: int) -> list[Any]:
