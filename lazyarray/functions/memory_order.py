@@ -10,7 +10,8 @@ that are laid out otherwise are copied, and ufuncs write into memory that is lai
 - "all": its array arguments together, as for a ufunc.
 - "copied": its first argument, as a copy of that.
 - "packed": in Fortran order if its first argument is in that and no other, else in C order.
-- "rounded": as "packed" if there are decimals and no complex numbers, else as "all".
+- "rounded": as "packed" if there are decimals and no complex numbers, else as "all"; whole numbers as "copied", if
+  there is nothing to round.
 - "reduced": its first argument without the axes that are reduced.
 - "C": nothing; it is in C order.
 
@@ -159,8 +160,11 @@ def after(device: Device, rule: str, result: Any, args: tuple[Any, ...], kwargs:
         return laid_out(device, result, None)
     order: tuple[int, ...] | None
     if rule == "rounded":
-        decimals = args[1] if len(args) > 1 else kwargs.get("decimals", 0)
-        rule = "packed" if decimals and arrays[0].dtype.kind != "c" else "all"
+        decimals, kind = args[1] if len(args) > 1 else kwargs.get("decimals", 0), arrays[0].dtype.kind
+        if kind in "iu" and decimals >= 0:      # nothing is rounded
+            rule = "copied"
+        else:
+            rule = "packed" if decimals and kind != "c" else "all"
     if rule == "packed":
         order = tuple(range(result.ndim))[::-1] if arrays[0].flags.fnc else None
     elif rule == "copied":

@@ -132,3 +132,13 @@ def test_copies_have_the_strides_of_numpys(make, order):
     for copy in (lambda x: x.copy(order), lambda x: x.flatten(order)):
         found, wanted = copy(lazy), copy(plain)
         assert np.array_equal(found, wanted) and (found.strides == wanted.strides or not wanted.size)
+
+
+@pytest.mark.parametrize("axes", [[0, 3, 1, 2], [2, 0, 3, 1], [3, 2, 1, 0]])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (10, 10, 20, 20)])
+def test_rounded_integers_lie_as_copies_do(shape, axes):
+    plain = np.arange(np.prod(shape)).reshape(shape)
+    x, plain = lazyarray.asarray(plain.copy()).transpose(axes), plain.transpose(axes)
+    for decimals in (0, 1):
+        found, wanted = np.round(x, decimals), np.round(plain, decimals)
+        assert found.strides == wanted.strides and np.array_equal(found, wanted)

@@ -59,6 +59,9 @@ def _turned(a: Any) -> Any:
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
     device, lower = devices.current(), _turned(a) if upper else a
+    if lower.dtype.kind == "c":     # LAPACK reads the real parts of the diagonal alone
+        n, lower = lower.shape[-1], lower.copy("C")
+        lower.reshape(-1, n * n)[:, ::n + 1].imag[...] = 0
     found = device.cholesky(lower)
     if found is not None:
         factor, statuses = found
