@@ -209,8 +209,8 @@ def astype(x: ArrayHandle, dtype: Any, order: str = "K", casting: str = "unsafe"
         host = handles.host_of(x, f"astype({target})")
         return handles.host_result(host.astype(dtype, order, casting, subok, True))
     same = target == meta.dtype
-    if same and not copy and (order == "K" or order == "A" or meta.flags[
-            "C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]):
+    if same and not copy and (order == "K" or (meta.flags.forc if order == "A" else meta.flags[
+            "C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"])):
         return x
     if meta.dtype.kind == "c" and target.kind not in "cb":
         import warnings

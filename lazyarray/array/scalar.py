@@ -310,11 +310,17 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
     return method
 
 
+#: Bits from which on a number may be beyond all dtypes.
+_LONG = 64
+
+
 def _comparison(on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Callable[..., Any]:
     """An operator that compares: its result is mostly asked for, and the scalar itself compared again."""
     compared = _binary(on_device, on_host)
 
     def method(self: Any, other: Any) -> Any:
+        if type(other) is int and other.bit_length() >= _LONG:      # which is an error for some dtypes
+            return _rewrapped(on_host(handles.value_of(self), other))
         result = compared(self, other)
         if handles.is_scalar(result) and result._self_value is None and (
                 handles.is_scalar(other) or isinstance(other, (bool, int, float, complex, np.generic))):

@@ -586,7 +586,11 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
     host = [p[0] if isinstance(p[0], np.ndarray) else (masks.known(p[3]) or {}).get("value") for p in parsed.positions]
     on_host = all(values is not None for values in host)
     xp = np if on_host else device.xp
-    key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common).ravel()
+    key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common)
+    # NumPy goes through the positions and the values in the order that their memory has in common.
+    full, at, ndim = parsed.shape(), parsed.at, len(parsed.common)
+    order = _common_order(parsed, value, full)
+    key = (key if order is None else key.transpose(order)).ravel()
     places = math.prod([p[1] for p in parsed.positions])
     if places <= _MOST_PLACES and count < 2**31:
         if on_host:     # where one thread writes, in this order
@@ -602,9 +606,33 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
         if (winners == np.arange(count)).all():
             return value
         winners = transfer.to_device(device, winners, "index with duplicates")
-    full, at, ndim = parsed.shape(), parsed.at, len(parsed.common)
-    value = device.xp.broadcast_to(value, full).reshape((*full[:at], count, *full[at + ndim:]))
-    return value.take(winners, at).reshape(full)
+    value = device.xp.broadcast_to(value, full)
+    if order is None:
+        return value.reshape((*full[:at], count, *full[at + ndim:])).take(winners, at).reshape(full)
+    turned = (*range(at), *[at + axis for axis in order], *range(at + ndim, len(full)))
+    value = value.transpose(turned)
+    shape = value.shape
+    value = value.reshape((*shape[:at], count, *shape[at + ndim:])).take(winners, at).reshape(shape)
+    return value.transpose(np.argsort(turned).tolist())
+
+
+def _common_order(parsed: Index, value: Any, full: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order in which NumPy goes through the axes that the positions have in common; None: C order."""
+    ndim = len(parsed.common)
+    if ndim < 2:
+        return None
+    metas = []
+    operands = [(p[0], parsed.common, range(ndim)) for p in parsed.positions]
+    if ndim == len(full):
+        operands.append((value, full, range(ndim)))
+    for array, shape, axes in operands:
+        strides = [0] * (len(shape) - array.ndim) + [
+            0 if n == 1 else stride for n, stride in zip(array.shape, array.strides)]
+        metas.append(views.meta(parsed.common, array.dtype, tuple([strides[axis] for axis in axes])))
+    order = memory_order.order_of(metas)
+    if order is not None and ndim < len(full):
+        raise NotOnDevice("rows are assigned at positions that are not in C order, and may be named twice")
+    return order
 
 
 def _drop_leading(value: Any, ndim: int) -> Any:

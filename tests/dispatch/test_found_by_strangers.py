@@ -223,3 +223,60 @@ def test_what_is_applied_along_an_axis_may_write(shape):
     with pytest.raises(ValueError, match="read-only"):
         np.apply_along_axis(write, 0, fixed)
     assert (fixed == 1).all()
+
+
+def in_form(values, form, make):
+    """The same values, made by `make` from memory in another order."""
+    if form == "turned":
+        return make(values.T.copy()).T
+    if form == "backwards":
+        return make(values[::-1].copy())[::-1]
+    if form == "every other":
+        return make(np.repeat(values, 2, axis=-1))[..., ::2]
+    return make(values.copy())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_of_values_for_one_element_the_last_in_memory_order_stays(seed):
+    random = np.random.default_rng(seed)
+    forms = ["plain", "turned", "backwards", "every other"]
+    for _ in range(20):
+        common, shape = tuple(random.integers(1, 4, random.integers(1, 4))), ((4,), (3, 4), (2, 3, 2))[seed % 3]
+        axes = int(random.integers(1, len(shape) + 1))
+        index = [(random.integers(-n, n, common), random.choice(forms)) for n in shape[:axes]]
+        rest = shape[axes:]
+        given = [common + rest, common[1:] + rest, rest][int(random.integers(3))]
+        values, form = np.arange(1, 1 + np.prod(given, dtype=int)).reshape(given), random.choice(forms)
+        form = form if given else "plain"
+        plain, lazy = np.zeros(shape, int), lazyarray.asarray(np.zeros(shape, int))
+        with lazyarray.options(small_on_host=False):
+            for x, make in ((plain, np.asarray), (lazy, lazyarray.asarray)):
+                x[tuple([in_form(i, how, make) for i, how in index])] = in_form(values, form, make)
+            np.testing.assert_array_equal(lazy, plain)
+
+
+@pytest.mark.parametrize("call", [
+    lambda a: np.concatenate([a([1]), a([2.0])], casting="no"), lambda a: np.stack([a([1]), a([2.0])], casting="equiv"),
+    lambda a: np.concatenate([a([1]), a([2])], casting="x"),
+    lambda a: np.concatenate([a([1]), a([2.0])], casting="safe"),
+    lambda a: np.einsum("i,i", a([1.0]), a([2]), casting="no"), lambda a: np.einsum("i,i- >", a([1.0]), a([2.0])),
+    lambda a: np.einsum("i , i - >", a([1.0]), a([2.0])), lambda a: np.einsum(" i , i -> ", a([1.0]), a([2.0])),
+    lambda a: np.stack([a([[1, 2]]), a([3, 4])]), lambda a: a([True, False]).any() <= 2**64,
+    lambda a: 2**70 < a([True, False]).any(), lambda a: a([1, 2]).sum() <= 2**64, lambda a: a([1.0]).sum() == 2**64,
+    lambda a: np.broadcast_to(a([1, 2]), (2, 2)).flatten("K")])
+def test_values_and_errors_that_strangers_missed(call):
+    def told(asarray):
+        try:
+            return np.asarray(call(asarray)).tolist()
+        except (TypeError, ValueError, OverflowError) as error:
+            return type(error)
+
+    with lazyarray.options(small_on_host=False):
+        assert told(lambda v: lazyarray.asarray(np.array(v))) == told(np.array)
+
+
+def test_astype_of_the_same_dtype_copies_what_is_in_no_order():
+    x = lazyarray.asarray(np.arange(6).reshape(3, 2))[::2]
+    copy = x.astype(int, order="A", copy=False)
+    assert copy.strides == (16, 8) and not np.shares_memory(np.asarray(x), np.asarray(copy))
+    assert x.astype(int, copy=False) is x

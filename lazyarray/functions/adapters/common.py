@@ -28,6 +28,8 @@ from ..kinds import WEAK, is_container
 from ..pytree import replace
 
 intp = np.dtype(np.intp)
+#: Rules of casting under which operands may be cast to the dtype that they have in common.
+CASTINGS = frozenset({"safe", "same_kind", "unsafe"})
 newest = np.lib.NumpyVersion(np.__version__)
 
 

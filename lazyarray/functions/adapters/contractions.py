@@ -43,7 +43,7 @@ def contractions(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], st
     """The labels of each operand and of the result, and the contractions from left to right; None of subscripts that
     are the library's, errors included.
     """
-    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    given, arrow, output = [part.replace(" ", "") for part in subscripts.partition("->")]
     terms = given.split(",")
     labels = sorted(given.replace(",", ""))
     if not arrow:

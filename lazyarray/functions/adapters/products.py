@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import devices
 from ...errors import refuse, wrong
-from .common import array, axis_index, is_device, takes_arrays
+from .common import CASTINGS, array, axis_index, is_device, takes_arrays
 from .contractions import contracted
 
 
@@ -103,6 +103,7 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
         refuse(common.kind == "b", "products of booleans are not supported on the device")
         operands = [o.astype(common) if is_device(xp, o) and o.dtype.kind == "b" else o for o in operands]
+    refuse(casting not in CASTINGS, "casting= that may refuse operands of several dtypes")
     if dtype is not None:
         dtype = np.dtype(dtype)
         if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):

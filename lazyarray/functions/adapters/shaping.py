@@ -11,6 +11,7 @@ from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
 from .common import (
+    CASTINGS,
     array,
     axes_of,
     axis_index,
@@ -49,6 +50,7 @@ def _each(xp: Any, arrays: Any) -> list[Any]:
 def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None,
                 casting: str = "same_kind") -> Any:
     parts = _each(xp, arrays)
+    refuse(casting not in CASTINGS and dtype is None, "casting= that may refuse arrays of several dtypes")
     if dtype is None and axis is not None and {a.dtype for a in parts} == {parts[0].dtype} and (
             all(map(operator.is_, parts, arrays))):
         device = devices.current()
