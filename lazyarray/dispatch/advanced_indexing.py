@@ -589,8 +589,8 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
     key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common)
     # NumPy goes through the positions and the values in the order that their memory has in common.
     full, at, ndim = parsed.shape(), parsed.at, len(parsed.common)
-    order = _common_order(parsed, value, full)
-    key = (key if order is None else key.transpose(order)).ravel()
+    turn = _common_order(parsed, value, full)
+    key = (key if turn is None else key[turn[1]].transpose(turn[0])).ravel()
     places = math.prod([p[1] for p in parsed.positions])
     if places <= _MOST_PLACES and count < 2**31:
         if on_host:     # where one thread writes, in this order
@@ -607,32 +607,38 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
             return value
         winners = transfer.to_device(device, winners, "index with duplicates")
     value = device.xp.broadcast_to(value, full)
-    if order is None:
+    if turn is None:
         return value.reshape((*full[:at], count, *full[at + ndim:])).take(winners, at).reshape(full)
-    turned = (*range(at), *[at + axis for axis in order], *range(at + ndim, len(full)))
-    value = value.transpose(turned)
-    shape = value.shape
-    value = value.reshape((*shape[:at], count, *shape[at + ndim:])).take(winners, at).reshape(shape)
-    return value.transpose(np.argsort(turned).tolist())
+    order, ways = turn      # of elements: there are no other axes
+    return value[ways].transpose(order).ravel().take(winners).reshape([full[axis] for axis in order]).transpose(
+        np.argsort(order).tolist())[ways]
 
 
-def _common_order(parsed: Index, value: Any, full: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order in which NumPy goes through the axes that the positions have in common; None: C order."""
+def _common_order(parsed: Index, value: Any, full: tuple[int, ...]) -> tuple[tuple[int, ...], Any] | None:
+    """The order in which NumPy goes through the axes of the positions, and its way along each; None: C order.
+
+    It is that of the memory of the positions and of the values, as far as they have one in common. Where rows are
+    assigned, only NumPy knows.
+    """
     ndim = len(parsed.common)
-    if ndim < 2:
+    if ndim == len(full) == len(parsed.positions) == 1:
         return None
-    metas = []
+    metas, signed = [], []
     operands = [(p[0], parsed.common, range(ndim)) for p in parsed.positions]
     if ndim == len(full):
         operands.append((value, full, range(ndim)))
     for array, shape, axes in operands:
         strides = [0] * (len(shape) - array.ndim) + [
             0 if n == 1 else stride for n, stride in zip(array.shape, array.strides)]
-        metas.append(views.meta(parsed.common, array.dtype, tuple([strides[axis] for axis in axes])))
+        signed.append([strides[axis] for axis in axes])
+        metas.append(views.meta(parsed.common, array.dtype, tuple([abs(strides[axis]) for axis in axes])))
+    back = [max(along) <= 0 > min(along) for along in zip(*signed)]
     order = memory_order.order_of(metas)
-    if order is not None and ndim < len(full):
+    if order is None and not any(back):
+        return None
+    if ndim < len(full):
         raise NotOnDevice("rows are assigned at positions that are not in C order, and may be named twice")
-    return order
+    return order or (*range(ndim),), tuple([slice(None, None, -1) if b else _WHOLE for b in back])
 
 
 def _drop_leading(value: Any, ndim: int) -> Any:

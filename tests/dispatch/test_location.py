@@ -105,6 +105,7 @@ def _shown(found, x, y):
 
 
 class TestMemory:
+    @pytest.mark.together
     def test_device_memory_and_mirrors(self):
         gc.collect()
         before = memory_info()

@@ -103,6 +103,7 @@ def test_writes_come_after():
 @pytest.mark.one_device("what is needed by itself is learned of one device's calls")
 def test_what_is_reduced_is_not_needed_by_itself():
     x = lazyarray.asarray(numbers("d", (6,)))
+    np.asarray(x * 2)       # a rule is known by the second call
     y = x * 2
     node = y._self_storage.pending
     rule = node.rule
