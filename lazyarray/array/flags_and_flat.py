@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dispatch import function
-from ..dispatch.advanced_indexing import converted, for_dtype
+from ..dispatch.assigned_values import converted, for_dtype
 from ..dispatch.host_fallback import on_host
 from ..errors import NotOnDevice, TransferError
 from ..errors.inspection import once_made

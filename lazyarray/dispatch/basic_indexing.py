@@ -26,8 +26,10 @@ from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import small_arrays
-from .advanced_indexing import for_dtype, plain_slice, put, take, value_for, with_values
+from .advanced_indexing import put, take
+from .assigned_values import for_dtype, value_for, with_values
 from .host_fallback import lazily, on_host
+from .parsed_index import plain_slice
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle

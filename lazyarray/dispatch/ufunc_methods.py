@@ -15,8 +15,10 @@ from ..graph.record import reductions
 from ..storage import handles, transfer, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
-from . import advanced_indexing, small_reductions, ufunc_general
+from . import small_reductions, ufunc_general
+from .assigned_values import value_for
 from .function import mask_of, upload_operand, write
+from .parsed_index import Index
 
 #: Ufuncs whose reduction is a function of the device library.
 _REDUCTIONS = {
@@ -291,13 +293,13 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
         raise NotOnDevice("the result needs a cast to another kind of number")
-    parsed = advanced_indexing.Index(meta, index)
+    parsed = Index(meta, index)
     parsed.check()
     device = devices.current()
     items = parsed.device()
     items = items[0] if len(items) == 1 else items
     try:
-        operand = advanced_indexing.value_for(target, meta, value, by_arrays=True)
+        operand = value_for(target, meta, value, by_arrays=True)
     except OverflowError:
         raise NotOnDevice("a Python integer is out of range for the dtype") from None
 
