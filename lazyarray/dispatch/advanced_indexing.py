@@ -156,6 +156,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
             index = index if type(index) is tuple else (index,)
             return put(x, meta, tuple([i.copy() if getattr(i, "_self_storage", None) is storage else i
                                        for i in index]), value)
+    laid = handles.meta_of(value) if handles.is_array(value) else value
     value = value_for(x, parsed.sub, value, by_arrays=True)
     array = getattr(value, "ndim", 0) > 0
     mask, sub = parsed.mask, parsed.sub
@@ -185,7 +186,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
             # Of a mask of all axes NumPy takes a vector or a scalar.
             value = _fitting(parsed, value, sub is meta and mask is not None and mask.ndim == meta.ndim)
             if parsed.checked and current_options().ordered_assignment:
-                value = _last_wins(device, parsed, value)
+                value = _last_wins(device, parsed, value, laid)
     except ValueError as error:
         raise NotOnDevice(f"the value cannot be broadcast to the indexed shape: {error}") from None
     if not sub.size or 0 in parsed.common:
@@ -283,8 +284,10 @@ def _fitting(parsed: Index, value: Any, whole: bool) -> Any:
 _MOST_PLACES = 1 << 26
 
 
-def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
+def _last_wins(device: Device, parsed: Index, value: Any, laid: Any) -> Any:
     """The values to assign: of several to one element, each is the last one, as NumPy's order has it.
+
+    `laid`: the values as they were given, whose copy on the device may lie in memory in another way.
 
     So it does not matter in which order the device assigns them, nor how many there are: nobody waits to find out.
     """
@@ -297,7 +300,7 @@ def _last_wins(device: Device, parsed: Index, value: Any) -> Any:
     key = xp.broadcast_to(parsed.key(device, True, host if on_host else None), parsed.common)
     # NumPy goes through the positions and the values in the order that their memory has in common.
     full, at, ndim = parsed.shape(), parsed.at, len(parsed.common)
-    turn = _common_order(parsed, value, full)
+    turn = _common_order(parsed, laid if isinstance(laid, np.ndarray) else value, full)
     key = (key if turn is None else key[turn[1]].transpose(turn[0])).ravel()
     places = math.prod([p[1] for p in parsed.positions])
     if places <= _MOST_PLACES and count < 2**31:
@@ -332,14 +335,13 @@ def _common_order(parsed: Index, value: Any, full: tuple[int, ...]) -> tuple[tup
     if ndim == len(full) == len(parsed.positions) == 1:
         return None
     metas, signed = [], []
-    operands = [(p[0], parsed.common, range(ndim)) for p in parsed.positions]
-    if ndim == len(full):
-        operands.append((value, full, range(ndim)))
-    for array, shape, axes in operands:
-        strides = [0] * (len(shape) - array.ndim) + [
-            0 if n == 1 else stride for n, stride in zip(array.shape, array.strides)]
-        signed.append([strides[axis] for axis in axes])
-        metas.append(views.meta(parsed.common, array.dtype, tuple([abs(strides[axis]) for axis in axes])))
+    operands = [handles.meta_of(given) if handles.is_array(given) else array for array, _, _, given in parsed.positions]
+    for array in [*operands, value] if ndim == len(full) else operands:
+        strides = [0 if n == 1 else stride for n, stride in zip(array.shape, array.strides)][-ndim:]
+        strides = [0] * (ndim - len(strides)) + strides
+        signed.append(strides)
+        item = np.dtype((np.void, array.dtype.itemsize))
+        metas.append(views.meta(parsed.common, item, tuple([abs(n) for n in strides])))
     back = [max(along) <= 0 > min(along) for along in zip(*signed)]
     order = memory_order.order_of(metas)
     if order is None and not any(back):
