@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle, ScalarHandle
 
 
-# -- advanced indexes on the device ------------------------------------------------------------
-
 def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
     device = devices.current()
     if (reason := device.usable()) is not None:
@@ -287,9 +285,8 @@ _MOST_PLACES = 1 << 26
 def _last_wins(device: Device, parsed: Index, value: Any, laid: Any) -> Any:
     """The values to assign: of several to one element, each is the last one, as NumPy's order has it.
 
-    `laid`: the values as they were given, whose copy on the device may lie in memory in another way.
-
     So it does not matter in which order the device assigns them, nor how many there are: nobody waits to find out.
+    `laid`: the values as they were given, whose copy on the device may lie in memory in another way.
     """
     count = math.prod(parsed.common)
     if count < 2 or value.size == 1 or parsed.is_distinct():
