@@ -281,10 +281,11 @@ def medians(both: dict[str, Callable[[], Any]], number: int, rounds: int) -> dic
 
 def rows(seconds: float = 330.0, sizes: Sequence[int] = SIZES, dtypes: Sequence[str] = DTYPES,
          each: float = 0.02, some: Callable[[Call], bool] = lambda call: True,
-         refused: dict[str, Exception] | None = None) -> Iterator[Row]:
+         refused: dict[str, str] | None = None) -> Iterator[Row]:
     """Measure, the small arrays first, until `seconds` are over; `each`: seconds for one call at one size.
 
-    A call that raises an error with one library's arrays is not compared: `refused` gets the error.
+    A call that raises an error with one library's arrays is not compared: `refused` gets the error's words: the error
+    itself would keep what lay in the memory of the frames that it went through.
     """
     end = time.perf_counter() + seconds
     chosen = [call for call in calls() if some(call)]
@@ -305,7 +306,7 @@ def rows(seconds: float = 330.0, sizes: Sequence[int] = SIZES, dtypes: Sequence[
                     row = (one if size > KEPT else between.setdefault(size, one)).row(call, each)
                 except Exception as error:  # noqa: BLE001  what CuPy lacks, or has no memory for, is not compared
                     if refused is not None:
-                        refused[f"{call.label}, {code}, {size:.0e}"] = error
+                        refused[f"{call.label}, {code}, {size:.0e}"] = f"{type(error).__name__}: {error}"
                     continue
                 took[call.label] = size, max(row.ours, row.theirs) / 1e6
                 yield row
@@ -345,16 +346,18 @@ def worst(kept: Sequence[dict], count: int = WORST) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=330.0, help="time for all of it (default: 330)")
+    parser.add_argument("--sizes", type=float, nargs="*", default=SIZES, help="elements (default: all three)")
     parser.add_argument("--only", default="", help="part of the calls' names, such as 'sum('")
     options = parser.parse_args()
-    refused: dict[str, Exception] = {}
-    found = list(rows(options.seconds, some=lambda call: options.only in call.label, refused=refused))
+    refused: dict[str, str] = {}
+    found = list(rows(options.seconds, [int(size) for size in options.sizes],
+                      some=lambda call: options.only in call.label, refused=refused))
     kept = figures(found)
     for figure in [figure for figure in kept if "size" not in figure] + worst(kept):
         print(f"{figure['what']:70} {figure['value']:8.3g} {figure['unit']}")
     for what, error in refused.items():
-        print(f"not compared: {what}: {type(error).__name__}: {error}".partition("\n")[0][:160])
-    if lazyarray.device().name == "cuda" and not options.only:
+        print(f"not compared: {what}: {error}".partition("\n")[0][:160])
+    if lazyarray.device().name == "cuda" and not options.only and options.sizes == SIZES:
         print(f"{len(found)} measurements kept in {timing.keep('sweep', kept)}")
     else:
         print(f"{len(found)} measurements, not kept")

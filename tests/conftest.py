@@ -71,11 +71,9 @@ def _everything_is_fused() -> Iterator[None]:
     Nor is it learned what need not be recorded: that depends on the tests before, and on how soon a kernel is there.
     """
     import lazyarray
-    from lazyarray.dispatch import small_reductions
     from lazyarray.graph.record import reductions
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_reductions, "MOST", 0)
         patch.setattr(reductions, "LOOKED_AT", 0)
         patch.setattr(type(lazyarray.device()), "fused_from", 1)
         patch.setattr(type(lazyarray.device()), "learns", False)

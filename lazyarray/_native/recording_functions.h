@@ -317,7 +317,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
         PyObject *rule = PyTuple_GET_ITEM(entry, RULE);
         int is_array = found == NULL ? 0 : is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found));
         if (is_array > 0 && rule != Py_None) {
-            int laid = is_laid_out(found, given.arrays);
+            int laid = PyUnicode_CompareWithASCIIString(rule, "C") == 0 ? is_contiguous(found) : is_laid_out(found, given.arrays);
             PyObject *const before[] = {device, rule, found};
             if (laid <= 0)
                 Py_SETREF(found, laid < 0 ? NULL : call_with(py.after, before, 3, operands + 1, count, names));

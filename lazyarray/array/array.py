@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..dispatch import basic_indexing, convert, function, plain_call, small_arrays, small_reductions, ufunc
+from ..dispatch import basic_indexing, convert, function, plain_call, small_arrays, ufunc
 from ..errors.inspection import once_made
 from ..events.callers import assigns_an_item
 from ..functions.text import printable
@@ -209,10 +209,6 @@ class LazyNdarray(_Typed):
 
     def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
                            kwargs: dict[str, Any]) -> Any:
-        if func in small_reductions.METHODS and args:
-            result = small_reductions.plain(func, args[0], args[1:], kwargs)
-            if result is not None:
-                return result
         return function.call(func, types, args, kwargs)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:

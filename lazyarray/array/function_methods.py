@@ -8,7 +8,6 @@ import numpy as np
 
 from ..dispatch import function
 from ..dispatch.host_fallback import on_host
-from ..dispatch.small_reductions import METHODS, plain
 from ..functions.kinds import PLAIN
 
 __all__ = ["VIA_FUNCTION", "bounds", "via_function"]
@@ -33,12 +32,10 @@ _RENAMED = {"put": {"indices": "ind", "values": "v"}}
 
 def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """A member that calls the function of the same name."""
-    unknown, renamed, reduces = _UNKNOWN.get(name, ()), _RENAMED.get(name), func in METHODS
+    unknown, renamed = _UNKNOWN.get(name, ()), _RENAMED.get(name)
     typed = func in (np.all, np.any)        # the members have a dtype as their second argument, which nobody documents
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if reduces and (result := plain(func, self, args, kwargs)) is not None:
-            return result       # of what is computed
         for keyword in unknown:
             if keyword in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")

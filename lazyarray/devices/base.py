@@ -370,8 +370,8 @@ class Device(ABC):
         """
         return None
 
-    def transform(self, a: Any, steps: Sequence[tuple[str, int, int, int]], factor: float) -> Any | None:
-        """Fourier transforms of a device array, one after the other, times `factor`, as a new array.
+    def transform(self, a: Any, steps: tuple[tuple[str, int, int, int], ...], factor: float) -> Any | None:
+        """Fourier transforms of a device array of numbers, one after the other, times `factor`, as a new array.
 
         A step is a kind ("C2C", "R2C", "C2R"), the sign of the exponent, an axis from 0 on and the number of points.
         None where the library's own functions are to do it.
@@ -395,6 +395,22 @@ class Device(ABC):
         if order is not None:
             values = values.take(order, 0)
         operator.setitem(view, positions[0] if len(positions) == 1 else tuple(positions), values)
+
+    def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
+        """The numbers, in C order, of the elements that positions along axes of these lengths name: integers of 64
+        bits, of the shape that the positions are broadcast to.
+
+        `from_end`: whether some positions along an axis may be counted from its end.
+        """
+        numbers, step = None, 1
+        for array, length, wraps in zip(reversed(positions), reversed(lengths), reversed(from_end)):
+            array = array.astype(np.int64, copy=False)
+            if wraps:
+                array = self.xp.remainder(array, np.int64(length))
+            array = array * np.int64(step) if step != 1 else array
+            numbers = array if numbers is None else numbers + array
+            step *= length
+        return numbers
 
     def joined(self, arrays: Sequence[Any], axis: int) -> Any:
         """A new array of device arrays of one dtype behind each other along an axis, from 0 on. All are on the current

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
 from ..functions import memory_order
+from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.storage import Storage
@@ -32,7 +33,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     if rows is not None:
         sub, positions = rows
         try:
-            found = device.take_at(_device_view(x, sub), (handles.device_of(positions, "an index"),))
+            found = device.take_at(_device_view(x, sub), [handles.device_of(p, "an index") for p in positions])
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
         return _with_bounds(handles.fresh(device, found), x, meta)
@@ -40,22 +41,36 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         return _taken(device, x, meta, index)
 
 
-def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Any] | None:
-    """What whole numbers leave of an array, and a lazy array of positions along its first axis, which are all there.
+def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] | None:
+    """What whole numbers leave of an array, and lazy arrays of positions along its first axes, which are all there.
 
-    None of another index, and of one that has to be looked at.
+    Several are of one axis and as many elements. None of another index, and of one that has to be looked at.
     """
-    positions = index[-1] if type(index) is tuple and index else index
-    if type(positions) is not handles.array_type or (array := positions._self_array) is None or (
-            array.dtype.kind not in "iu" or not array.ndim or type(positions._self_storage) is not Storage):
+    items = index if type(index) is tuple else (index,)
+    at = len(items)
+    while at and type(items[at - 1]) is handles.array_type:
+        at -= 1
+    positions, numbers = items[at:], items[:at]
+    if not positions or not all(type(p._self_storage) is Storage and (
+            p._self_array is not None or p._self_storage.pending is not None) for p in positions):
         return None
-    if index is not positions and (numbers := index[:-1]):
+    if numbers:
         if len(numbers) >= meta.ndim or not all(type(i) is int and -n <= i < n for i, n in zip(numbers, meta.shape)):
             return None
         meta = meta[numbers]
-    bounds = facts.bounds_of(positions) if meta.ndim == 1 or meta.ndim and meta.flags.c_contiguous else None
-    if bounds is None or bounds[0] < -meta.shape[0] or bounds[1] >= meta.shape[0]:
+    if len(positions) > meta.ndim or meta.ndim != 1 and not meta.flags.c_contiguous:
         return None
+    forms = [handles.meta_of(p) for p in positions]
+    if any(form.dtype.kind not in "iu" or not form.ndim for form in forms) or len(forms) > 1 and any(
+            form.ndim > 1 or form.shape != forms[0].shape for form in forms):
+        return None
+    for p in positions:         # before one is computed: it does not know then what of
+        if p._self_storage.pending is not None:
+            known_ranges.note(p)
+    for p, length in zip(positions, meta.shape):
+        bounds = facts.bounds_of(p)
+        if bounds is None or bounds[0] < -length or bounds[1] >= length:
+            return None
     return meta, positions
 
 
@@ -138,14 +153,15 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device, storage = devices.current(), x._self_storage
     rows = None if device.spread else _rows_of(meta, index)
     one = type(value) is not handles.array_type and isinstance(value, ONE_VALUE)
-    if rows is not None and rows[1]._self_storage is not storage and (one or _is_fit(value, rows)):
+    if rows is not None and not any(p._self_storage is storage for p in rows[1]) and (one or _is_fit(value, rows)):
         sub, positions = rows
-        once = one or facts.is_distinct(positions)
-        if once or _are_few(sub, positions):
-            key, given = handles.device_of(positions, "an index"), value_for(x, sub, value, by_arrays=True)
+        once = one or any(map(facts.is_distinct, positions))
+        if once or len(positions) == 1 and _are_few(sub, positions[0]):
+            keys = [handles.device_of(p, "an index") for p in positions]
+            given = value_for(x, sub, value, by_arrays=True)
             # Of several values to one element, each is the last one, as in `_last_wins`.
-            last = None if once else _last_of_each(device, positions, key, sub.size)
-            _write(device, x, sub, lambda target: device.put_at(target, (key,), given, last))
+            last = None if once else _last_of_each(device, positions[0], keys[0], sub.size)
+            _write(device, x, sub, lambda target: device.put_at(target, keys, given, last))
             return
     parsed = Index(meta, index)
     parsed.check(value)
@@ -203,10 +219,11 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
 _wrote = None if _native.recording is None else _native.recording.wrote
 
 
-def _is_fit(value: Any, rows: tuple[np.ndarray, Any]) -> bool:
+def _is_fit(value: Any, rows: tuple[np.ndarray, Sequence[Any]]) -> bool:
     """Whether a value has an element for each that is assigned to."""
     sub, positions = rows
-    return handles.is_array(value) and handles.meta_of(value).shape == (*positions.shape, *sub.shape[1:])
+    return handles.is_array(value) and handles.meta_of(value).shape == (
+        *handles.meta_of(positions[0]).shape, *sub.shape[len(positions):])
 
 
 def _are_few(sub: np.ndarray, positions: Any) -> bool:

@@ -193,7 +193,7 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
 
     args = tuple([hosted(i, a) for i, a in enumerate(args)])
     kwargs = {k: hosted(k, a) for k, a in kwargs.items()}
-    given = leaves((args, kwargs))
+    given = [x for a in (*args, *kwargs.values()) for x in (leaves(a) if is_container(type(a)) else (a,))]
     for x in given:
         if isinstance(x, np.ndarray):
             if kind_of(type(x)) == SUBCLASS:

@@ -12,8 +12,10 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import index_bounds
 from ..functions.adapters.indexing import at
+from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, upload_cache, views
+from ..storage.storage import Storage
 from . import masks, small_arrays
 from .assigned_values import with_values
 
@@ -67,7 +69,12 @@ class Index:
         self.least: dict[int, int] = {}     # the same, as far as it is known
         used = 0
         kinds: list[str] = []               # of the dtypes of arrays; "" for other items
-        for i in index if type(index) is tuple else (index,):
+        items = index if type(index) is tuple else (index,)
+        for i in items:     # before one is computed: it does not know then what of
+            if type(i) is handles.array_type and type(i._self_storage) is Storage and (
+                    i._self_storage.pending is not None):
+                known_ranges.note(i)
+        for i in items:
             kind, n = "", 1
             if type(i) is slice:
                 i = plain_slice(i)
@@ -232,14 +239,15 @@ class Index:
         if len(arrays) == 1 and not positive:
             return uploaded(device, arrays[0])
         on_host = all(isinstance(array, np.ndarray) for array in arrays)
+        if not on_host and len(arrays) > 1:
+            return device.numbered([uploaded(device, array) for array in arrays], [p[1] for p in self.positions],
+                                   [p[2] is None or p[2] < 0 for p in self.positions])
         key, step = None, 1
         for array, (_, length, least, _) in zip(reversed(arrays), reversed(self.positions)):
             array = array.astype(np.int64, copy=False)
             if least is None or least < 0:
-                array = (np if isinstance(array, np.ndarray) else device.xp).remainder(array, np.int64(length))
-            if step != 1:
-                array = array * np.int64(step)
-            array = array if on_host else uploaded(device, array)
+                array = (np if on_host else device.xp).remainder(array, np.int64(length))
+            array = array * np.int64(step) if step != 1 else array
             key = array if key is None else key + array
             step *= length
         return uploaded(device, key) if on_host and host is None else key

@@ -22,7 +22,6 @@ from ..storage.handles import new_array, new_scalar
 from ..storage.storage import Storage
 from .host_fallback import lazily, on_host
 from .small_arrays import device_operand
-from .small_reductions import METHODS
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -68,8 +67,7 @@ def _entry_of(func: Callable[..., Any]) -> None:
         _entries[func] = None
         return
     in_python = _computed if facts.direct is not None or func in index_bounds.GREATEST else None
-    at_first = not any(func in table for table in (
-        METHODS, reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
+    at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
     _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
 
 

@@ -15,7 +15,7 @@ from ..graph.record import reductions
 from ..storage import handles, transfer, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
-from . import small_reductions, ufunc_general
+from . import ufunc_general
 from .assigned_values import value_for
 from .function import mask_of, upload_operand, write
 from .parsed_index import Index
@@ -122,10 +122,6 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in tables.UFUNC_METHODS["reduce"]:
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order, which is not supported on the device")
-    if ufunc in _REDUCTIONS:
-        function = getattr(np, _REDUCTIONS[ufunc])
-        if (found := small_reductions.plain(function, inputs[0], (), {"axis": 0, **kwargs})) is not None:
-            return found
     if (found := reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
         return found
     array = _operand(ufunc, inputs[0])

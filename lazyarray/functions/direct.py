@@ -20,7 +20,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
-from .adapters.common import axis_index, intp_result, resolve, truth
+from .adapters.common import axis_index, filled, intp_result, resolve, truth
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -39,6 +39,7 @@ class Direct(NamedTuple):
     run: Callable[..., Any]
     dtypes: str
     limit: float = LARGE
+    least: int = 1      # dimensions
 
     def applies(self, arrays: Sequence[Any]) -> bool:
         """Whether it may be called with these device arrays."""
@@ -49,7 +50,7 @@ class Direct(NamedTuple):
             return False
         nbytes = 0
         for array in arrays:
-            if array.dtype != dtype or not array.ndim or not (array._c_contiguous or _in_order(array.strides)):
+            if array.dtype != dtype or array.ndim < self.least or not (array._c_contiguous or _in_order(array.strides)):
                 return False
             nbytes += array.nbytes
         return nbytes < self.limit
@@ -161,11 +162,16 @@ def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: 
         _plain(not values and (most < array.shape).all())
     elif mode == "constant":
         constant = values.pop("constant_values", 0)
-        _plain(not values and type(constant) is int and not constant)
+        _plain(not values and (type(constant) is int and not constant
+                               or type(constant) in (int, float) and array.dtype.kind in "fc"))
         pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
         _plain(min([n for pair in pairs for n in pair]) >= 0)
         # In two launches, where the library's own function has one for each side of each axis.
-        padded = xp.zeros([first + length + last for (first, last), length in zip(pairs, array.shape)], array.dtype)
+        shape = [first + length + last for (first, last), length in zip(pairs, array.shape)]
+        if constant or type(constant) is float:
+            padded = filled(xp, shape, constant, array.dtype)
+        else:
+            padded = xp.zeros(shape, array.dtype)
         if array.size:
             padded[tuple([slice(first, first + length) for (first, _), length in zip(pairs, array.shape)])] = array
         return padded
@@ -284,7 +290,7 @@ _NONE = float("inf")
 
 #: NumPy function -> the device library's own.
 DIRECT: dict[Any, Direct] = {
-    np.stack: Direct(_stack, _ALL, _NONE),
+    np.stack: Direct(_stack, _ALL, _NONE, 0),
     **{function: Direct(run, _ALL, _NONE) for function, run in (
         (np.vstack, _joining(2, 0, (..., np.newaxis))), (np.hstack, _joining(1, 1, ())),
         (np.dstack, _joining(3, 2, (..., np.s_[np.newaxis, :, np.newaxis], np.s_[:, :, np.newaxis]))),

@@ -176,8 +176,18 @@ def _positions(obj: Any) -> tuple[Any, Any]:
     return (handles.operand_of(obj), obj) if handles.is_array(obj) else (on_host_side(obj), None)
 
 
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    if type(indices) is int and out is None and mode == "raise" and handles.is_array(a):
+        if axis is None and a.ndim == 1:
+            axis = 0
+        if type(axis) is int and 0 <= axis < a.ndim and 0 <= indices < a.shape[axis]:      # the others have more to say
+            found = a[(slice(None),) * axis + (indices,)]
+            return found.copy() if handles.is_array(found) else found
+    return _take(a, indices, axis, out, mode)
+
+
 @_as_numpy_decides
-def take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+def _take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     return _taken(device, a, indices, axis, out, mode) if out is None else held(
         (a, indices, out), _taken, device, a, indices, axis, out, mode)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from .. import devices
 from ..errors import NotOnDevice, refuse
 from ..storage import facts, handles, transfer, views
+from ..storage.storage import Storage
 from .host_parameters import INTEGERS, ITERATING
 from .kinds import PLAIN, SUBCLASS, kind_of
 from .pytree import replace
@@ -45,6 +47,27 @@ def viewed(x: Any, result: Any) -> Any:
         return x if part is meta else handles.view_of(x, part if type(part) is kind else part.view(kind))
 
     return list(map(leaf, result)) if type(result) is list else replace(result, leaf)
+
+
+def strided(x: ArrayHandle, shape: Any, strides: Any, writeable: bool) -> ArrayHandle | None:
+    """A view of the memory that a lazy array is of, with another shape and strides in bytes, from its first element on;
+    None where it would reach beyond, or NumPy knows more."""
+    meta, storage = handles.meta_of(x), x._self_storage
+    if type(storage) is not Storage:
+        return None
+    try:
+        shape, strides = [tuple([operator.index(n) for n in (own if given is None else given)])
+                          for given, own in ((shape, meta.shape), (strides, meta.strides))]
+    except TypeError:
+        return None
+    if len(shape) != len(strides) or any(n < 0 for n in shape):
+        return None
+    view = views.meta(shape, meta.dtype, strides, views.offset_of(meta))
+    low, high = views.extent(view)
+    if low < 0 or high > storage.nbytes:
+        return None
+    view.flags.writeable = bool(writeable) and meta.flags.writeable
+    return handles.view_of(x, view)
 
 
 def on_host_side(obj: Any, why: str = "a parameter is on the host") -> Any:

@@ -4,7 +4,8 @@ Write ``import lazyarray.numpy as np`` in place of ``import numpy as np`` to cre
 Functions that create an array from a shape, numbers, lists or files return a `LazyNdarray`, with the parameters, dtype,
 shape and errors of the NumPy function of the same name. If a shape and numbers define the values, they are computed on
 the device, and nothing is copied. All other objects are NumPy's own; its functions accept lazy arrays and run on the
-device. ``random.default_rng`` returns a generator that draws on the device (`lazyarray.numpy.random`).
+device. ``random.default_rng`` returns a generator that draws on the device (`lazyarray.numpy.random`), and
+``lib.stride_tricks.as_strided`` a view there.
 
 ``x.__array_namespace__()`` returns this module. It conforms to the array API standard, in the versions that the
 installed NumPy supports. ``fft.fftfreq``, ``fft.rfftfreq`` and `clip` also have the parameters of the standard that
@@ -30,6 +31,7 @@ import numpy as _np
 
 from lazyarray.numpy import creation as _creation
 from lazyarray.numpy import fft as fft
+from lazyarray.numpy import lib as lib
 from lazyarray.numpy import linalg as linalg
 from lazyarray.numpy.array_api import astype as astype
 from lazyarray.numpy.array_api import at_version as at_version

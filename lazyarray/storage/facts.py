@@ -11,7 +11,8 @@ from typing import Any
 from . import handles, transfer, views
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "host_value", "is_distinct", "known_of", "note_bounds", "note_range"]
+__all__ = ["Bounds", "bounds_of", "has_distinct", "host_value", "is_distinct", "known_of", "note_bounds", "note_range",
+           "whole_bounds"]
 
 #: Bytes of an array whose values are kept on the host.
 _MOST = 1 << 16
@@ -94,11 +95,23 @@ def bounds_of(x: Any) -> Bounds | None:
     facts = _facts(x._self_storage)
     if facts is None:
         return None
-    whole = facts.get("bounds")
+    whole: tuple[int, int, Any] | None = facts.get("bounds")
     if whole is not None and whole[2] == x.dtype:
         return whole[:2]    # type: ignore[no-any-return]
     known = known_of(x)
     return None if known is None else known.get("bounds")
+
+
+def whole_bounds(storage: Any) -> tuple[int, int, Any] | None:
+    """The bounds of all elements of a storage, if they are known, and of what dtype these are."""
+    facts = _facts(storage)
+    return None if facts is None else facts.get("bounds")
+
+
+def has_distinct(storage: Any) -> bool:
+    """Whether all these elements are known to be different."""
+    facts = _facts(storage)
+    return facts is not None and "distinct" in facts
 
 
 def note_range(x: Any, low: int, high: int) -> None:

@@ -603,13 +603,11 @@ def _traced(trace: Any) -> list[str]:
 def prepared() -> Iterator[Surroundings]:
     """A context in which points are counted, and nothing but the program itself does or learns anything."""
     from lazyarray import _native
-    from lazyarray.dispatch import small_reductions
     from lazyarray.graph.record import reductions
     from lazyarray.storage.state import small_limit
 
     device = type(lazyarray.device())
-    changes = [(small_reductions, "MOST", 0), (reductions, "LOOKED_AT", 0), (device, "fused_from", 1),
-               (device, "learns", False)]
+    changes = [(reductions, "LOOKED_AT", 0), (device, "fused_from", 1), (device, "learns", False)]
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)

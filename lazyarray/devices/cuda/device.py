@@ -145,8 +145,8 @@ class CudaDevice(Device):
         self._rows = Rows(self.kernels)
         self._line_filters = LineFilters(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
-        self.factors = Factorizer(cupy, lambda: _cublas()[0], self.stream)      # type: ignore[method-assign]
-        self.cholesky = Cholesky(self.factors, _cusolver)       # type: ignore[method-assign]
+        self.factors = Factorizer(cupy, lambda: _cublas()[0], _cusolver, self.stream)       # type: ignore[method-assign]
+        self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
         self.transform = Transforms(cupy, _cufft)       # type: ignore[method-assign]
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds
@@ -235,6 +235,10 @@ class CudaDevice(Device):
         arrays = [x for x in (view, *positions, values, order) if type(x) is self._ndarray]
         if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order)):
             super().put_at(view, positions, values, order)
+
+    def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
+        found = self._rows.number(positions, lengths) if self.on_current(*positions) else None
+        return super().numbered(positions, lengths, from_end) if found is None else found
 
     def joined(self, arrays: Sequence[Any], axis: int) -> Any:
         found = self._rows.join(arrays, axis) if self.on_current(*arrays) else None

@@ -1,4 +1,4 @@
-"""Triangular factors of stacks of matrices by cuBLAS and cuSOLVER, and what is solved with them.
+"""Triangular factors of matrices and of stacks of them by cuBLAS and cuSOLVER, and what is solved with them.
 
 CuPy's functions do the same, but a program has to wait for the solution to know whether it is one: here the statuses of
 the factors are a result of their own, which is there before anything is solved with them.
@@ -17,8 +17,9 @@ from ..base import Factors
 
 __all__ = ["Cholesky", "Factorizer"]
 
-#: The longest matrices that cuBLAS is quick at, one after the other: those of a stack, and one alone.
-_LONGEST, _LONGEST_ALONE = 256, 32
+#: The longest matrices of a stack that cuBLAS is quick at, one after the other, and the longest one alone: cuSOLVER,
+#: which takes one at a time, is quicker at longer ones. The last it takes count by 32 bits.
+_LONGEST, _LONGEST_ALONE, _LAST = 256, 32, 1 << 15
 #: CUBLAS_FILL_MODE_UPPER.
 _UPPER = 1
 #: Tables of addresses that are remembered, and how long they may be. Programs get the same memory again and again.
@@ -31,21 +32,25 @@ class Factorizer(Unique):
     Parameters
     ----------
     cupy : module
-    load : callable
-        Gives CuPy's module of cuBLAS, which is loaded with the first factors.
+    load, load_solver : callable
+        Give CuPy's modules of cuBLAS and of cuSOLVER, which are loaded with the first factors.
     stream : callable
         Gives the current stream.
     """
 
-    def __init__(self, cupy: Any, load: Callable[[], Any], stream: Callable[[], Any]) -> None:
+    def __init__(self, cupy: Any, load: Callable[[], Any], load_solver: Callable[[], Any],
+                 stream: Callable[[], Any]) -> None:
         self.cupy, self.load, self.handle = cupy, load, cupy.cuda.device.get_cublas_handle
+        self.load_solver, self.handle_of_solver = load_solver, cupy.cuda.device.get_cusolver_handle
         self._stream = stream
         self._tables: dict[Any, Any] = {}
 
     def __call__(self, a: Any, inverse: bool = False) -> Factors | None:
         """`Device.factors`."""
         n = a.shape[-1]
-        return _Factors(self, a, inverse) if n <= (_LONGEST if a.ndim > 2 else _LONGEST_ALONE) else None
+        if n <= (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
+            return _OfStack(self, a, inverse)
+        return _OfOne(self, a) if a.ndim == 2 and n < _LAST else None
 
     def addresses(self, stack: Any) -> Any:
         """A device array of the addresses of the arrays of a C-contiguous stack.
@@ -65,6 +70,28 @@ class Factorizer(Unique):
 
 
 class _Factors(Factors):
+    """LU factors with the rows exchanged: `_matrices`, a stack of them, and `_pivots`, the rows that each was exchanged
+    with, counted from 1, of an array of the shape `_shape`.
+    """
+
+    _owner: Factorizer
+    _shape: tuple[int, ...]
+    _matrices: Any
+    _pivots: Any
+
+    def determinants(self) -> tuple[Any, Any]:
+        xp = self._owner.cupy
+        diagonal = self._matrices.diagonal(0, 1, 2)
+        size = xp.abs(diagonal)
+        signs = diagonal / size if diagonal.dtype.kind == "c" else xp.sign(diagonal)
+        exchanged = self._pivots != xp.arange(1, self._shape[-1] + 1, dtype=np.dtype(np.int32))
+        sign = xp.where(exchanged, -signs, signs).prod(axis=1)
+        singular = self.statuses > 0
+        return (xp.where(singular, sign.dtype.type(0), sign).reshape(self._shape[:-2]),
+                xp.where(singular, size.dtype.type(-np.inf), xp.log(size).sum(axis=1)).reshape(self._shape[:-2]))
+
+
+class _OfStack(_Factors):
     """LU factors with the rows exchanged, of matrices with their columns together, as cuBLAS has them.
 
     For inverses it is their rows: the inverse of a transposed matrix is the inverse of the matrix, transposed, and its
@@ -107,16 +134,37 @@ class _Factors(Factors):
             count)
         return x.reshape(self._shape)
 
-    def determinants(self) -> tuple[Any, Any]:
-        xp = self._owner.cupy
-        diagonal = self._matrices.diagonal(0, 1, 2)
-        size = xp.abs(diagonal)
-        signs = diagonal / size if diagonal.dtype.kind == "c" else xp.sign(diagonal)
-        exchanged = self._pivots != xp.arange(1, self._shape[-1] + 1, dtype=np.dtype(np.int32))
-        sign = xp.where(exchanged, -signs, signs).prod(axis=1)
-        singular = self.statuses > 0
-        return (xp.where(singular, sign.dtype.type(0), sign).reshape(self._shape[:-2]),
-                xp.where(singular, size.dtype.type(-np.inf), xp.log(size).sum(axis=1)).reshape(self._shape[:-2]))
+
+class _OfOne(_Factors):
+    """LU factors of one matrix, by cuSOLVER: by columns, as that has them, its rows are those of the transposed one."""
+
+    def __init__(self, owner: Factorizer, a: Any) -> None:
+        n, xp = a.shape[-1], owner.cupy
+        self._owner, self._shape, self._letter = owner, a.shape, "z" if a.dtype.kind == "c" else "d"
+        self._matrices = a.copy(order="C").reshape(1, n, n)
+        self._pivots = xp.ndarray((1, n), np.int32)
+        self.statuses = xp.ndarray((1,), np.int32)
+        solver, handle, address = owner.load_solver(), owner.handle_of_solver(), self._matrices.data.ptr
+        size = getattr(solver, f"{self._letter}getrf_bufferSize")(handle, n, n, address, n)
+        workspace = xp.ndarray((size,), a.dtype)
+        getattr(solver, f"{self._letter}getrf")(handle, n, n, address, n, workspace.data.ptr, self._pivots.data.ptr,
+                                                self.statuses.data.ptr)
+
+    def solution(self, b: Any) -> Any:
+        return self._solved(b.swapaxes(0, 1).copy(order="C"), self._owner.load().CUBLAS_OP_T).swapaxes(0, 1)
+
+    def inverse(self) -> Any:
+        # That of the transposed matrix, by columns.
+        return self._solved(self._owner.cupy.eye(self._shape[0], dtype=self._matrices.dtype),
+                            self._owner.load().CUBLAS_OP_N)
+
+    def _solved(self, x: Any, how: int) -> Any:
+        owner, n = self._owner, self._shape[0]
+        status = owner.cupy.ndarray((1,), np.int32)     # of the arguments alone
+        getattr(owner.load_solver(), f"{self._letter}getrs")(
+            owner.handle_of_solver(), how, n, x.shape[0], self._matrices.data.ptr, n, self._pivots.data.ptr, x.data.ptr,
+            n, status.data.ptr)
+        return x
 
 
 class Cholesky(Unique):
@@ -126,13 +174,11 @@ class Cholesky(Unique):
     Parameters
     ----------
     factorizer : Factorizer
-    load : callable
-        Gives CuPy's module of cuSOLVER, which is loaded with the first factors.
+        Knows the libraries.
     """
 
-    def __init__(self, factorizer: Factorizer, load: Callable[[], Any]) -> None:
-        self._factorizer, self._load, self._cupy = factorizer, load, factorizer.cupy
-        self._handle = factorizer.cupy.cuda.device.get_cusolver_handle
+    def __init__(self, factorizer: Factorizer) -> None:
+        self._factorizer, self._cupy = factorizer, factorizer.cupy
         self._lower = functools.cache(self._lower_of)
 
     def _lower_of(self, part: str) -> Any:
@@ -146,14 +192,21 @@ class Cholesky(Unique):
             """, "lazyarray_lower")
 
     def __call__(self, a: Any) -> tuple[Any, Any] | None:
-        n = a.shape[-1]
-        if n > (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
+        n, owner = a.shape[-1], self._factorizer
+        alone = a.ndim == 2 and n > _LONGEST_ALONE
+        if n > _LONGEST and not alone or n >= _LAST:
             return None
-        count, cusolver, is_complex = math.prod(a.shape[:-2]), self._load(), a.dtype.kind == "c"
-        stack = a.reshape(count, n, n).copy(order="C")
-        table, statuses = self._factorizer.addresses(stack), self._cupy.ndarray((count,), np.int32)
+        count, is_complex = math.prod(a.shape[:-2]), a.dtype.kind == "c"
+        cusolver, handle, letter = owner.load_solver(), owner.handle_of_solver(), "z" if is_complex else "d"
+        stack, statuses = a.reshape(count, n, n).copy(order="C"), self._cupy.ndarray((count,), np.int32)
         # By columns, as cuSOLVER has them, these rows are those of the other triangle.
-        (cusolver.zpotrfBatched if is_complex else cusolver.dpotrfBatched)(
-            self._handle(), _UPPER, n, table.data.ptr, n, statuses.data.ptr, count)
+        if alone:
+            size = getattr(cusolver, f"{letter}potrf_bufferSize")(handle, _UPPER, n, stack.data.ptr, n)
+            workspace = self._cupy.ndarray((size,), a.dtype)
+            getattr(cusolver, f"{letter}potrf")(handle, _UPPER, n, stack.data.ptr, n, workspace.data.ptr, size,
+                                                statuses.data.ptr)
+        else:
+            table = owner.addresses(stack)
+            getattr(cusolver, f"{letter}potrfBatched")(handle, _UPPER, n, table.data.ptr, n, statuses.data.ptr, count)
         self._lower("x.real()" if is_complex else "x")(n, stack, statuses)
         return stack.reshape(a.shape), statuses

@@ -23,7 +23,7 @@ def _one(name: str) -> Any:
         axis = axis_index(axis, a.ndim)
         n = None if n is None else integer(n)
         wrong(n is not None and n < 1, f"Invalid number of FFT data points ({n}) specified.")
-        if name in _KINDS:
+        if name in _KINDS and a.ndim:
             points = n or (2 * (a.shape[axis] - 1) if name == "irfft" else a.shape[axis])
             found = _at_once(a, [(name, points, axis % a.ndim)], norm)
             if found is not None:
@@ -44,7 +44,8 @@ def _at_once(a: Any, steps: list[tuple[str, int, int]], norm: str | None) -> Any
         return None
     plain = "forward" if steps[-1][0] in _BACKWARD else "backward"
     factor = 1.0 if (norm or "backward") == plain else 1 / math.sqrt(total) if norm == "ortho" else 1 / total
-    return devices.current().transform(a, [(*_KINDS[name], axis, points) for name, points, axis in steps], factor)
+    return devices.current().transform(
+        a, tuple([(*_KINDS[name], axis, points) for name, points, axis in steps]), factor)
 
 
 _BACKWARD = frozenset({"ifft", "irfft", "ihfft"})
@@ -95,7 +96,8 @@ def _shape_and_axes(a: Any, s: Any, axes: Any, real_output: bool) -> tuple[list[
 def _many(name: str) -> Any:
     real_input, real_output = name.startswith("rfft"), name.startswith("irfft")
     default = None if name.endswith("n") else (-2, -1)
-    last = {"rfft": "rfft", "irfft": "irfft", "fft": "fft", "ifft": "ifft"}[name.rstrip("n2")]
+    last = name.rstrip("n2")
+    step = "ifft" if last in _BACKWARD else "fft"       # along the other axes
 
     def adapter(xp, /, a, s=None, axes=default, norm=None, out=None):
         a = _ready(xp, a, real_input)
@@ -104,21 +106,20 @@ def _many(name: str) -> Any:
             refuse(a.ndim == 0, "transforms of 0-d arrays are not supported on the device")
             return a
         refuse(not axes or min(s) < 1, "transforms of no axes or no points are not supported on the device")
-        if not real_output and len(set(axes)) == len(axes) and a.dtype != np.float16:
-            if real_input:
-                a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
-            return getattr(xp.fft, name)(a, s, axes, norm)
-        if real_output and len(set(axes)) == len(axes) > 1 and a.dtype != np.float16:
-            at = [axis % a.ndim for axis in axes]
-            found = _at_once(a, [("irfft" if axis == at[-1] else "ifft", n, axis) for n, axis in zip(s, at)], norm)
+        # One axis after the other, as NumPy does it: the last first, or last where its result is real.
+        order = [*zip(s, axes)] if real_output else [*zip(s, axes)][::-1]
+        at_last = len(order) - 1 if real_output else 0
+        order = [(n, x, last if i == at_last else step) for i, (n, x) in enumerate(order)]
+        if len(set(axes)) == len(axes) and a.dtype != np.float16:
+            found = _at_once(a, [(kind, n, x % a.ndim) for n, x, kind in order], norm)
             if found is not None:
                 return found
-        # One axis after the other, as NumPy does it: the last first, or last where its result is real.
-        steps = list(zip(s, axes))
-        order = [*((n, x, "ifft") for n, x in steps[:-1]), (*steps[-1], "irfft")] if real_output else [
-            (*steps[-1], last), *((n, x, "ifft" if last == "ifft" else "fft") for n, x in steps[-2::-1])]
-        for n, x, step in order:
-            a = _transformed(xp, step, a, n, x, norm)
+            if not real_output:
+                if real_input:
+                    a = xp.ascontiguousarray(a, a.dtype if a.dtype == np.float32 else np.float64)
+                return getattr(xp.fft, name)(a, s, axes, norm)
+        for n, x, kind in order:
+            a = _transformed(xp, kind, a, n, x, norm)
         return a
 
     return adapter

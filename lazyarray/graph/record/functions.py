@@ -15,6 +15,7 @@ from ...devices.program import Step
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...storage import handles, views
+from ...storage.statements import held
 from ...storage.storage import Storage
 from ..node import least_bytes, native
 from .creation import LIKE
@@ -72,8 +73,10 @@ like_ufuncs[np.where] = _rule_of_where
 
 def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min: Any = _none,
          max: Any = _none) -> Any:
-    if out is not None or native is None or type(a) is not handles.array_type:
+    if native is None or type(a) is not handles.array_type:
         return None
+    if out is not None:
+        return held((a, a_min, a_max, min, max, out), _clip_into, out, a, a_min, a_max, min, max)
     if min is not _none or max is not _none:
         if a_min is not _none or a_max is not _none:
             return None     # NumPy raises the error
@@ -88,6 +91,16 @@ def clip(a: Any, a_min: Any = _none, a_max: Any = _none, out: Any = None, *, min
     if not (low or high) or bool in (type(a_min), type(a_max)) or dtype.kind == "b":
         return None
     return native.recorded(np.maximum, (a, a_min)) if low else native.recorded(np.minimum, (a, a_max))
+
+
+def _clip_into(out: Any, a: Any, a_min: Any, a_max: Any, low: Any, high: Any) -> Any:
+    """`out` once it holds a recorded result of its own shape and dtype; None where that is for others."""
+    if type(out) is not handles.array_type:
+        return None
+    result = clip(a, a_min, a_max, min=low, max=high)
+    if result is None or out.shape != result.shape or out.dtype != result.dtype:
+        return None
+    return np.positive(result, out=out)
 
 
 def _clipped(a: Any, low: Any, high: Any) -> Any:

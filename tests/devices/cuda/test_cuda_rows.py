@@ -60,7 +60,8 @@ def rows(tmp_path_factory):
             return result
         return call
 
-    return types.SimpleNamespace(take=checked(found.take), put=checked(found.put), join=checked(found.join))
+    return types.SimpleNamespace(take=checked(found.take), put=checked(found.put), join=checked(found.join),
+                                 number=found.number)
 
 
 def same(found, expected):
@@ -74,6 +75,45 @@ def check_put(rows, values, index, given, order=None, misplaced=0):
     device = given if isinstance(given, np.generic) else Array.of(given)
     assert rows.put(target, [Array.of(i) for i in index], device, None if order is None else Array.of(order))
     assert target.get().tobytes() == expected.tobytes()
+
+
+def strided(values):
+    """On the device with the strides that `values` have, which look at some elements of an array in C order."""
+    base = values if values.base is None else values.base
+    found = Array.of(base)
+    ahead = values.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    found.data, found.shape, found.strides = found.data + ahead, values.shape, values.strides
+    found.size, found.nbytes, found._c_contiguous = values.size, values.nbytes, values.flags.c_contiguous
+    return found
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("given", [
+        lambda: [positions(40, 5), positions(40, 7)], lambda: [positions((6, 1), 5), positions((1, 9), 7, "i")],
+        lambda: [positions((27, 1), 3), positions((27, 8), 18), positions((27, 8), 9, "i")],
+        lambda: [positions((2, 3, 4), 5), positions((2, 1, 1), 6)],
+        lambda: [positions((4, 6), 5).T, positions((6, 4), 5)],
+        lambda: [positions((3, 8), 5)[:, ::2], positions(4, 8)[::-1]], lambda: [positions((1, 1), 5), positions(1, 5)],
+        lambda: [positions((5, 1, 3), 4), positions((5, 6, 1), 4)], lambda: [positions((0, 3), 4), positions(3, 4)]])
+    def test_of_all_positions(self, rows, given):
+        arrays, lengths = given(), [18, 20, 19]
+        taken = [strided(a) for a in arrays]
+        expected = sum((a.astype("q") % n) * int(np.prod(lengths[k + 1:len(arrays)], dtype=int))
+                       for k, (a, n) in enumerate(zip(arrays, lengths)))
+        found = rows.number(taken, lengths[:len(arrays)])
+        if found is None:       # neither rows nor columns of both lie at one distance
+            assert expected.size == 0 or expected.ndim > 2
+        else:
+            same(found, expected)
+
+    def test_rows_and_columns_are_seen(self, rows):
+        for shapes in (((6, 1), (1, 9)), ((27, 1), (27, 8)), ((2, 3, 4), (2, 1, 1)), ((40,), (40,))):
+            assert rows.number([Array.of(positions(shape, 5)) for shape in shapes], [5, 5]) is not None, shapes
+
+    def test_what_is_left_to_the_library(self, rows):
+        i = Array.of(positions(3, 4))
+        assert rows.number([i] * (MOST_AXES + 1), [4] * (MOST_AXES + 1)) is None
+        assert rows.number([i, Array.of(positions(3, 4, "h"))], [4, 4]) is None
 
 
 class TestTaken:

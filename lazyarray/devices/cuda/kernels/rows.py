@@ -6,6 +6,7 @@ depends on the dtype, and the few functions are compiled together.
 """
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
@@ -91,8 +92,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const
 }}
 """
 
+_GRID = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}, const long long down{k}, "
+                f"const long long along{k}" for k in range(MOST_AXES))
+_NUMBER = " + ".join(f"lz_place(row * down{k} + column * along{k}, at{k}, wide >> {k} & 1u, length{k}, step{k})"
+                     for k in range(MOST_AXES))
+
+# The numbers of elements, of positions that lie in rows and columns.
+_NUMBERS = f"""
+extern "C" __global__ void __launch_bounds__(THREADS) number(long long* to, const long long total,
+    const long long columns, const unsigned int wide{_GRID}) {{
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long row = lz_row(i, total, columns), column = i - row * columns;
+    to[i] = {_NUMBER};
+  }}
+}}
+"""
+
 SOURCE = f"#define THREADS {THREADS}\n{_TEXT}" + "".join(
-    _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items())
+    _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items()) + _NUMBERS
 
 
 class _Copying(NamedTuple):
@@ -101,13 +118,16 @@ class _Copying(NamedTuple):
     takes: dict[int, Launcher]
     puts: dict[int, Launcher]
     joins: dict[int, Launcher]
+    number: Launcher
 
 
 def _made(cupy: Any, name: str) -> _Copying:
     kinds = (("take", "QQqqI" + "Qqq" * MOST_AXES), ("put", "QQqQQQqqI" + "Qqq" * MOST_AXES),
              ("join", "Qqq" + "Qq" * MOST_PARTS))
-    found = iter(functions(cupy, SOURCE, tuple([f"{kind}_{size}" for kind, _ in kinds for size in WORDS])))
-    return _Copying(*[{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds])
+    names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
+    found = iter(functions(cupy, SOURCE, names))
+    copying = [{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds]
+    return _Copying(*copying, Launcher(cupy, next(found), list("QqqI" + "Qqqqq" * MOST_AXES)))
 
 
 def _word(*numbers: int) -> int:
@@ -172,6 +192,24 @@ class Rows(Unique):
             *_axes(view, positions, word)])
         return True
 
+    def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
+        """`Device.numbered`, or None as of `take`."""
+        if len(positions) > MOST_AXES or any(p.dtype.char not in "ilq" or not p.dtype.isnative for p in positions):
+            return None
+        grid = _grid(tuple([(p.shape, p.strides, p.itemsize) for p in positions]))
+        if grid is None or (kernels := self._compiled()) is None:
+            return None
+        shape, columns, ways = grid
+        result = self._ndarray(shape, np.int64)
+        wide, step, parts = 0, 1, []
+        for k in range(len(positions) - 1, -1, -1):
+            wide |= (positions[k].itemsize == 8) << k
+            parts[:0] = positions[k], lengths[k], step, *ways[k]
+            step *= lengths[k]
+        kernels.number(_blocks(result.size), THREADS, [
+            result, result.size, columns, wide, *parts, *(0, 1, 0, 0, 0) * (MOST_AXES - len(positions))])
+        return result
+
     def join(self, arrays: Sequence[Any], axis: int) -> Any | None:
         """`Device.joined`, or None as of `take`."""
         first = arrays[0]
@@ -211,6 +249,41 @@ def _fit(view: Any, positions: Sequence[Any]) -> bool:
     shape = positions[0].shape
     return bool(positions[0].size) and all(
         p.dtype.char in "ilq" and p.dtype.isnative and p._c_contiguous and p.shape == shape for p in positions)
+
+
+@functools.lru_cache(1024)
+def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
+          ) -> tuple[tuple[int, ...], int, list[tuple[int, int]]] | None:
+    """The shape that arrays (shape, strides, bytes of an element) are broadcast to, seen as rows of so many columns;
+    and of each array, how many elements lie between one row and the next, and between columns. None if there are no
+    elements, or it can't be seen so.
+    """
+    shape = np.broadcast_shapes(*[array[0] for array in arrays])
+    if 0 in shape:
+        return None
+    for split in range(len(shape) + 1):
+        ways = []
+        for own, strides, itemsize in arrays:
+            steps = [0] * (len(shape) - len(own)) + [0 if n == 1 else stride for n, stride in zip(own, strides)]
+            down, along = (_one_step(shape[part], steps[part]) for part in (slice(split), slice(split, None)))
+            if down is None or along is None or down % itemsize or along % itemsize:
+                break
+            ways.append((down // itemsize, along // itemsize))
+        else:
+            return shape, math.prod(shape[split:]), ways
+    return None
+
+
+def _one_step(lengths: Sequence[int], strides: Sequence[int]) -> int | None:
+    """From one element to the next along several axes taken as one, in C order; None if that differs."""
+    step, reach = None, 1
+    for n, stride in zip(reversed(lengths), reversed(strides)):
+        if n == 1:
+            continue
+        if step is not None and stride != step * reach:
+            return None
+        step, reach = (stride, n) if step is None else (step, reach * n)
+    return step or 0
 
 
 def _axes(view: Any, positions: Sequence[Any], word: int) -> list[Any]:
