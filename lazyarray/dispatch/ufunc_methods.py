@@ -37,6 +37,14 @@ _AT = {
 }
 
 
+_USUAL = frozenset({"axis", "keepdims"})
+
+
+def _is_on_device(x: Any) -> bool:
+    """Whether it is a lazy array with axes, of a dtype of the device's."""
+    return handles.is_array(x) and type(x._self_storage) is Storage and x.ndim > 0
+
+
 def _first(method: str) -> tuple:
     """The argument between the array and the keywords: `reduceat` has indices."""
     return ([0],) if method == "reduceat" else ()
@@ -124,6 +132,8 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order, which is not supported on the device")
     if (found := reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
         return found
+    if ufunc in _REDUCTIONS and kwargs.keys() <= _USUAL and _is_on_device(inputs[0]):
+        return getattr(np, _REDUCTIONS[ufunc])(inputs[0], **{"axis": 0, **kwargs})      # which has a shorter way
     array = _operand(ufunc, inputs[0])
     loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
     if len(axes) > 1 and not _reorderable(ufunc):
@@ -215,6 +225,9 @@ def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any])
     """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
     if ufunc.nin != 2 or ufunc not in tables.UFUNC_METHODS["reduce"]:
         raise NotOnDevice(f"{ufunc.__name__} is accumulated in order, which is not supported on the device")
+    if ufunc in _SCANS and kwargs.keys() <= {"axis"} and type(kwargs.get("axis", 0)) is int and (
+            _is_on_device(inputs[0])):
+        return getattr(np, _SCANS[ufunc])(inputs[0], axis=kwargs.get("axis", 0))        # which has a shorter way
     array = _operand(ufunc, inputs[0])
     loop, final, (axis,) = _plan(ufunc, "accumulate", array, kwargs)
     xp = devices.current().xp
@@ -260,6 +273,8 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """``ufunc.outer(a, b, **kwargs)``."""
     if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
         raise NotOnDevice("outer needs two arrays")
+    if all(map(_is_on_device, inputs)):
+        return ufunc(inputs[0][(Ellipsis,) + (None,) * inputs[1].ndim], inputs[1], **kwargs)    # recorded, in most cases
     a, b = (x if handles.is_lazy(x) else np.asarray(x) for x in inputs)
     a = handles.as_array(a) if handles.is_scalar(a) else a
     ndim = len(ufunc_general.shape_of(b))
