@@ -82,7 +82,6 @@ static PyMethodDef methods[] = {
     {"bind", bind, METH_O, bind_doc},
     {"new_array", FAST(new_array), METH_FASTCALL, new_array_doc},
     {"recorded", FAST(recorded), METH_FASTCALL, recorded_doc},
-    {"plain", FAST(plain), METH_FASTCALL, plain_doc},
     {"array_of", FAST(given_array_of), METH_FASTCALL, array_of_doc},
     {"compute", compute, METH_O, compute_doc},
     {"tick", ticked, METH_NOARGS, tick_doc},
@@ -141,7 +140,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 29) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 30) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

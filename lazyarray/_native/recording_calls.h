@@ -416,16 +416,3 @@ recorded(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     Py_XDECREF(bytes);
     return result;
 }
-
-PyDoc_STRVAR(plain_doc, "plain(ufunc, inputs, /)\n--\n\n"
-"The result of a plain call, recorded or by a plan, or None; see `dispatch/ufunc.py`.");
-
-static PyObject *
-plain(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    PyObject *result = recorded(module, args, nargs);
-    if (result != Py_None || py.planned == NULL)
-        return result;
-    Py_DECREF(result);
-    return PyObject_CallFunctionObjArgs(py.planned, args[0], args[1], NULL);
-}

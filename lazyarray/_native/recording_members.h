@@ -177,7 +177,7 @@ operated(Member *member, PyObject *const *args, Py_ssize_t count)
     if (member->kind & IN_PLACE)
         result = updated(NULL, given, 3);
     else
-        result = ((PyUFuncObject *)given[0])->core_enabled ? looped(NULL, given, 2) : plain(NULL, given, 2);
+        result = ((PyUFuncObject *)given[0])->core_enabled ? looped(NULL, given, 2) : recorded(NULL, given, 2);
     Py_DECREF(inputs);
     if (result == Py_None)
         Py_CLEAR(result);

@@ -7,7 +7,7 @@ typedef PyObject *Object;
 
 #define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home
 #define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
-    templates, programs, planned, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
+    templates, programs, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
     end_on_host, on_host, cheap, no_value, changing, apart, device_of, meta_of, brought, plain, note_many, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, \

@@ -14,16 +14,15 @@ import numpy as np
 
 from .. import _native, devices
 from ..errors import NotOnDevice
-from ..errors.interrupts import from_handler
 from ..functions.kinds import SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles, places
-from ..storage.handles import device_of, new_array, new_scalar
+from ..storage.handles import new_array, new_scalar
 from ..storage.statements import held
 from ..storage.storage import Storage
 from . import small_arrays, ufunc_methods
 from .function import TAKES_PART, devices_of
 from .host_fallback import name_of, on_host
-from .ufunc_general import LOOPS, PLANS, elementwise
+from .ufunc_general import LOOPS, elementwise
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -132,87 +131,18 @@ def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
 
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------
-#
-# These lines run for every small operation, so they ask for each thing once, and for an identity before
-# an equality. What they can't do, errors included, they leave to the general way.
 
-def planned(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call whose plan is known and whose operands are ready; else None."""
-    array_type = handles.array_type
-    x = inputs[0]
-    if type(x) is not array_type:
-        return None
-    a = x._self_array
-    storage = x._self_storage
-    device = storage.device
-    stream = device.stream()
-    if not storage.clean:
-        return None
-    if storage.stream is not stream:
-        if storage.stream != stream:
-            return None
-        stream = storage.stream     # one object from here on: the other operand's is most often the same
-    if a is None:
-        a = device_of(x)        # a view that was made just now
-    turned = not a._c_contiguous
-    if turned and not a._f_contiguous:
-        return None     # what is laid out in yet another order gives results that are
-    if len(inputs) == 2:
-        y = inputs[1]
-        if type(y) is array_type:
-            other = y._self_storage
-            if not other.clean or other.stream is not stream and other.stream != stream:
-                return None
-            if (b := y._self_array) is None:
-                b = device_of(y)
-            if turned:
-                if not b._f_contiguous or a.shape != b.shape:
-                    return None
-                b = b.T
-            elif not b._c_contiguous:
-                return None
-            plan = PLANS.get((ufunc, a.dtype, b.dtype))
-        else:
-            plan = PLANS.get((ufunc, a.dtype, type(y)))
-            if plan is None:
-                return None
-            plan, scalar = plan
-            try:
-                b = scalar(y)
-            except OverflowError:       # beyond the dtype: compared by value, or refused
-                return None
-    elif len(inputs) == 1:
-        plan, b = PLANS.get((ufunc, a.dtype)), None
-    else:
-        return None
-    if plan is None or device.count > 1 and not device.on_current(*[d for d in (a, b) if type(d) is type(a)]):
-        return None
-    if turned:
-        a = a.T         # as it lies in memory
-    try:
-        result = plan(a) if b is None else plan(a, b)
-    except Exception as error:      # the general way runs into it again, and knows what it means
-        if from_handler(error):
-            raise
-        return None
-    if turned:
-        result = result.T
-    elif not result.ndim:
-        return new_scalar(Storage(device, result, stream), None, result)
-    return new_array(Storage(device, result, stream), None, result)
-
-
-#: The result of a plain call, recorded or by a plan; else None.
-quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = planned if _native.recording is None else _native.recording.plain
-
-
-def _not_looped(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
+def _not_here(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     return None
 
 
-#: The result of a plain call that is not for the quick way, of a scalar or ``matmul``, if its loop is known; else None.
+#: The result of a plain call, recorded; else None.
+quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
+    _not_here if _native.recording is None else _native.recording.recorded)
+
+#: The result of a plain call that is not recorded, if its loop is known; else None.
 looped: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
-    _not_looped if _native.recording is None else _native.recording.looped)
+    _not_here if _native.recording is None else _native.recording.looped)
 
 
 def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:
@@ -226,7 +156,7 @@ updated: Callable[[np.ufunc, tuple[Any, ...], Any], Any] = (
 
 def for_native() -> dict[str, Any]:
     """What the part in C calls and looks at."""
-    return {"planned": planned, "weak": WEAK, "loops": LOOPS, "of_new_memory": _of_new_memory}
+    return {"weak": WEAK, "loops": LOOPS, "of_new_memory": _of_new_memory}
 
 
 def _of_new_memory(device: Device, array: Any) -> Any:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
-#: (ufunc, dtypes of the operands) -> device function that takes NumPy's loop by itself; with a Python
-#: number as second operand its type instead of a dtype -> (device function, the scalar type of the loop).
-PLANS: dict = {}
 #: (ufunc, dtype or type of number for each operand) -> (device function, dtypes of the loop), for all plain calls whose
 #: operands and results need no cast: with a signature, such as ``matmul``, with several results, or of scalars, too.
 LOOPS: dict = {}
@@ -238,31 +235,17 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
     device = devices.current()
     expected = dtypes[ufunc.nin:]
     key = (ufunc, *kinds)
-    known = plain and key in PLANS
     if all(a.dtype == d for a, d in zip(arguments, dtypes)):
         results = _as_arrays(device, _launched(device, function, arguments))
         if all(r.dtype == d for r, d in zip(results, expected)):
             # What a foreign one runs depends on where it is called.
             if plain and ufunc in tables.UFUNCS:
-                if not known and ufunc.nout == 1 and ufunc.signature is None:
-                    _remember(ufunc, key, function, dtypes)
                 LOOPS[key] = function, dtypes
             return results
         return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
     cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
     results = _as_arrays(device, _launched(device, function, cast))
     return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
-
-
-def _remember(ufunc: np.ufunc, key: Any, function: Callable[..., Any], dtypes: Sequence[Any]) -> None:
-    """Note a call whose operands and result need no cast, so that the next one is quick."""
-    kinds = key[1:]
-    if not isinstance(kinds[0], np.dtype):
-        return
-    if isinstance(kinds[-1], np.dtype):
-        PLANS[key] = function
-    elif kinds[-1] in WEAK and len(kinds) == 2:
-        PLANS[key] = function, dtypes[1].type
 
 
 def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -170,7 +170,9 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         raise NotOnDevice("reduction of an empty array")
     result = _reduced(ufunc, array, axes, loop, final, keepdims)
     if initial is not np._NoValue and initial is not None:
-        result = ufunc_general.device_function(ufunc)(result, final.type(initial)).astype(final, copy=False)
+        start = np.empty((), final)
+        start[()] = initial     # or NumPy's error
+        result = ufunc_general.device_function(ufunc)(result, start[()]).astype(final, copy=False)
     if ufunc is np.multiply and (where is not True or initial is not np._NoValue):
         finite_product(device.xp, result)
     return _finish(memory_order.after(device, "reduced", result, (array, axes), {}), inputs, kwargs)
@@ -185,7 +187,7 @@ def _reduced(ufunc: np.ufunc, array: Any, axes: Any, loop: np.dtype[Any], final:
     if name in ("sum", "prod"):
         result = getattr(xp, name)(array, axis=axes, dtype=final, keepdims=keepdims)
     elif name is not None and array.size:
-        result = getattr(xp, name)(array if loop.kind == "b" else array.astype(loop, copy=False), axis=axes,
+        result = getattr(xp, name)(array if name in ("any", "all") else array.astype(loop, copy=False), axis=axes,
                                    keepdims=keepdims)
     else:
         result = _pairwise(ufunc, array.astype(loop, copy=False), axes, keepdims)
@@ -273,8 +275,8 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """``ufunc.outer(a, b, **kwargs)``."""
     if len(inputs) != 2 or ufunc.nin != 2 or ufunc.signature is not None:
         raise NotOnDevice("outer needs two arrays")
-    if all(map(_is_on_device, inputs)):
-        return ufunc(inputs[0][(Ellipsis,) + (None,) * inputs[1].ndim], inputs[1], **kwargs)    # recorded, in most cases
+    if all(map(_is_on_device, inputs)) and inputs[0].ndim + inputs[1].ndim <= 64:
+        return ufunc(inputs[0][(Ellipsis,) + (None,) * inputs[1].ndim], inputs[1], **kwargs)    # mostly recorded
     a, b = (x if handles.is_lazy(x) else np.asarray(x) for x in inputs)
     a = handles.as_array(a) if handles.is_scalar(a) else a
     ndim = len(ufunc_general.shape_of(b))

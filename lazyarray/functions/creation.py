@@ -164,26 +164,13 @@ def host_result(made: Any) -> Any:
     return x
 
 
-def _vector(items: list[Any]) -> Any:
-    """Scalars of one dtype that are on the device, as one array; None if they are not that."""
-    device = devices.current()
-    if device.spread or not all(handles.is_scalar(o) and o._self_value is None for o in items) or (
-            len({o.dtype for o in items}) > 1 or device.usable() is not None):
-        return None
-    with device.noting:
-        arrays = [handles.device_of(o, "one of a list") for o in items]
-        if not all(isinstance(array, device.array_type) for array in arrays):      # another thread has fetched one
-            return None
-        return handles.fresh(device, device.xp.concatenate([array.reshape(1) for array in arrays]))
-
-
 def stacked(items: list[Any], dtype: Any = None) -> Any:
     """Lazy arrays and scalars of one shape as one array; each is cast to `dtype` by itself, as by ``np.array``."""
-    if dtype is not None and np.dtype(dtype).kind in "iu" and any(
-            handles.is_scalar(o) and o.dtype.kind in "fc" for o in items):     # an error if one has no such value
-        return host_result(np.array([handles.value_of(o, "one of a list") for o in items], dtype))
-    if (found := _vector(items)) is not None:
-        return found if dtype is None else found.astype(dtype, copy=False)
+    if dtype is not None and np.dtype(dtype).kind in "iu" and any(      # an error if one has no such value
+            handles.is_scalar(o) and not np.can_cast(o.dtype, dtype) for o in items):
+        return host_result(np.array([
+            handles.value_of(o, "one of a list") if handles.is_scalar(o) else handles.host_of(o, "one of a list")
+            for o in items], dtype))
     if dtype is not None and len({o.dtype for o in items}) > 1:
         items = [o.astype(dtype, copy=False) for o in items]
     found = np.stack(items)

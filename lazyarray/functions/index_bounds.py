@@ -69,9 +69,9 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
     """The same for ``numpy.arange(*args)`` of Python's integers."""
     if set(map(type, args)) != {int} or not handles.is_array(result) or result.dtype.kind not in "iu":
         return
-    series = range(*args)
-    if len(series):
-        facts.note_range(result, min(series[0], series[-1]), max(series[0], series[-1]))
+    series, limits = range(*args), np.iinfo(result.dtype)
+    if len(series) and limits.min <= min(series[0], series[-1]) and max(series[0], series[-1]) <= limits.max:
+        facts.note_range(result, min(series[0], series[-1]), max(series[0], series[-1]))     # else some wrap around
 
 
 # -- checks ----------------------------------------------------------------------------------------

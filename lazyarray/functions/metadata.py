@@ -252,6 +252,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     meta, xp = _target(a), devices.current().xp
     try:
         places, lazy = _positions(ind)
+        if getattr(places, "dtype", None) == np.uint64:
+            raise NotOnDevice("positions of uint64 are not for put")
         places = indexing.by_mode(xp, places, meta.size, mode, lazy).ravel()
         given = _device_or_host(v)
         if not hasattr(given, "dtype"):     # numbers and lists come in the array's own dtype

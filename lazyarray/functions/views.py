@@ -56,9 +56,11 @@ def strided(x: ArrayHandle, shape: Any, strides: Any, writeable: bool) -> ArrayH
     if type(storage) is not Storage:
         return None
     try:
-        shape, strides = [tuple([operator.index(n) for n in (own if given is None else given)])
-                          for given, own in ((shape, meta.shape), (strides, meta.strides))]
-    except TypeError:
+        shape = tuple([operator.index(n) for n in (meta.shape if shape is None else shape)])
+        if strides is None and meta.flags.c_contiguous:     # whose strides NumPy does not hand on
+            strides = views.meta(shape, meta.dtype).strides
+        strides = tuple([operator.index(n) for n in (meta.strides if strides is None else strides)])
+    except (TypeError, ValueError):
         return None
     if len(shape) != len(strides) or any(n < 0 for n in shape):
         return None

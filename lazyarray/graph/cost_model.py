@@ -87,14 +87,6 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
             raise ValueError(f"{VARIABLE}: the constants are greater than 0")
         return cls(**found)
 
-    def host_seconds(self, nbytes: int, steps: int) -> float:
-        """Seconds of `steps` NumPy calls that give `nbytes` each."""
-        return steps * (self.host_call + nbytes / self.host_rate)
-
-    def device_seconds(self, nbytes: int) -> float:
-        """Seconds of one kernel that gives `nbytes`, and of their copy to the host."""
-        return self.launch + nbytes / self.device_rate + self.copy_call + nbytes / self.copy_rate
-
     def small(self) -> int:
         """The most bytes of an array that is computed on the host because it is there.
 

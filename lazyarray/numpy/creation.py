@@ -14,6 +14,7 @@ import numpy as _np
 
 from lazyarray import devices
 from lazyarray.dispatch import convert, small_arrays
+from lazyarray.dispatch.assigned_values import with_values
 from lazyarray.dispatch.host_fallback import on_host
 from lazyarray.errors import NotOnDevice
 from lazyarray.functions import index_bounds
@@ -68,9 +69,14 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
         return a
     a = _stacked(a, copy, dtype)
     if not handles.is_array(a):
-        a = convert.asarray(a, dtype, copy=copy)
+        a = convert.asarray(_with_values(a, dtype), dtype, copy=copy)
         copy = None
     return made(_np.asarray, a, dtype, order, copy=copy)
+
+
+def _with_values(obj: Any, dtype: Any) -> Any:
+    """A list with NumPy's scalars for lazy ones, which NumPy would take for Python's numbers if it is told a dtype."""
+    return with_values(obj) if dtype is not None and isinstance(obj, (list, tuple)) else obj
 
 
 def _stacked(obj: Any, copy: bool | None = None, dtype: Any = None) -> Any:
@@ -103,7 +109,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: An
     else:
         if kwargs:
             object = _np.array(object, dtype, **kwargs)
-        object = convert.asarray(object, dtype, copy=copy)
+        object = convert.asarray(_with_values(object, dtype), dtype, copy=copy)
         copy = None     # the upload is the copy that was asked for
     return made(_np.array, object, dtype, copy=copy, order=order, ndmin=ndmin)
 

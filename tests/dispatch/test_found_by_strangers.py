@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy as xnp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -280,3 +281,50 @@ def test_astype_of_the_same_dtype_copies_what_is_in_no_order():
     copy = x.astype(int, order="A", copy=False)
     assert copy.strides == (16, 8) and not np.shares_memory(np.asarray(x), np.asarray(copy))
     assert x.astype(int, copy=False) is x
+
+
+@pytest.mark.parametrize("call", [
+    # An arange that wraps around has other values than Python's range.
+    lambda np: np.arange(5.0)[np.arange(4, -4, -1, dtype="u4")],
+    lambda np: np.arange(5.0)[np.arange(3, 0, -1, dtype="u1")],
+    lambda np: np.arange(300.0)[np.arange(120, 140, dtype="i1") - 0],
+    lambda np: np.take(np.ones(3), np.arange(2, -2, -1, dtype="u2")),
+    # Each element is taken for a truth value before it is compared.
+    lambda np: np.minimum.reduce(np.array([-1.0, 0.0]), dtype="?"),
+    lambda np: np.maximum.reduce(np.array([-1.0, 0.0]), dtype=bool),
+    lambda np: np.maximum.reduce(np.array([[-1, 0], [1, 2]]), axis=1, dtype=bool),
+    lambda np: np.minimum.reduce(np.array([[-1, 0], [1, 2]]), axis=1, dtype=bool, initial=True),
+    # An initial value that the dtype does not hold.
+    lambda np: np.add.reduce(np.array([1, 2]), initial=np.array([np.inf, 1]).max()),
+    lambda np: np.add.reduce(np.array([1, 2]), initial=np.array([3, 1]).max()),
+    # No unsigned positions of 64 bits.
+    lambda np: np.put(np.zeros(5), np.array([1], "u8"), 7), lambda np: np.zeros(5).put(np.array([1], "u8"), 7),
+    # Scalars in lists are NumPy's, not Python's.
+    lambda np: np.array((6, np.array([-9, 3]).sum()), dtype="u1"),
+    lambda np: np.array([np.array([-9, 3]).min(), 6], dtype="u1"),
+    lambda np: np.array([np.array([-100800, 3]).min()], dtype="i2"),
+    lambda np: np.asarray([np.array([-9, 3]).sum()], "u1"),
+    lambda np: np.array((np.array([np.nan, 2.0], "f2").max(), 3), dtype="u1"),
+    lambda np: np.array((np.array([1j, 2]).min(), np.array(3)), dtype="i4"),
+    lambda np: np.array([np.array([1.5, 2]).sum(), np.array([1.0]).sum()], dtype="f4"),
+    lambda np: np.stack([np.array([1.5, 2]).sum(), np.array([1.0]).sum()]),
+    lambda np: np.stack([np.array([1, 2]).sum(), np.array([1.0]).sum()]),
+    # NumPy does not hand on the strides of an array in C order.
+    lambda np: np.lib.stride_tricks.as_strided(
+        np.lib.stride_tricks.as_strided(np.arange(20.0), (4, 1), (8, 16)), (2, 2)),
+    lambda np: np.lib.stride_tricks.as_strided(np.arange(20.0).reshape(4, 5).T, (2, 2)),
+    lambda np: np.lib.stride_tricks.as_strided(np.arange(20.0).reshape(4, 5), (20,)),
+    # More dimensions than arrays have.
+    lambda np: np.add.outer(np.ones((1,) * 40), np.ones((1,) * 40)),
+    lambda np: np.add.outer(np.arange(3), np.ones((2, 2)))])
+@pytest.mark.parametrize("small", [True, False])
+def test_what_fuzzers_of_indexes_and_lists_found(call, small):
+    def told(namespace):
+        try:
+            found = call(namespace)
+            return None if found is None else (np.asarray(found).dtype, np.asarray(found).tolist())
+        except (TypeError, ValueError, OverflowError, IndexError) as error:
+            return type(error)
+
+    with lazyarray.options(small_on_host=small):
+        assert told(xnp) == told(np)

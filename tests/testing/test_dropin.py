@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.dispatch.ufunc_general import PLANS
+from lazyarray.dispatch.ufunc_general import LOOPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning", "ignore::DeprecationWarning")
 
@@ -171,8 +171,8 @@ def test_operators_on_two_arrays_without_dimensions_are_computed_once(monkeypatc
     one, two = lazyarray.asarray(np.float64(3)), lazyarray.asarray(np.float64(2))
     assert one * two == 6       # NumPy's loop is known from now on
     key, calls = (np.multiply, np.dtype(float), np.dtype(float)), []
-    multiply = PLANS[key]
-    monkeypatch.setitem(PLANS, key, lambda *args: (calls.append(args), multiply(*args))[1])
+    multiply, dtypes = LOOPS[key]
+    monkeypatch.setitem(LOOPS, key, (lambda *args: (calls.append(args), multiply(*args))[1], dtypes))
     assert one * two == 6 and len(calls) == 1
     assert type(one * two) is lazyarray.LazyScalar and len(calls) == 2
 
