@@ -27,7 +27,7 @@ HEADERS = Path(sysconfig.get_path("include"), "Python.h")
 def test_they_are_there():
     parts = _native.recording, _native.launch, _native.staging, _native.small_copies
     assert None not in parts, "python setup.py build_ext --inplace"
-    assert ufuncs.quick is _native.recording.plain and handles.new_array is _native.recording.new_array
+    assert ufuncs.quick is _native.recording.recorded and handles.new_array is _native.recording.new_array
 
 
 PROGRAM = """
