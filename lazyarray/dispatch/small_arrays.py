@@ -265,7 +265,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     if growing is not None:
         try:
             elements = growing(*args, **kwargs)
-        except (TypeError, ValueError, IndexError, AttributeError):     # bad arguments: NumPy raises for them later
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):      # NumPy raises for them later
             return NotImplemented
         if elements * _itemsize(args) > limit() // (1 if func in CHEAP else COSTLY):
             return NotImplemented

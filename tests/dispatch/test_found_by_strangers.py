@@ -314,6 +314,8 @@ def test_astype_of_the_same_dtype_copies_what_is_in_no_order():
         np.lib.stride_tricks.as_strided(np.arange(20.0), (4, 1), (8, 16)), (2, 2)),
     lambda np: np.lib.stride_tricks.as_strided(np.arange(20.0).reshape(4, 5).T, (2, 2)),
     lambda np: np.lib.stride_tricks.as_strided(np.arange(20.0).reshape(4, 5), (20,)),
+    # A count of places that no integer is.
+    lambda np: np.bincount(np.array([np.inf], "f4")), lambda np: np.bincount(np.array([np.nan])),
     # More dimensions than arrays have.
     lambda np: np.add.outer(np.ones((1,) * 40), np.ones((1,) * 40)),
     lambda np: np.add.outer(np.arange(3), np.ones((2, 2)))])
