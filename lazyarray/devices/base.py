@@ -400,7 +400,8 @@ class Device(ABC):
         """The numbers, in C order, of the elements that positions along axes of these lengths name: integers of 64
         bits, of the shape that the positions are broadcast to.
 
-        `from_end`: whether some positions along an axis may be counted from its end.
+        `from_end`: whether some positions along an axis may be counted from its end. Where it says no and some are, the
+        numbers are those of other elements.
         """
         numbers, step = None, 1
         for array, length, wraps in zip(reversed(positions), reversed(lengths), reversed(from_end)):

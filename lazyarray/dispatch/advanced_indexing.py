@@ -65,8 +65,7 @@ def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] |
             form.ndim > 1 or form.shape != forms[0].shape for form in forms):
         return None
     for p in positions:         # before one is computed: it does not know then what of
-        if p._self_storage.pending is not None:
-            known_ranges.note(p)
+        known_ranges.note(p)
     for p, length in zip(positions, meta.shape):
         bounds = facts.bounds_of(p)
         if bounds is None or bounds[0] < -length or bounds[1] >= length:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..storage import facts
+from ..storage import facts, handles
+from ..storage.storage import Storage
 from .node import Leaf, Node
 
 __all__ = ["note"]
@@ -19,28 +20,39 @@ _STEPS = frozenset({"add", "subtract", "multiply"})
 
 
 class _Range(NamedTuple):
-    """The least and the greatest integer, and whether no two elements are equal (None: it is one number)."""
+    """The least and the greatest integer, whether no two elements are equal, and whether it is one number."""
 
     low: int
     high: int
-    distinct: bool | None
+    distinct: bool
+    is_number: bool = False
 
 
 def note(x: Any) -> None:
-    """Keep the bounds of a lazy array that is recorded work, if they follow from others."""
-    node = x._self_storage.pending
-    if type(node) is Node and node.dtype.kind == "i" and len(node.shape) == 1 and facts.bounds_of(x) is None and (
-            found := _of_node(node)) is not None:
-        (facts.note_range if found.distinct else facts.note_bounds)(x, found.low, found.high)
+    """Keep the bounds of a lazy array that is recorded work, if they follow from others; of another one nothing."""
+    if type(x) is not handles.array_type or x._self_base is not None:
+        return
+    storage = x._self_storage
+    node = storage.pending if type(storage) is Storage else None
+    if type(node) is not Node or node.dtype.kind != "i" or len(node.shape) != 1 or x.dtype != node.dtype:
+        return
+    known = facts.of_storage(storage)   # before it is looked at what it is made of: a write puts another in its place
+    if known is None or "bounds" in known or (found := _of_node(node)) is None or storage.pending is not node:
+        return      # or computed meanwhile, by who writes to what it is made of
+    known["bounds"] = found.low, found.high, node.dtype
+    if found.distinct:
+        known["distinct"] = True
 
 
 def _of(operand: Any, size: int) -> _Range | None:
     if isinstance(operand, np.integer):
-        return _Range(int(operand), int(operand), None)
+        return _Range(int(operand), int(operand), False, True)
     if type(operand) is Leaf:
-        array = operand.array
+        array, storage = operand.array, operand.storage
+        if not _is_of_elements(storage, array):
+            return None
         once = array.ndim == 1 and array.size == size and (size == 1 or array.strides[0] != 0)
-        return _known(operand.storage, array.dtype, once)
+        return _known(storage, array.dtype, once)
     if type(operand) is not Node or operand.dtype.kind != "i":
         return None
     storage = operand.storage() if operand.storage is not None else None
@@ -49,11 +61,21 @@ def _of(operand: Any, size: int) -> _Range | None:
     return found._replace(distinct=False) if found is not None and operand.size != size else found
 
 
-def _known(storage: Any, dtype: np.dtype, once: bool) -> _Range | None:
-    whole = facts.whole_bounds(storage)
+def _is_of_elements(storage: Storage, array: Any) -> bool:
+    """Whether the elements of a view are elements of its storage, if that has this dtype, not parts of two."""
+    if array is storage.root:
+        return True
+    first, size = storage.device.first, array.dtype.itemsize
+    return storage.root is not None and (first(array) - first(storage.root)) % size == 0 and not any(
+        [step % size for step in array.strides])
+
+
+def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
+    known = facts.of_storage(storage)
+    whole = None if known is None else known.get("bounds")
     if whole is None or whole[2] != dtype or dtype.kind != "i":
         return None
-    return _Range(whole[0], whole[1], once and facts.has_distinct(storage))
+    return _Range(whole[0], whole[1], once and "distinct" in known)     # type: ignore[operator]
 
 
 def _of_node(node: Node) -> _Range | None:
@@ -65,10 +87,10 @@ def _of_node(node: Node) -> _Range | None:
     first, second = [_of(operand, node.size) for operand in node.operands]
     if first is None or second is None:
         return None
-    distinct = second.distinct if first.distinct is None else second.distinct is None and first.distinct
+    distinct = first.is_number and second.distinct or second.is_number and first.distinct
     if name == "multiply":
-        number, other = (first, second) if first.distinct is None else (second, first)
-        if number.distinct is not None:
+        number, other = (first, second) if first.is_number else (second, first)
+        if not number.is_number:
             return None
         ends = other.low * number.low, other.high * number.low
         distinct = distinct and number.low != 0
@@ -79,4 +101,4 @@ def _of_node(node: Node) -> _Range | None:
     limits = np.iinfo(dtype)
     if min(ends) < limits.min or max(ends) > limits.max:        # it may have wrapped around
         return None
-    return _Range(min(ends), max(ends), bool(distinct))
+    return _Range(min(ends), max(ends), distinct)

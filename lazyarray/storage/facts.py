@@ -11,8 +11,7 @@ from typing import Any
 from . import handles, transfer, views
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "has_distinct", "host_value", "is_distinct", "known_of", "note_bounds", "note_range",
-           "whole_bounds"]
+__all__ = ["Bounds", "bounds_of", "host_value", "is_distinct", "known_of", "note_bounds", "note_range", "of_storage"]
 
 #: Bytes of an array whose values are kept on the host.
 _MOST = 1 << 16
@@ -24,7 +23,7 @@ def known_of(x: Any) -> dict[str, Any] | None:
     It is asked for before the values are looked at: what was found out of values that were written meanwhile is then
     lost, and not taken for true.
     """
-    facts = _facts(x._self_storage)
+    facts = of_storage(x._self_storage)
     if facts is None:
         return None
     meta = handles.meta_of(x)
@@ -41,7 +40,9 @@ def known_of(x: Any) -> dict[str, Any] | None:
 _MOST_VIEWS = 64
 
 
-def _facts(storage: Any) -> dict[Any, Any] | None:
+def of_storage(storage: Any) -> dict[Any, Any] | None:
+    """What is known of a whole storage, to be read and added to, as of `known_of`: "bounds" are of all its elements, if
+    these are of the dtype beside them, and "distinct" says that no two are equal."""
     if type(storage) is not Storage:
         return None
     writes = storage.writes         # before it is asked whether somebody may be writing
@@ -79,7 +80,7 @@ Bounds = tuple[int, int]
 
 def note_bounds(x: Any, low: int, high: int) -> None:
     """All elements of a new array of integers are from `low` to `high`, and so are those of views of it."""
-    facts = _facts(x._self_storage)
+    facts = of_storage(x._self_storage)
     if facts is None:
         return
     storage = x._self_storage
@@ -92,32 +93,20 @@ def note_bounds(x: Any, low: int, high: int) -> None:
 
 def bounds_of(x: Any) -> Bounds | None:
     """The bounds of a lazy array's values, as far as they are known."""
-    facts = _facts(x._self_storage)
+    facts = of_storage(x._self_storage)
     if facts is None:
         return None
     whole: tuple[int, int, Any] | None = facts.get("bounds")
-    if whole is not None and whole[2] == x.dtype:
-        return whole[:2]    # type: ignore[no-any-return]
+    if whole is not None and whole[2] == x.dtype and _is_of_elements(x):
+        return whole[:2]
     known = known_of(x)
     return None if known is None else known.get("bounds")
-
-
-def whole_bounds(storage: Any) -> tuple[int, int, Any] | None:
-    """The bounds of all elements of a storage, if they are known, and of what dtype these are."""
-    facts = _facts(storage)
-    return None if facts is None else facts.get("bounds")
-
-
-def has_distinct(storage: Any) -> bool:
-    """Whether all these elements are known to be different."""
-    facts = _facts(storage)
-    return facts is not None and "distinct" in facts
 
 
 def note_range(x: Any, low: int, high: int) -> None:
     """As `note_bounds`, and no two elements of the array, or of a view of it, are equal."""
     note_bounds(x, low, high)
-    if (facts := _facts(x._self_storage)) is not None and "bounds" in facts:
+    if (facts := of_storage(x._self_storage)) is not None and "bounds" in facts:
         facts["distinct"] = True
 
 
@@ -126,6 +115,15 @@ def is_distinct(x: Any) -> bool:
 
     A view of two axes or more may show an element of a storage twice.
     """
-    facts = _facts(x._self_storage)
+    facts = of_storage(x._self_storage)
     return (facts is not None and "distinct" in facts and (facts["bounds"][0] >= 0) and facts["bounds"][2] == x.dtype
-            and (x.ndim == 1 and x.strides[0] != 0))
+            and (x.ndim == 1 and x.strides[0] != 0) and _is_of_elements(x))
+
+
+def _is_of_elements(x: Any) -> bool:
+    """Whether the elements of a view are elements of its storage, if that has this dtype, not parts of two."""
+    if x._self_base is None:
+        return True
+    meta = handles.meta_of(x)
+    size = meta.dtype.itemsize
+    return views.offset_of(meta) % size == 0 and not any([step % size for step in meta.strides])

@@ -92,3 +92,24 @@ def test_constant_borders(dtype, width, value):
         pytest.skip("undefined")
     for x in (X.astype(dtype), X.astype(dtype)[:0], X.T.astype(dtype)):
         agree(lambda a, x=x: np.pad(a, width, mode="constant", constant_values=value), x)
+
+
+def test_what_is_taken_of_what_stays_on_the_host():
+    records = lazyarray.asarray(np.zeros(3, [("a", "i4"), ("b", "f8")]))
+    taken = np.take(records, 1)
+    records["a"][1] = 7
+    assert tuple(taken) == (0, 0.0)
+    inner = lazyarray.asarray(np.arange(3.0))
+    objects = np.empty(2, object)
+    objects[1] = inner
+    assert np.take(lazyarray.asarray(objects), 1) is inner
+
+
+@pytest.mark.parametrize("make", [
+    lambda a: [a([True])[0], a([300])[0]], lambda a: [a([1j])[0], a([1.5])[0]], lambda a: [a([1.5]).sum(), 2]])
+def test_lists_of_scalars_that_stay_objects(make):
+    import lazyarray.numpy as xnp
+
+    found, wanted = xnp.array(make(xnp.array), object), np.array(make(np.array), object)
+    assert found.tolist() == wanted.tolist() and found.dtype == object
+    assert [type(item).__name__ for item in np.asarray(found)] == [type(item).__name__ for item in wanted]

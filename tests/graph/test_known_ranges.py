@@ -70,3 +70,51 @@ def test_what_is_written_is_not_known_any_more():
     np.asarray(k)[0] = 99       # an alias
     with pytest.raises(IndexError):
         lazyarray.asarray(TABLE)[k]
+
+
+@pytest.mark.parametrize("index", [
+    lambda np: (np.arange(10, dtype="i4") - np.int32(10)).view("u4"), lambda np: np.arange(10, dtype="i4").view("u4") - 1,
+    lambda np: (np.arange(3, dtype="i2") + np.int16(200)).view("i1"), lambda np: (np.arange(10) + 1).view("i4")[::2],
+    lambda np: np.lib.stride_tricks.as_strided(np.arange(10), (5,), (4,)),
+    lambda np: np.lib.stride_tricks.as_strided(np.arange(10) + 1, (5,), (4,)),
+    lambda np: (np.arange(10) + 1).view("i2")[1:-3].view("i8"), lambda np: np.arange(10).view("i1")[4:-4].view("i8"),
+    lambda np: np.arange(10).view("i4")[1:-1].view("i8") + 0, lambda np: np.arange(10)[::-1][2:5] * 3])
+def test_parts_of_integers_are_other_integers(index):
+    table = np.arange(300.0)
+    try:
+        expected = table[index(np)]
+    except IndexError:
+        with pytest.raises(IndexError):
+            lazyarray.asarray(table)[index(xnp)]
+        with pytest.raises(IndexError):
+            lazyarray.asarray(table)[index(xnp)] = 0
+    else:
+        assert np.array_equal(lazyarray.asarray(table)[index(xnp)], expected)
+
+
+def test_what_is_negative_in_another_dtype():
+    i, v = (lambda np: (np.arange(3), (np.arange(3, dtype="i2") + np.int16(200)).view("i1")))(xnp)
+    plain = np.arange(90000).reshape(300, 300)
+    k, w = np.arange(3), (np.arange(3, dtype="i2") + np.int16(200)).view("i1")
+    assert np.array_equal(lazyarray.asarray(plain)[i[:, None] + 1, v[None]], plain[k[:, None] + 1, w[None]])
+
+
+def test_a_write_while_bounds_are_found_out(monkeypatch):
+    """Of another thread, just before what was found would be kept."""
+    from lazyarray.graph import known_ranges
+
+    k, table, found = xnp.arange(10) + 1, lazyarray.asarray(np.arange(40.0)), known_ranges.note
+    original = known_ranges.facts.of_storage
+
+    def of_storage(storage):
+        known = original(storage)
+        monkeypatch.setattr(known_ranges.facts, "of_storage", original)
+        k[3] = 50
+        return known
+
+    monkeypatch.setattr(known_ranges.facts, "of_storage", of_storage)
+    found(k)
+    with pytest.raises(IndexError):
+        table[k]
+    with pytest.raises(IndexError):
+        table[k] = 0

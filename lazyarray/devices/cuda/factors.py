@@ -136,7 +136,10 @@ class _OfStack(_Factors):
 
 
 class _OfOne(_Factors):
-    """LU factors of one matrix, by cuSOLVER: by columns, as that has them, its rows are those of the transposed one."""
+    """LU factors of one matrix, by cuSOLVER.
+
+    Its rows lie together in memory. cuSOLVER takes them for columns, so what it factorizes is the transposed matrix.
+    """
 
     def __init__(self, owner: Factorizer, a: Any) -> None:
         n, xp = a.shape[-1], owner.cupy

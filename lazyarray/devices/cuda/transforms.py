@@ -103,7 +103,7 @@ class Transforms(Unique):
                 config.use_multi_gpus):
             return None
         given = a
-        wanted = _accepted(a.dtype, steps[0][0])
+        wanted = _read_dtype(a.dtype, steps[0][0])
         if not a._c_contiguous or a.dtype != wanted:
             a = self._cupy.ascontiguousarray(a, wanted)
         if steps[0][0] == "C2R" and a is given:
@@ -127,7 +127,7 @@ class Transforms(Unique):
         if not 0 < math.prod(shape) < _LONG or dtype.char == "e" or (steps[0].kind == "R2C" and dtype.kind == "c"):
             return None
         stages: list[Stage] = []
-        dtype = _accepted(dtype, steps[0].kind)
+        dtype = _read_dtype(dtype, steps[0].kind)
         for group in grouped(steps):
             stage = self._stage(shape, dtype, sorted(group, key=lambda step: step.axis))
             if stage is None:
@@ -154,7 +154,7 @@ class Transforms(Unique):
         return Stage(key, group[0].sign, (*shape[:first], *got, *shape[last + 1:]), dtype)
 
 
-def _accepted(dtype: np.dtype, kind: str) -> np.dtype:
+def _read_dtype(dtype: np.dtype, kind: str) -> np.dtype:
     """The dtype of what a transform reads, where it is given an array of `dtype`."""
     single = dtype.char in "fF"
     return np.dtype(("f" if single else "d") if kind == "R2C" else "F" if single else "D")

@@ -38,8 +38,9 @@ def as_strided(x: Any, shape: Sequence[int] | None = None, strides: Sequence[int
     Returns
     -------
     LazyNdarray or ndarray
-        A lazy array for a lazy one, on the device, where the view lies within the memory that `x` is of; else what
-        NumPy makes of the copy on the host.
+        A lazy array for a lazy one, on the device, where the view lies within the memory that `x` is of, and its
+        strides are multiples of an element's bytes; else what NumPy makes of the copy on the host. What lies beyond
+        the memory is undefined, as it is with NumPy.
     """
     if _handles.is_array(x) and not kwargs:
         found = _views.strided(x, shape, strides, writeable)
