@@ -67,7 +67,7 @@ def strided(x: ArrayHandle, shape: Any, strides: Any, writeable: bool) -> ArrayH
     view = views.meta(shape, meta.dtype, strides, views.offset_of(meta))
     low, high = views.extent(view)
     size = meta.dtype.itemsize      # the device reads whole elements, at multiples of their size
-    if low < 0 or high > storage.nbytes or any([n % size for n in (*strides, views.offset_of(meta))]):
+    if low < 0 or high > storage.nbytes or any(n % size for n in (*strides, views.offset_of(meta))):
         return None
     view.flags.writeable = bool(writeable) and meta.flags.writeable
     return handles.view_of(x, view)

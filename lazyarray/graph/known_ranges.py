@@ -67,7 +67,7 @@ def _is_of_elements(storage: Storage, array: Any) -> bool:
         return True
     first, size = storage.device.first, array.dtype.itemsize
     return storage.root is not None and (first(array) - first(storage.root)) % size == 0 and not any(
-        [step % size for step in array.strides])
+        step % size for step in array.strides)
 
 
 def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:

@@ -126,4 +126,4 @@ def _is_of_elements(x: Any) -> bool:
         return True
     meta = handles.meta_of(x)
     size = meta.dtype.itemsize
-    return views.offset_of(meta) % size == 0 and not any([step % size for step in meta.strides])
+    return views.offset_of(meta) % size == 0 and not any(step % size for step in meta.strides)

@@ -73,7 +73,8 @@ def test_what_is_written_is_not_known_any_more():
 
 
 @pytest.mark.parametrize("index", [
-    lambda np: (np.arange(10, dtype="i4") - np.int32(10)).view("u4"), lambda np: np.arange(10, dtype="i4").view("u4") - 1,
+    lambda np: (np.arange(10, dtype="i4") - np.int32(10)).view("u4"),
+    lambda np: np.arange(10, dtype="i4").view("u4") - 1,
     lambda np: (np.arange(3, dtype="i2") + np.int16(200)).view("i1"), lambda np: (np.arange(10) + 1).view("i4")[::2],
     lambda np: np.lib.stride_tricks.as_strided(np.arange(10), (5,), (4,)),
     lambda np: np.lib.stride_tricks.as_strided(np.arange(10) + 1, (5,), (4,)),
