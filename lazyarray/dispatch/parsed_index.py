@@ -15,6 +15,7 @@ from ..functions.adapters.indexing import at
 from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, upload_cache, views
+from ..storage.storage import Storage
 from . import masks, small_arrays
 from .assigned_values import with_values
 
@@ -70,7 +71,9 @@ class Index:
         kinds: list[str] = []               # of the dtypes of arrays; "" for other items
         items = index if type(index) is tuple else (index,)
         for i in items:     # before one is computed: it does not know then what of
-            known_ranges.note(i)
+            if type(i) is handles.array_type and type(i._self_storage) is Storage and (
+                    i._self_storage.pending is not None):
+                known_ranges.note(i)
         for i in items:
             kind, n = "", 1
             if type(i) is slice:
