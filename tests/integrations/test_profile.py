@@ -208,7 +208,7 @@ class TestProfile:
 
     def test_time_of_other_threads(self):
         def work():
-            stop = time.perf_counter() + 0.3
+            stop = time.perf_counter() + 1      # of which other processes may take most
             while time.perf_counter() < stop:
                 lazyarray.block_until_ready(x @ x)      # worker
 
@@ -223,8 +223,8 @@ class TestProfile:
             lines = {line.code.rpartition("# ")[2]: line for line in p.lines() if line.filename == __file__}
             assert ("worker" in lines) == process
             if process:
-                assert lines["worker"].device > 0.03      # of 0.3 s, of which other processes may have taken most
-                assert float(re.search(r"computed ([\d.]+) ms", p.title)[1]) > 30
+                assert lines["worker"].device > 0.1
+                assert float(re.search(r"computed ([\d.]+) ms", p.title)[1]) > 100
             assert ("times of several threads are added up" in str(p)) == process
             assert ("Not included: other threads" in str(p)) == (not process)
             assert "child processes" in str(p) and "child processes" in p._repr_html_()
