@@ -22,8 +22,6 @@ __all__ = ["Step", "Transforms", "grouped", "layout"]
 _LONG = 1 << 31
 _REAL = {"F": np.dtype("f"), "D": np.dtype("d")}
 _COMPLEX = {"f": np.dtype("F"), "d": np.dtype("D")}
-
-
 #: As many axes as one plan of cuFFT transforms.
 _RANK = 3
 #: So many arrangements are kept.

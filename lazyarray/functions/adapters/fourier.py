@@ -23,7 +23,7 @@ def _one(name: str) -> Any:
         axis = axis_index(axis, a.ndim)
         n = None if n is None else integer(n)
         wrong(n is not None and n < 1, f"Invalid number of FFT data points ({n}) specified.")
-        if name in _KINDS and a.ndim:
+        if name in _KINDS:
             points = n or (2 * (a.shape[axis] - 1) if name == "irfft" else a.shape[axis])
             found = _at_once(a, [(name, points, axis % a.ndim)], norm)
             if found is not None:
