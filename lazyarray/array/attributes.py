@@ -11,7 +11,7 @@ from ..dispatch.host_fallback import lazily
 from ..storage import handles, views
 from ..storage.storage import Storage
 from .flags_and_flat import LazyFlatIter
-from .methods import plain_ints, view
+from .methods import plain_ints
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
@@ -61,6 +61,13 @@ def set_part(get: Callable[..., Any]) -> Callable[[ArrayHandle, Any], None]:
     return setter
 
 
+def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
+    """A view of an ndarray with another value of an attribute."""
+    changed = array.view()
+    setattr(changed, name, value)
+    return changed
+
+
 def set_meta(name: str) -> Callable[[ArrayHandle, Any], None]:
     """The setter of an attribute that a meta has: the array looks at the same bytes in another way."""
     def setter(x: ArrayHandle, value: Any) -> None:
@@ -71,16 +78,16 @@ def set_meta(name: str) -> Callable[[ArrayHandle, Any], None]:
                 raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
                                      "with the desired shape.")
         else:
-            changed = meta.view()
             if name == "dtype" and isinstance(value, np.ndarray):
                 raise TypeError("invalid data-type for array")
-            setattr(changed, name, value)
+            changed = _changed(meta, name, value)
         if name == "strides" and type(x._self_storage) is Storage:
             start, stop = views.extent(changed)
             if start < 0 or stop > x._self_storage.nbytes:
                 raise ValueError("strides is not compatible with available memory")
-        if name == "dtype" and type(x._self_storage) is Storage and not x._self_storage.device.can_hold(changed.dtype):
-            other = view(x, changed.dtype)
+        storage = x._self_storage
+        if type(storage) is Storage and name != "shape" and not storage.holds(changed):
+            other = handles.looked_at(x, lambda array: _changed(array, name, value), changed.dtype)
             x._self_storage, changed = other._self_storage, other._self_meta
         x._self_meta, x._self_array = changed, None
     return setter

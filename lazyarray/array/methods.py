@@ -91,17 +91,13 @@ def view(x: ArrayHandle, dtype: Any = None, type: type | None = None) -> Any:
     if dtype is None:
         return handles.view_of(x, meta.view())
     dtype = np.dtype(views.no_array(dtype))
-    storage = x._self_storage
-    if isinstance(storage, Storage) and not storage.device.can_hold(dtype):
-        # The device has no such dtype: the view is the alias that NumPy would hand out.
-        alias = handles.alias_of(x, f"viewed as {dtype}").view(dtype)
-        return handles.new_array(handles.HostStorage(storage.device), alias, None, x)
-    return handles.view_of(x, meta.view(dtype))
+    return handles.looked_at(x, lambda array: array.view(dtype), dtype)
 
 
 def getfield(x: ArrayHandle, dtype: Any, offset: int = 0) -> ArrayHandle:
     """`numpy.ndarray.getfield`: a view of a part of each element."""
-    return handles.view_of(x, handles.meta_of(x).getfield(views.no_array(dtype), offset))
+    dtype = views.no_array(dtype)
+    return handles.looked_at(x, lambda array: array.getfield(dtype, offset), np.dtype(dtype))
 
 
 def setfield(x: ArrayHandle, value: Any, dtype: Any, offset: int = 0) -> None:
@@ -169,7 +165,7 @@ def copy_array(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     storage = x._self_storage
     meta = handles.meta_of(x)
     if type(storage) is not Storage:
-        return handles.new_array(handles.HostStorage(storage.device), meta.copy(order))
+        return handles.host_result(meta.copy(order))
     device = storage.device
     if storage.state == "host" or device.usable() is not None:
         return handles.host_result(np.array(handles.host_of(x, "copy"), order=order))

@@ -331,9 +331,5 @@ def lend(x: ArrayHandle, why: str) -> Any:
     """The device array for GPU code that may write into it (``__wrapped__``, ``__cupy_get_ndarray__``)."""
     storage = x._self_storage
     if type(storage) is not Storage:
-        dtype = handles.meta_of(x).dtype
-        held = storage.device.can_hold(dtype)
-        reason = ("the array is a view of memory on the host" if held else
-                  f"dtype {dtype} is not supported on the device")
-        raise NotOnDevice(f"{reason}; use numpy.asarray(x)")
+        raise NotOnDevice(f"{storage.refusal(handles.meta_of(x).dtype)}; use numpy.asarray(x)")
     return storage.lend_device(handles.meta_of(x), why)

@@ -79,8 +79,9 @@ def bind(array: type, scalar: type) -> None:
 
 
 class HostStorage:
-    """Bytes of a dtype that the device can't hold: a plain ndarray with the storage's verbs.
+    """Bytes that the device can't read as elements of their dtype: a plain ndarray with the storage's verbs.
 
+    The device has no such dtype, or the array is a view with elements at other places than multiples of their size.
     The meta of such an array is the array itself.
     """
 
@@ -103,13 +104,19 @@ class HostStorage:
         """Nothing is recorded that reads host arrays."""
 
     def read_device(self, view: np.ndarray, array: Any = None, why: str = "operand") -> Any:
-        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
+        raise NotOnDevice(self.refusal(view.dtype))
 
     def write_device(self, view: np.ndarray, array: Any = None, overwrite: bool = False) -> Any:
-        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
+        raise NotOnDevice(self.refusal(view.dtype))
 
     def lend_device(self, view: np.ndarray, why: str) -> Any:
-        raise NotOnDevice(f"dtype {view.dtype} is not supported on the device")
+        raise NotOnDevice(self.refusal(view.dtype))
+
+    def refusal(self, dtype: np.dtype) -> str:
+        """Why the device can't have these bytes."""
+        if self.device.can_hold(dtype):
+            return "the array is a view of memory on the host"
+        return f"dtype {dtype} is not supported on the device"
 
     def read_host(self, view: np.ndarray, why: str) -> np.ndarray:
         return view.view()
@@ -178,6 +185,22 @@ def view_of(x: ArrayHandle, meta: np.ndarray) -> ArrayHandle:
     """A view of the storage of `x`."""
     base = x._self_base
     return new_array(x._self_storage, meta, None, x if base is None else base)
+
+
+def looked_at(x: ArrayHandle, way: Callable[[np.ndarray], np.ndarray], dtype: np.dtype) -> ArrayHandle:
+    """A view of the memory of `x` that `way` makes of an ndarray, with this dtype.
+
+    Where the device could not read the elements, it is the alias on the host that NumPy would hand out.
+    """
+    storage = x._self_storage
+    if type(storage) is not Storage:
+        return view_of(x, way(meta_of(x)))
+    if storage.device.can_hold(dtype):
+        meta = way(meta_of(x))
+        if storage.holds(meta):
+            return view_of(x, meta)
+    alias = way(alias_of(x, f"viewed as {dtype}"))
+    return new_array(HostStorage(storage.device), alias, None, x)
 
 
 def turned(x: ArrayHandle) -> ArrayHandle:

@@ -180,6 +180,15 @@ class StorageState(_Slots):
         self.root_view = views.meta(root.shape, root.dtype, root.strides, self._root_offset)
         return self.root_view
 
+    def holds(self, view: np.ndarray) -> bool:
+        """Whether the device can read the elements of a view: of their dtype, at multiples of their size."""
+        size = view.itemsize
+        if not self.device.can_hold(view.dtype):
+            return False
+        start = self._offset(view) + (0 if self.root is None else self.device.extent(self.root)[0])
+        return not view.size or not start % size and not any(
+            [stride % size for n, stride in zip(view.shape, view.strides) if n > 1])
+
     def device_view(self, view: np.ndarray) -> Any:
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))
 

@@ -205,7 +205,12 @@ class SimulatedDevice(Device):
              offset: int) -> SimulatedArray:
         if 0 in shape:
             return make(np.ndarray(shape, dtype, buffer=block._view), block._memory)
-        return make(np.ndarray(shape, dtype, block._view, offset, strides), block._memory)
+        found = np.ndarray(shape, dtype, block._view, offset, strides)
+        size = found.itemsize
+        if size & (size - 1) == 0 and (found.__array_interface__["data"][0] % size or any(
+                [stride % size for n, stride in zip(found.shape, found.strides) if n > 1])):
+            raise RuntimeError("misaligned address")    # as a kernel on the GPU would, which loses the context
+        return make(found, block._memory)
 
     def block(self, d: SimulatedArray) -> tuple[SimulatedArray, int]:
         view, memory = d._view, d._memory
