@@ -435,12 +435,26 @@ is_real_number(const Seen *s)
     return s->what == NUMBER && PyType_Check(s->form.dtype) && (Type)s->form.dtype != &PyBool_Type;
 }
 
+/* What tells powers apart whose steps are not the same: a number that is 2, less than zero, or neither; NULL: an error. */
+static PyObject *
+kind_of_power(const Seen *exponent)
+{
+    static const char *const kinds[] = {"any", "two", "negative"};
+    PyObject *two = PyLong_FromLong(2), *zero = PyLong_FromLong(0);
+    int is_two = two == NULL || zero == NULL ? -1 : PyObject_RichCompareBool(exponent->number, two, Py_EQ), is_less = 0;
+    if (is_two == 0 && !PyComplex_Check(exponent->number))
+        is_less = PyObject_RichCompareBool(exponent->number, zero, Py_LT);
+    Py_XDECREF(two);
+    Py_XDECREF(zero);
+    return is_two < 0 || is_less < 0 ? NULL : PyUnicode_InternFromString(kinds[is_two ? 1 : is_less ? 2 : 0]);
+}
+
 /* The key of a call: the function, of each operand its dtype, its shape and how it lies, and then the same of what is
-written in place, if that is not NULL. */
+written in place, if that is not NULL; last, if a power is a number, of which kind. */
 static PyObject *
 key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *written)
 {
-    PyObject *parts[4 + 3 * MOST_OPERANDS], *key;
+    PyObject *parts[5 + 3 * MOST_OPERANDS], *key;
     Py_ssize_t length = 0;
     parts[length++] = Py_NewRef(ufunc);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -455,6 +469,8 @@ key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *writ
         parts[length++] = PyObject_GetAttr(written, text.shape);
         parts[length++] = PyObject_GetAttr(written, text.strides);
     }
+    if (ufunc == py.power && count == 2 && given[1].what == NUMBER)
+        parts[length++] = kind_of_power(&given[1]);
     key = PyTuple_New(length);
     for (Py_ssize_t i = 0; i < length; i++)
         if (key != NULL && parts[i] != NULL)

@@ -20,7 +20,7 @@ from ..dispatch import small_arrays
 from ..dispatch.host_fallback import on_host
 from ..errors import NotOnDevice
 from ..functions import memory_order
-from ..functions.adapters.order import sort as sorted_along
+from ..functions.adapters.order import sort_in_place
 from ..graph.record import functions
 from ..storage import handles, views
 from ..storage.handles import detached
@@ -169,14 +169,19 @@ def copy_array(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     device = storage.device
     if storage.state == "host" or device.usable() is not None:
         return handles.host_result(np.array(handles.host_of(x, "copy"), order=order))
-    # The layout is NumPy's ("K" keeps any order of the axes, which the device library may not).
-    return _copied(x, views.like(meta, order))
+    return _copied(x, meta.dtype, order)
 
 
-def _copied(x: ArrayHandle, layout: np.ndarray) -> ArrayHandle:
-    """A copy of `x` on its device, with the dtype and the strides of a meta."""
-    storage = x._self_storage
+def _copied(x: ArrayHandle, dtype: np.dtype, order: str) -> ArrayHandle:
+    """A copy of `x` on its device: recorded, or else made at once."""
+    storage, meta = x._self_storage, handles.meta_of(x)
+    if dtype != meta.dtype or functions.lies_exactly(meta, order):
+        recorded = functions.astype(x, dtype, order)
+        if recorded is not None:
+            return recorded     # type: ignore[no-any-return]
     device = storage.device
+    # The layout is NumPy's ("K" keeps any order of the axes, which the device library may not).
+    layout = views.like(meta, order, dtype)
     with storage.place():
         source = handles.device_of(x)
         if layout.dtype == source.dtype and layout.flags.forc and 1 not in layout.shape:
@@ -215,8 +220,7 @@ def astype(x: ArrayHandle, dtype: Any, order: str = "K", casting: str = "unsafe"
     device = x._self_storage.device
     if device.usable() is not None:
         return handles.host_result(handles.host_of(x, "astype").astype(dtype, order, casting))
-    recorded = functions.astype(x, target, order)
-    return _copied(x, views.like(meta, order, target)) if recorded is None else recorded
+    return _copied(x, target, order)
 
 
 def flatten(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
@@ -288,7 +292,7 @@ def sort(x: ArrayHandle, axis: int = -1, kind: str | None = None, order: Any = N
         if array.ndim == 0:
             raise NotOnDevice("0-d arrays are not supported on the device")
         if array.size:
-            array[...] = sorted_along(xp, array, axis)
+            sort_in_place(xp, array, axis)
         else:
             np.empty((0,) * array.ndim).sort(axis=axis)     # NumPy's error, if the axis is wrong
     _in_place(x, "sort", (), {"axis": axis, "kind": kind, "order": order, "stable": stable, **newer}, on_device)
@@ -307,7 +311,7 @@ def partition(x: ArrayHandle, kth: Any, axis: int = -1, kind: str = "introselect
         if places.ndim > 1 or places.dtype.kind not in "iu" or places.size and not (
                 -n <= places.min() and places.max() < n):
             raise NotOnDevice("kth is not an integer, or out of range")
-        array[...] = sorted_along(xp, array, axis)
+        sort_in_place(xp, array, axis)
     _in_place(x, "partition", (kth,), {"axis": axis, "kind": kind, "order": order}, on_device)
 
 

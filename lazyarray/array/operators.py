@@ -252,4 +252,5 @@ def for_native() -> dict[str, Any]:
         ufuncs[getattr(operator, f"{name}_" if name in ("and", "or") else name)] = ufunc
         ufuncs[getattr(operator, f"i{name}")] = ufunc
     ufuncs[operator.matmul] = np.matmul
-    return {"direct": direct, "operators": ufuncs, "powers": tuple([ufunc for *_, ufunc in _POWERS])}
+    return {"direct": direct, "operators": ufuncs, "powers": tuple([ufunc for *_, ufunc in _POWERS]),
+            "power": np.power}

@@ -168,10 +168,12 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
             if low <= start < low + mirror.nbytes:
                 meta = views.meta(array.shape, array.dtype, array.strides, start - low)
                 meta.flags.writeable = writeable(handles.meta_of(x))
-                if not storage.holds(meta):
-                    handles.alias_of(x, f"viewed as {array.dtype}")
-                    return handles.new_array(handles.HostStorage(storage.device), array, None, x)
-                return handles.view_of(x, meta)
+                if not storage.device.can_hold(array.dtype) or storage.holds(meta):
+                    return handles.view_of(x, meta)
+                whole = storage.expose_host(coherence.whole_of(storage), f"viewed as {array.dtype}")
+                alias = np.ndarray(array.shape, array.dtype, whole, start - low, array.strides)
+                alias.flags.writeable = meta.flags.writeable
+                return handles.new_array(handles.HostStorage(storage.device), alias, None, x)
         elif np.may_share_memory(array, x._self_meta):
             return handles.view_of(x, array)
     return None

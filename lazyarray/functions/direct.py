@@ -20,7 +20,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
-from .adapters.common import axis_index, filled, intp_result, resolve, truth
+from .adapters.common import are_finite, axis_index, filled, intp_result, is_any, resolve, truth
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -261,7 +261,7 @@ def _without_nan(name: str) -> Callable[..., Any]:
         options = {"ddof": ddof} if name != "nanmean" else {}
         _plain(ddof == 0 or name != "nanmean")
         result = getattr(xp, name)(a, axis, keepdims=keepdims, **options)
-        _plain(truth(xp.isfinite(result).all(), "all-NaN check"))
+        _plain(are_finite(result, "all-NaN check"))
         return result
 
     return call
@@ -271,7 +271,7 @@ def _position(name: str) -> Callable[..., Any]:
     def call(xp: Any, a: Any, axis: Any = None) -> Any:
         _plain(_axis(axis))
         missing = xp.isnan(a)
-        _plain(not truth(missing.all(axis).any(), "all-NaN check"))
+        _plain(not is_any(missing.all(axis), "all-NaN check"))
         worst = a.dtype.type("-inf" if name == "argmax" else "inf")
         return intp_result(getattr(xp, name)(xp.where(missing, worst, a), axis))
 

@@ -38,7 +38,7 @@ def _named(names: str, home: Any = np) -> list[Callable[..., Any]]:
 
 RULES: dict[Callable[..., Any], str] = {
     **dict.fromkeys(_named(
-        "where clip cumsum cumprod cumulative_sum cumulative_prod i0 polyval"), "all"),
+        "where clip cumsum cumprod cumulative_sum cumulative_prod i0"), "all"),
     **dict.fromkeys([np.sort, np.partition, *_named(
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft)], "copied"),
     **dict.fromkeys(_named("packbits unpackbits"), "packed"), **dict.fromkeys(_named("round around"), "rounded"),

@@ -179,8 +179,8 @@ def _positions(obj: Any) -> tuple[Any, Any]:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     if type(indices) is int and out is None and mode == "raise" and handles.is_array(a) and (
             type(a._self_storage) is Storage):
-        if axis is None and a.ndim == 1:
-            axis = 0
+        if axis is None and handles.meta_of(a).flags.c_contiguous:
+            a, axis = a.reshape(-1), 0
         if type(axis) is int and 0 <= axis < a.ndim and 0 <= indices < a.shape[axis]:      # the others have more to say
             found = a[(slice(None),) * axis + (indices,)]
             return found.copy() if handles.is_array(found) else found

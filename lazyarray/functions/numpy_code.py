@@ -222,6 +222,27 @@ def _deleting(run: Callable[..., Any]) -> Callable[..., Any]:
     return delete
 
 
+def _with_host_coefficients(run: Callable[..., Any]) -> Callable[..., Any]:
+    """np.polyval, which takes one coefficient after the other: they are fetched together."""
+    @functools.wraps(run)
+    def polyval(p: Any, x: Any) -> Any:
+        return run(common.fetch(handles.device_of(p), "coefficients") if handles.is_array(p) else p, x)
+
+    return polyval
+
+
+def _by_mask(run: Callable[..., Any]) -> Callable[..., Any]:
+    """np.extract: a mask of as many elements picks them without their positions."""
+    @functools.wraps(run)
+    def extract(condition: Any, arr: Any) -> Any:
+        if handles.is_array(condition) and handles.is_array(arr) and condition.dtype == bool and (
+                condition.size == arr.size):
+            return np.ravel(arr)[np.ravel(condition)]
+        return run(condition, arr)
+
+    return extract
+
+
 def _of(names: str, arrays: str, home: Any = np) -> dict[Any, Any]:
     return {func: _composed(func, arrays) for name in names.split() if (func := getattr(home, name, None))}
 
@@ -237,7 +258,9 @@ COMPOSED: dict[Any, Any] = {
     **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),
     **_of("isclose allclose", "~a ~b"), **_of("array_equal polyadd polysub", "a1 a2"), **_of("polyfit", "x y w"),
-    np.delete: _deleting(_composed(np.delete, "arr")), **_of("append", "arr values"), **_of("extract", "condition arr"),
+    np.polyval: _with_host_coefficients(_composed(np.polyval, "x")),
+    np.delete: _deleting(_composed(np.delete, "arr")), **_of("append", "arr values"),
+    np.extract: _by_mask(_composed(np.extract, "condition arr")),
     **_of("stack", "*arrays"), **_of("vstack hstack dstack column_stack", "*tup"), **_of("meshgrid", "xi"),
     **_of("block", ""),
     **_of("tile", "A"), **_of("pad", "array"), **_of("diff", "a prepend append"),

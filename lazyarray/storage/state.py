@@ -186,8 +186,8 @@ class StorageState(_Slots):
         if not self.device.can_hold(view.dtype):
             return False
         start = self._offset(view) + (0 if self.root is None else self.device.extent(self.root)[0])
-        return not view.size or not start % size and not any(
-            [stride % size for n, stride in zip(view.shape, view.strides) if n > 1])
+        return not view.size or not start % size and all(
+            stride % size == 0 for n, stride in zip(view.shape, view.strides) if n > 1)
 
     def device_view(self, view: np.ndarray) -> Any:
         return self.device.view(self.block, view.shape, view.dtype, view.strides, self._offset(view))

@@ -41,6 +41,7 @@ ONE_WAIT = {
     "allclose": lambda a: np.allclose(a(SQUARE), a(POSITIVE)),
     "array_equal": lambda a: np.array_equal(a(LINE), a(LINE)),
     "digitize": lambda a: np.digitize(a(LINE), a(np.arange(0, 1, 0.1))),
+    "extract": lambda a: np.extract(a(LINE) > 0.5, a(LINE)),
     "choose": lambda a: np.choose(a(np.arange(60) % 2), [a(LINE), a(-LINE)]),
 }
 
@@ -58,7 +59,7 @@ NO_WAIT = {
     "take_along_axis by a host's index": lambda x: np.take_along_axis(x, np.arange(-3, 3), 0),
     "take by argsort": lambda x: np.take(x, np.argsort(x)), "x.take": lambda x: x.take(np.flatnonzero(x > 0.5)),
     "take_along_axis by argsort": lambda x: np.take_along_axis(x.reshape(6, 10), np.argsort(x.reshape(6, 10), 0), 0),
-    "extract": lambda x: np.extract(x > 0.5, x), "putmask": lambda x: np.putmask(x, x > 0.5, -x),
+    "putmask": lambda x: np.putmask(x, x > 0.5, -x),
     "place": lambda x: np.place(x, x > 0.5, 0.0), "fill_diagonal": lambda x: np.fill_diagonal(x.reshape(6, 10), 2.0),
     "put": lambda x: np.put(x, np.argsort(x)[:5], [1.0, 2.0]),
 }

@@ -208,7 +208,7 @@ class SimulatedDevice(Device):
         found = np.ndarray(shape, dtype, block._view, offset, strides)
         size = found.itemsize
         if size & (size - 1) == 0 and (found.__array_interface__["data"][0] % size or any(
-                [stride % size for n, stride in zip(found.shape, found.strides) if n > 1])):
+                stride % size for n, stride in zip(found.shape, found.strides) if n > 1)):
             raise RuntimeError("misaligned address")    # as a kernel on the GPU would, which loses the context
         return make(found, block._memory)
 

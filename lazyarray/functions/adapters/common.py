@@ -112,6 +112,11 @@ def truth(obj: Any, why: str = "truth value") -> bool:
     return bool(fetch(obj, why))
 
 
+def is_any(flags: Any, why: str) -> bool:
+    """Whether one of an array of booleans is set: few are fetched as they are, which needs no kernel."""
+    return bool(np.any(fetch(flags if flags.nbytes <= FETCHED else flags.any(), why)))
+
+
 def are_finite(a: Any, why: str) -> bool:
     """Whether a device array has neither infinities nor NaN, of which one would be in the sum."""
     if a.nbytes <= FETCHED:

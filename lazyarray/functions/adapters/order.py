@@ -35,6 +35,14 @@ def sort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, ord
     return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable")
 
 
+def sort_in_place(xp: Any, array: Any, axis: int) -> None:
+    """Sort a device array along an axis: CuPy does it in the place of one in C order, and a copy of any other."""
+    if array._c_contiguous:
+        array.sort(axis_index(axis, array.ndim))
+    else:
+        array[...] = sort(xp, array, axis)
+
+
 def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *,
             stable: bool | None = None, descending: Any = _none) -> Any:
     a = array(xp, a)

@@ -12,15 +12,18 @@ import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
 from ...storage.views import as_dtype
+from ..index_bounds import FETCHED
 from ..kinds import WEAK
 from .common import (
     array,
     axis_of,
     count_of,
+    fetch,
     filled,
     integer,
     intp,
     intp_result,
+    is_any,
     mask,
     reduced_shape,
     refuse_negative_zero,
@@ -138,8 +141,10 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             missing = xp.isnan(a)
             result = function(xp.where(missing, a.dtype.type(worst), a), axis=axis, keepdims=keepdims)
             # Only such a result may be that of a slice that is all NaN.
-            if truth((result == a.dtype.type(worst)).any(), "all-NaN check") and truth(
-                    (empty := missing.all(axis=axis, keepdims=keepdims)).any(), "all-NaN check"):
+            small = result.nbytes <= FETCHED
+            lowest = a.dtype.type(worst) == (fetch(result, "all-NaN check") if small else result)
+            if (np.any(lowest) if small else truth(lowest.any(), "all-NaN check")) and is_any(
+                    empty := missing.all(axis=axis, keepdims=keepdims), "all-NaN check"):
                 warn("All-NaN slice encountered")
                 result = xp.where(empty, a.dtype.type("nan"), result)
             return result

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, filled, integer, intp, is_device, truth
+from .common import are_finite, array, axis_index, fetch, filled, integer, intp, is_device, truth
 from .order import searchsorted
 
 # -- histograms ----------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
 
 def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
     # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
-    refuse(not truth(xp.isfinite(a).all() & xp.isfinite(v).all(), "finite-value check"),
+    refuse(not (are_finite(a, "finite-value check") and are_finite(v, "finite-value check")),
            "long convolutions of infinities or NaN are not supported on the device")
     n = a.size + v.size - 1
     size = 1 << (n - 1).bit_length()
@@ -243,22 +243,6 @@ def correlate(xp: Any, /, a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 # -- polynomials -------------------------------------------------------------------------------------
-
-def polyval(xp: Any, /, p: Any, x: Any) -> Any:
-    refuse(isinstance(x, np.poly1d) or isinstance(p, np.poly1d), "an argument is a polynomial object")
-    x, p = array(xp, x), array(xp, p)
-    refuse(p.ndim != 1 or p.size > 256,
-           "coefficients that are not one-dimensional, or very many, are not supported on the device")
-    refuse(not p.size, "the polynomial has no coefficients")
-    dtype = np.result_type(x.dtype, p.dtype)
-    refuse(dtype.kind == "b", "polynomials of booleans are not supported on the device")
-    # From zeros as in NumPy: zero times an infinity is NaN, which shows in the result.
-    result = xp.zeros_like(x)
-    p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
-    for k in range(p.size):
-        result = result * x + p[k]
-    return result
-
 
 def vander(xp: Any, /, x: Any, N: Any = None, increasing: bool = False) -> Any:
     x = array(xp, x)
@@ -298,6 +282,6 @@ def logspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
 
 ADAPTED: dict[Any, Any] = {
     np.histogram: histogram, np.histogram_bin_edges: histogram_bin_edges, np.histogramdd: histogramdd,
-    np.convolve: convolve, np.correlate: correlate, np.polyval: polyval, np.vander: vander,
+    np.convolve: convolve, np.correlate: correlate, np.vander: vander,
     np.linspace: linspace, np.logspace: logspace,
 }

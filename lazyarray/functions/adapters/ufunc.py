@@ -27,8 +27,10 @@ _DIVIDE = """
         if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m += b; q -= 1; }} }} else {{ m = copysign(({T})0, b); }}
         if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
     }}
-    out = {out};
+    {out}
 """
+#: What a division gives -> the outputs of its kernel, and what they become.
+_PARTS = {"q": ("out", "out = q;"), "m": ("out", "out = m;"), "qm": ("out, {name} rest", "out = q; rest = m;")}
 # Smith's algorithm, as NumPy has it.
 _QUOTIENT = """
     {T} ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
@@ -56,8 +58,9 @@ def _kernel(make: Any, source: str, char: str, out: str) -> Any:
     # Parameters have NumPy's names of dtypes, where "float" is double precision; the body has C's.
     name = np.dtype(char).name
     kind = "quotient" if source is _QUOTIENT else f"divide_{out}"
-    return make(f"{name} a, {name} b", f"{name} out", source.format(T=_C_TYPES[char], out=out),
-                f"lazyarray_{kind}_{char}")
+    outputs, becomes = _PARTS.get(out, ("out", ""))
+    return make(f"{name} a, {name} b", f"{name} {outputs.format(name=name)}",
+                source.format(T=_C_TYPES[char], out=becomes), f"lazyarray_{kind}_{char}")
 
 
 def _fused(xp: Any, source: str, char: str, out: str = "") -> Any:
@@ -71,14 +74,16 @@ def _array(xp: Any, x: Any) -> Any:
 
 
 def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
-    """Quotient ("q") or remainder ("m") of floats."""
+    """Quotient ("q") or remainder ("m") of floats, or a tuple of both ("qm")."""
     dtype = a.dtype
     if dtype == np.float16:
-        return _divide(xp, a.astype(np.float32), b.astype(np.float32), which).astype(dtype)
+        found = _divide(xp, a.astype(np.float32), b.astype(np.float32), which)
+        return tuple([part.astype(dtype) for part in found]) if which == "qm" else found.astype(dtype)
     kernel = _fused(xp, _DIVIDE, dtype.char, which)
     if kernel is None:      # NumPy's own, on the simulated device too
-        return (xp.floor_divide if which == "q" else xp.remainder)(a, b)
-    return kernel(_array(xp, a), _array(xp, b))
+        found = [(xp.floor_divide if part == "q" else xp.remainder)(a, b) for part in which]
+        return tuple(found) if which == "qm" else found[0]
+    return kernel(a, b) if is_device(xp, a) or is_device(xp, b) else kernel(_array(xp, a), b)
 
 
 def floor_divide(xp: Any, /, a: Any, b: Any) -> Any:
@@ -90,6 +95,8 @@ def remainder(xp: Any, /, a: Any, b: Any) -> Any:
 
 
 def divmod_(xp: Any, /, a: Any, b: Any) -> tuple[Any, ...]:
+    if a.dtype.kind == "f":
+        return _divide(xp, a, b, "qm")      # type: ignore[no-any-return]
     return floor_divide(xp, a, b), remainder(xp, a, b)
 
 

@@ -24,7 +24,7 @@ from .memory_order import axes_of
 from .operands import Operands
 from .ufunc import recorded
 
-__all__ = ["RECORDED", "astype"]
+__all__ = ["RECORDED", "astype", "lies_exactly"]
 
 _bool, _int64 = np.dtype(bool), np.dtype(np.int64)
 _none = np._NoValue
@@ -148,9 +148,35 @@ like_ufuncs[np.round] = _rule_of_round
 
 # -- astype --------------------------------------------------------------------------------------
 
+#: dtype -> what stands for the function that casts to it, as whose calls casts are known.
+_casting: dict[np.dtype, Callable[..., Any]] = {}
+
+
+def _casting_to(target: np.dtype) -> Callable[..., Any]:
+    def casting(array: Any) -> Any:
+        return array.astype(target)
+
+    def rule(device: Any, kind: Any) -> Rule | None:
+        step = cast(kind, target)
+        return None if step is None else Rule(step, None)
+
+    like_ufuncs[casting] = rule
+    return _casting.setdefault(target, casting)
+
+
+def lies_exactly(meta: np.ndarray, order: str) -> bool:
+    """Whether recorded work gives a copy the strides of NumPy's, also along axes that have no use for them."""
+    return meta.flags.c_contiguous and order != "F" or 1 not in meta.shape and 0 not in meta.strides
+
+
 def astype(x: Any, target: np.dtype, order: str) -> Any:
     """A copy of an array in another dtype, or in the same, in this memory order."""
     meta = handles.meta_of(x)
+    flags = meta.flags
+    kept = order == "K" or (flags.c_contiguous if order == "C" else flags.f_contiguous if order == "F" else flags.forc)
+    if kept and native is not None and type(x) is handles.array_type and target in HOLDABLE and (
+            lies_exactly(meta, order)):
+        return native.recorded(_casting.get(target) or _casting_to(target), (x,))
     return _one_step(x, meta, target, lambda: cast(meta.dtype, target), axes_of(views.like(meta, order, target)))
 
 

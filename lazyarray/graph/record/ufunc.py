@@ -104,7 +104,6 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     lasts = key is not None and _is_of(key, given) and (written is not None or call in rules)
     rule = rule_of(call)
     if rule is not None and rule.choose is not None:
-        lasts = False
         rule = rule.choose(given.items[1] if given.metas[1] is None else None)
     if rule is None:
         return None
