@@ -824,7 +824,11 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             PyArrayObject *one = (PyArrayObject *)given, *other = (PyArrayObject *)part;
             done = fits == 1 && PyArray_DATA(one) == PyArray_DATA(other)
                 && PyArray_CompareLists(PyArray_STRIDES(one), PyArray_STRIDES(other), PyArray_NDIM(one));
-            goto end;
+            PyObject *shared = done ? Py_NewRef(Py_True) : PyObject_CallFunctionObjArgs(py.overlap, given, part, NULL);
+            const int apart = shared == Py_False;
+            Py_XDECREF(shared);
+            if (!apart)         /* or an error */
+                goto end;
         }
         if (got(source, S.pending) != Py_None && given == got(source, S.root_view))
             node = Py_NewRef(got(source, S.pending));

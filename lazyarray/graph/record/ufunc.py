@@ -165,7 +165,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
             "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
-            "brought": brought,
+            "brought": brought, "overlap": views.overlap,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
