@@ -158,7 +158,8 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
     if reason is not None:
         raise DeviceUnavailableError(reason)
     with storage.place():
-        array = storage.read_device(sub).copy()
+        found, array = storage.read_device(sub), storage.device.empty((), sub.dtype)
+        storage.device.assign(array, found)
         return handles.new_scalar(Storage(storage.device, array), None, array, weakref.ref(storage))
 
 

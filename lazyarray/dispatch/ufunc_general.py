@@ -234,18 +234,23 @@ def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any]
     """Call the device function so that it takes NumPy's loop."""
     device = devices.current()
     expected = dtypes[ufunc.nin:]
-    key = (ufunc, *kinds)
-    if all(a.dtype == d for a, d in zip(arguments, dtypes)):
-        results = _as_arrays(device, _launched(device, function, arguments))
-        if all(r.dtype == d for r, d in zip(results, expected)):
-            # What a foreign one runs depends on where it is called.
-            if plain and ufunc in tables.UFUNCS:
-                LOOPS[key] = function, dtypes
-            return results
-        return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
-    cast = [a if a.dtype == d else a.astype(d) for a, d in zip(arguments, dtypes)]
-    results = _as_arrays(device, _launched(device, function, cast))
+    if not all(a.dtype == d for a, d in zip(arguments, dtypes)):
+        function = _casting(function, tuple(dtypes))
+    results = _as_arrays(device, _launched(device, function, arguments))
+    if all(r.dtype == d for r, d in zip(results, expected)):
+        # What a foreign one runs depends on where it is called.
+        if plain and ufunc in tables.UFUNCS:
+            LOOPS[ufunc, *kinds] = function, dtypes
+        return results
     return tuple([r.astype(d, copy=False) for r, d in zip(results, expected)])
+
+
+def _casting(function: Callable[..., Any], dtypes: tuple[np.dtype, ...]) -> Callable[..., Any]:
+    """A device function that casts its operands first."""
+    def cast(*operands: Any) -> Any:
+        return function(*[a if a.dtype == d else a.astype(d) for a, d in zip(operands, dtypes)])
+
+    return cast
 
 
 def _launched(device: Device, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -26,10 +26,16 @@ _REDUCTIONS = {
     np.logical_and: "all", np.logical_or: "any",
 }
 _SCANS = {np.add: "cumsum", np.multiply: "cumprod"}
-_NUMBERS = frozenset("int32 uint32 int64 uint64 float32 float64 complex64 complex128".split())
-_ORDERED = frozenset("int32 uint32 uint64 float32 float64".split())
+
+
+def _dtypes_of(names: str) -> frozenset[np.dtype]:
+    return frozenset(map(np.dtype, names.split()))
+
+
+_NUMBERS = _dtypes_of("int32 uint32 int64 uint64 float32 float64 complex64 complex128")
+_ORDERED = _dtypes_of("int32 uint32 uint64 float32 float64")
 _ORDERED_UFUNCS = (np.maximum, np.minimum)
-_BITS = frozenset("int32 uint32 int64 uint64".split())
+_BITS = _dtypes_of("int32 uint32 int64 uint64")
 #: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes that it can do it for (see `_add_at`).
 _AT = {
     np.add: _NUMBERS, np.subtract: _NUMBERS, np.maximum: _ORDERED, np.minimum: _ORDERED,
@@ -301,7 +307,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     dtype = handles.meta_of(value).dtype if handles.is_lazy(value) else np.asarray(value).dtype
     # NumPy's own TypeError comes from here, before it looks at the indices. No number is weak in `at`.
     loop = ufunc.resolve_dtypes((meta.dtype, dtype, None), casting="unsafe")[2]
-    if type(storage) is not Storage or meta.dtype.name not in _AT[ufunc]:
+    if type(storage) is not Storage or meta.dtype not in _AT[ufunc]:
         raise NotOnDevice(f"{ufunc.__name__}.at of {meta.dtype} is not supported on the device")
     exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
