@@ -161,8 +161,6 @@ class Device(ABC):
     learns = True
     #: At which use of a program on few elements its kernel is made: what a program does once is not worth a compiler.
     fused_from = 3
-    #: Elements of an array from which on `select` is asked.
-    selected_from = 1 << 12
 
     #: Why nothing can be done on it any more in this process, after an error that `is_lasting`.
     lost: str | None = None
@@ -322,6 +320,12 @@ class Device(ABC):
 
         All are C-contiguous and on the current device; the values, so many rows of `row` bytes as the mask is true,
         have the dtype of the array, and the mask has the shape of its first axes and is not empty.
+        """
+        return None
+
+    def positions(self, mask: Any) -> tuple[Any, ...] | None:
+        """Where a mask is true, in C order: a new array of int64 for each axis; None where ``nonzero`` is as good, or
+        is still needed. The mask is C-contiguous, on the current device and not empty.
         """
         return None
 

@@ -128,7 +128,7 @@ def _rows(device: Device, x: ArrayHandle, sub: np.ndarray, mask: Any, known: dic
     token = begin("synchronise", 0, sub.shape, sub.dtype, "boolean-mask size")
     mask = uploaded(device, mask)
     found = None
-    if array.size >= max(device.selected_from, 1) and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
+    if array.size and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
             device.on_current(array, mask)):
         found = device.select(array, mask)
     if found is None:
@@ -263,7 +263,7 @@ def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any
 def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any) -> Callable[[Any], None] | None:
     """What writes the rows of `value` where a mask is true; None where the device does not know better than others."""
     known = masks.known(given)
-    if (meta.size < max(device.selected_from, 1) or value.dtype != meta.dtype or not meta.flags.c_contiguous
+    if (not meta.size or value.dtype != meta.dtype or not meta.flags.c_contiguous
             or value.shape[1:] != meta.shape[mask.ndim:] or masks.comes_again(known)
             or not (device.contiguity(value)[0] and device.contiguity(mask)[0] and device.on_current(mask, value))):
         return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..events.trace import begin, end
+from ..functions.adapters import common
 from ..storage import facts, handles
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.nd
         found = xp.searchsorted(xp.cumsum(flat), xp.arange(1, count + 1))
     else:
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
-        found = xp.nonzero(flat)[0]
+        found, = common.places_of(xp, flat)
         if token is not None:
             end(token)
     if known is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
-from .adapters.common import are_finite, axis_index, filled, intp_result, is_any, resolve, truth
+from .adapters.common import are_finite, axis_index, filled, resolve, truth
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -267,13 +267,10 @@ def _without_nan(name: str) -> Callable[..., Any]:
     return call
 
 
-def _position(name: str) -> Callable[..., Any]:
+def _running(name: str) -> Callable[..., Any]:
     def call(xp: Any, a: Any, axis: Any = None) -> Any:
-        _plain(_axis(axis))
-        missing = xp.isnan(a)
-        _plain(not is_any(missing.all(axis), "all-NaN check"))
-        worst = a.dtype.type("-inf" if name == "argmax" else "inf")
-        return intp_result(getattr(xp, name)(xp.where(missing, worst, a), axis))
+        _plain(axis is None or _is_int(axis))
+        return getattr(xp, name)(a, axis)
 
     return call
 
@@ -309,7 +306,7 @@ DIRECT: dict[Any, Direct] = {
     np.average: Direct(_average, _REALS), np.nansum: Direct(_total("nansum"), _REALS),
     np.nanprod: Direct(_total("nanprod"), _REALS),
     **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
-    np.nanargmax: Direct(_position("argmax"), _REALS), np.nanargmin: Direct(_position("argmin"), _REALS),
+    np.nancumsum: Direct(_running("nancumsum"), _REALS), np.nancumprod: Direct(_running("nancumprod"), _REALS),
     np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),
     **({np.fix: Direct(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),
 }

@@ -118,7 +118,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     refuse((axis is not None or meta.ndim != 1) and common.newest < "2.2.0",
            "several axes are not supported on the device")
     xp = devices.current().xp
-    places = xp.nonzero(handles.operand_of(x))
+    places = common.places_of(xp, handles.operand_of(x))
     cut = [slice(None)] * meta.ndim
     if places[0].size:
         ends = common.fetch(xp.stack([e for p in places for e in (p.min(), p.max())]), "where the zeros end")

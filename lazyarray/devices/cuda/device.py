@@ -142,6 +142,7 @@ class CudaDevice(Device):
         self.reduction = reductions.get     # type: ignore[method-assign]
         selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
         self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
+        self.positions = selections.positions       # type: ignore[method-assign]
         self._rows = Rows(self.kernels)
         self._line_filters = LineFilters(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]

@@ -112,6 +112,19 @@ def truth(obj: Any, why: str = "truth value") -> bool:
     return bool(fetch(obj, why))
 
 
+def places_of(xp: Any, a: Any) -> tuple[Any, ...]:
+    """Where the elements of a device array with axes are not zero: an array for each axis, of new memory."""
+    flags = a if a.dtype.kind == "b" else a != 0
+    found = devices.current().positions(xp.ascontiguousarray(flags)) if flags.size else None
+    return xp.nonzero(flags) if found is None else found    # type: ignore[no-any-return]
+
+
+def rows_of(xp: Any, a: Any, mask: Any) -> Any:
+    """The rows of a device array in C order where a mask of its first axes is true."""
+    found = devices.current().select(a, mask) if a.size and a._c_contiguous and mask._c_contiguous else None
+    return a[mask] if found is None else found
+
+
 def is_any(flags: Any, why: str) -> bool:
     """Whether one of an array of booleans is set: few are fetched as they are, which needs no kernel."""
     return bool(np.any(fetch(flags if flags.nbytes <= FETCHED else flags.any(), why)))

@@ -26,6 +26,7 @@ from .common import (
     intp,
     is_device,
     numbers,
+    places_of,
     without_device,
 )
 
@@ -94,7 +95,7 @@ def compress(xp: Any, /, condition: Any, a: Any, axis: Any = None, out: Any = No
     if axis is None:
         a, axis = a.ravel(), 0
     axis = axis_index(axis, a.ndim)
-    found = xp.nonzero(condition)[0]
+    found, = places_of(xp, condition)
     if condition.size > a.shape[axis] and found.size:
         found = indices(xp, found, a.shape[axis])
     return xp.take(a, found, axis=axis)
@@ -198,7 +199,7 @@ def _fill(xp: Any, target: Any, chosen: Any, values: Any, in_turn: bool) -> None
         values = _apart(xp, values.reshape(target.shape if values.size > 1 else ()), target)
         xp.copyto(target, values.astype(target.dtype, copy=False), where=chosen)
         return
-    places = xp.nonzero(chosen.ravel())[0]
+    places, = places_of(xp, chosen.ravel())
     if places.size == 0:
         return
     wrong(values.size == 0, "Cannot insert from an empty array!")
@@ -248,7 +249,7 @@ def fill_diagonal(xp: Any, /, a: Any, val: Any, wrap: bool = False) -> None:
 def nonzero(xp: Any, /, a: Any) -> tuple[Any, ...]:
     a = array(xp, a)
     wrong(a.ndim == 0, "Calling nonzero on 0d arrays is not allowed.")
-    return xp.nonzero(a)
+    return places_of(xp, a)
 
 
 def argwhere(xp: Any, /, a: Any) -> Any:

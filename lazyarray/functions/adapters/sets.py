@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotOnDevice, refuse, wrong
-from .common import array, axis_index, fetch, intp_result, newest, truth
+from .common import array, axis_index, fetch, intp_result, newest, places_of, rows_of, truth
 
 _MOST_COLUMNS = 64
 """Rows are sorted column by column; beyond this, NumPy's comparison of whole rows is quicker."""
@@ -32,13 +32,13 @@ def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool
         # All NaN lie together at the end: only the first of them counts.
         missing = xp.isnan(values)
         first[1:] &= ~(missing[1:] & missing[:-1])
-    return _answers(xp, values[first], first, order, shape, return_index, return_inverse, return_counts)
+    return _answers(xp, rows_of(xp, values, first), first, order, shape, return_index, return_inverse, return_counts)
 
 
 def _answers(xp: Any, values: Any, first: Any, order: Any, inverse_shape: Any, return_index: Any, return_inverse: Any,
              return_counts: Any) -> Any:
     result = [values]
-    starts = xp.nonzero(first)[0] if return_index or return_counts else None
+    starts = places_of(xp, first)[0] if return_index or return_counts else None
     if return_index:
         result.append(intp_result(xp.take(order, starts)))
     if return_inverse:
@@ -65,7 +65,7 @@ def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: 
     ordered = xp.take(rows, order, axis=0)
     first = xp.ones(n, bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    values = xp.moveaxis(ordered[first].reshape(-1, *moved.shape[1:]), 0, axis)
+    values = xp.moveaxis(rows_of(xp, ordered, first).reshape(-1, *moved.shape[1:]), 0, axis)
     return _answers(xp, values, first, order, (n,), return_index, return_inverse, return_counts)
 
 

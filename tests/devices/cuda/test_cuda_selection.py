@@ -60,7 +60,22 @@ def emulator(tmp_path_factory):
     found = boolean_mask.Selections(kernels, lambda: turn, cupy)
     assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None, "it is being compiled"
     kernels.wait()
-    return types.SimpleNamespace(select=found.select, place=found.place, turn=turn, cupy=cupy)
+    return types.SimpleNamespace(
+        select=found.select, place=found.place, positions=found.positions, turn=turn, cupy=cupy)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("shape", [
+    (1,), (15,), (1025,), (4096,), (3, 700), (700, 3), (7, 11, 13), (1, 9, 1), (3, 5, 7, 11)])
+def test_positions(emulator, shape, mask):
+    flags = mask(int(np.prod(shape))).reshape(shape)
+    found = emulator.positions(Array.of(flags))
+    assert [f.get().tolist() for f in found] == [e.tolist() for e in np.nonzero(flags)]
+    assert emulator.turn.get()[0] == 0
+
+
+def test_positions_along_more_axes_are_the_librarys(emulator):
+    assert emulator.positions(Array.of(np.ones((1, 2, 1, 2, 1), bool))) is None
 
 
 def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):

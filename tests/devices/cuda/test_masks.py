@@ -29,7 +29,6 @@ def selected(monkeypatch):
         found.append(result)
         return result
 
-    monkeypatch.setattr(type(DEVICE), "selected_from", 1)
     monkeypatch.setattr(DEVICE, "select", noted)
     return found
 
@@ -177,14 +176,27 @@ def test_other_layouts_take_the_other_way(selected, change):
     assert found.shape == expected.shape and np.array_equal(found, expected) and not selected
 
 
-def test_small_arrays_take_the_other_way(monkeypatch):
+def test_what_cannot_be_selected_yet_takes_the_other_way(monkeypatch):
     asked = []
     monkeypatch.setattr(DEVICE, "select", lambda *given: asked.append(given))
-    least = type(DEVICE).selected_from
-    for size, times in ((least - 1, 0), (least, 1)):
-        values, mask = numbers(size, "f"), np.arange(size) % 3 == 0
-        assert np.array_equal(lazyarray.asarray(values)[lazyarray.asarray(mask)], values[mask])
-        assert len(asked) == times, "and what can't be selected yet takes it too"
+    values, mask = numbers(50, "f"), np.arange(50) % 3 == 0
+    assert np.array_equal(lazyarray.asarray(values)[lazyarray.asarray(mask)], values[mask]) and len(asked) == 1
+
+
+@pytest.mark.parametrize("shape", [(1,), (4097,), (60, 70), (2, 3, 400), (3, 4, 5, 60), (2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f4", "c16"])
+def test_positions_are_numpys(shape, dtype):
+    values = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    for make in (lambda a: a, lambda a: a.T, lambda a: a[::-1]):
+        x = make(lazyarray.asarray(values) if dtype == "?" else lazyarray.asarray(values) * 1)
+        for _ in range(2):      # by the device's library, until there is a kernel
+            for function in (np.nonzero, np.argwhere, np.flatnonzero, lambda a: np.where(a), np.unique):
+                found, expected = function(x), function(make(values))
+                assert type(found) is type(expected) or lazyarray.is_lazy(found)
+                np.testing.assert_equal(list(map(np.asarray, found)), list(expected))
+            wait = getattr(getattr(DEVICE, "kernels", None), "wait", None)
+            if wait is not None:
+                wait()
 
 
 @pytest.mark.parametrize("shape", [(4,), (6,), (5, 2), (5, 3, 1), (3, 5), ()])

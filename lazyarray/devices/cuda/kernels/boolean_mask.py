@@ -4,7 +4,8 @@ The first counts: a block goes through a tile of the mask, keeps it as bits, and
 where the rows of each tile begin in the result.  The host waits for their number, which is the result's length.  The
 second copies: a block lists the places of what is true in a part of its tile, and its threads go along the rows in the
 widest words that begin and end where rows do.  It reads the bits, not the mask, so that it writes as many rows as were
-counted even if another thread writes to the mask meanwhile.  To assign rows is the same, from the values to the array.
+counted even if another thread writes to the mask meanwhile.  To assign rows is the same, from the values to the array;
+the positions of what is true are written in the place of rows.
 
 Words are copied as they are: nothing here depends on the dtype, and the few functions are compiled together.
 """
@@ -35,6 +36,8 @@ MOST_TILES = 8 * THREADS
 _BLOCKS = 1024
 #: Words of a row that a block copies: at least so many where blocks share rows, and never more.
 LEAST, MOST = 8, 64
+#: Axes of a mask whose positions a kernel finds.
+MOST_AXES = 4
 #: Bytes of a word -> its type.
 WORDS = {16: "uint4", 8: "unsigned long long", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
 
@@ -170,6 +173,33 @@ template <typename Word, bool Put> __device__ inline void lz_copy(const Word* __
 }
 """
 
+_POSITIONS = """
+// The positions of what is true, along each of `axes` axes, of which the inner ones have n1, n2 and n3 elements.
+extern "C" __global__ void __launch_bounds__(THREADS) select_positions(long long* to0, long long* to1, long long* to2,
+    long long* to3, const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
+    const unsigned int axes, const lz_u8 n1, const lz_u8 n2, const lz_u8 n3) {
+  const long long tile = blockIdx.x;
+  lz_u8 done = offsets[tile];
+  if (offsets[tile + 1] == done) return;
+  for (long long round = 0; round < rounds; ++round) {
+    const long long first = (tile * rounds + round) * ROUND;
+    const unsigned int mine = bits[first / KEPT + threadIdx.x / 4] >> threadIdx.x % 4 * 4 & 15u;
+    unsigned int rows;
+    lz_u8 at = done + lz_before<unsigned int>(__popc(mine), rows);
+    #pragma unroll
+    for (int k = 0; k < 4; ++k) if (mine >> k & 1u) {
+      lz_u8 rest = first + threadIdx.x * 4 + k;
+      if (axes > 3) { to3[at] = rest % n3; rest /= n3; }
+      if (axes > 2) { to2[at] = rest % n2; rest /= n2; }
+      if (axes > 1) { to1[at] = rest % n1; rest /= n1; }
+      to0[at++] = rest;
+    }
+    done += rows;
+    __syncthreads();    // the next round's sums take the place of this one's
+  }
+}
+"""
+
 _COPY = """
 extern "C" __global__ void __launch_bounds__(THREADS) NAME_BYTES(const WORD* __restrict__ from, WORD* __restrict__ to,
     const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
@@ -179,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) NAME_BYTES(const WORD* __r
 """
 
 SOURCE = "".join(f"#define {name} {value}\n" for name, value in (
-    ("THREADS", THREADS), ("ROUND", ROUND), ("KEPT", KEPT), ("MOST_TILES", MOST_TILES))) + _TEXT + "".join(
+    ("THREADS", THREADS), ("ROUND", ROUND), ("KEPT", KEPT), ("MOST_TILES", MOST_TILES))) + _TEXT + _POSITIONS + "".join(
     _COPY.replace("BYTES", str(size)).replace("WORD", word).replace("NAME", name).replace("PUT", put)
     for size, word in WORDS.items() for name, put in (("select", "false"), ("place", "true")))
 
@@ -213,14 +243,16 @@ class _Selection(NamedTuple):
     counts: Launcher
     copies: dict[int, Launcher]     # by the bytes of a word
     places: dict[int, Launcher]
+    positions: Launcher
 
 
 def _made(cupy: Any, name: str) -> _Selection:
-    count, *copies = functions(cupy, SOURCE, (
-        "select_count", *(f"select_{size}" for size in WORDS), *(f"place_{size}" for size in WORDS)))
+    count, positions, *copies = functions(cupy, SOURCE, (
+        "select_count", "select_positions",
+        *(f"select_{size}" for size in WORDS), *(f"place_{size}" for size in WORDS)))
     launchers = [Launcher(cupy, copy, list("QQQQqqII")) for copy in copies]
     return _Selection(Launcher(cupy, count, list("QQQQqq")), dict(zip(WORDS, launchers)),
-                      dict(zip(WORDS, launchers[len(WORDS):])))
+                      dict(zip(WORDS, launchers[len(WORDS):])), Launcher(cupy, positions, list("QQQQQQqIQQQ")))
 
 
 class Selections(Unique):
@@ -259,6 +291,20 @@ class Selections(Unique):
                     values, d, memory, bits, fine.rounds, fine.words, fine.share, fine.parts])
 
         return count, write
+
+    def positions(self, mask: Any) -> tuple[Any, ...] | None:
+        """`Device.positions`, or None as of `select`, and for more axes than a kernel knows."""
+        kernels = self._kernels.find(("select",), _made)
+        if kernels is None or mask.ndim > MOST_AXES:
+            return None
+        grid = plan(mask.size, 1, 1)
+        count, memory, bits = self._counted(kernels, mask, grid)
+        found = tuple([self._ndarray((count,), _i8) for _ in mask.shape])
+        if count:
+            unused = MOST_AXES - mask.ndim
+            kernels.positions(grid.tiles, THREADS, [
+                *found, *found[:1] * unused, memory, bits, grid.rounds, mask.ndim, *mask.shape[1:], *(1,) * unused])
+        return found
 
     def _counted(self, kernels: _Selection, mask: Any, grid: Plan) -> tuple[int, Any, int]:
         """How often a mask is true; the memory with the offsets and bits of it, and the address of the bits."""
