@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import json
+import statistics
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,17 +165,27 @@ def sweep_lines() -> list[str]:
     found = (newest("sweep") or {"figures": []})["figures"]
     if not found:
         return []
-    rows = [(f"``{figure['what'].partition(', f')[0]}``", f"{figure['size']:.0e}", figure["what"].split(", ")[-2],
+    rows = [(f"``{figure['what'].partition(', f')[0]}``", f"{figure['size']:,}", figure["what"].split(", ")[-2],
              f"{figure['ours']:.3g}", f"{figure['theirs']:.3g}", f"{figure['value']:.3g}")
             for figure in sweep.worst(found)]
-    medians = ", ".join(f"{figure['value']:.3g} at {figure['what'].partition(', ')[2].partition(':')[0]}"
-                        for figure in found if figure["what"].endswith(": median"))
-    about = ("``python -m benchmarks.sweep`` times every function, ufunc, method and operator beside CuPy's. The median"
-             f" of the ratios is {medians}.")
+    sizes = collections.defaultdict(list)
+    for figure in found:
+        if "size" in figure:
+            sizes[figure["size"]].append(figure["value"])
+    medians = "; ".join(f"{statistics.median(ratios):.3g} at {size:,} elements, where {above(ratios):.0%} of "
+                        f"{len(ratios)} measurements are above {sweep.EACH}" for size, ratios in sizes.items())
+    about = ("``python -m benchmarks.sweep`` times every function, ufunc, method and operator beside CuPy's, in two "
+             "dtypes, until its time is over: the larger sizes are measured last. The median of the ratios is "
+             f"{medians}.")
     image = [".. image:: _static/speed-sweep.svg", f"   :alt: {PLOTS['speed-sweep']}", ""]
     return [*textwrap.wrap(about, 120), "", *image,
             "The calls with the largest ratios, in microseconds:", "",
             *grid(("Call", "Elements", "Dtype", "lazyarray", "CuPy", "Ratio"), rows), ""]
+
+
+def above(ratios: Sequence[float]) -> float:
+    """The part of the ratios that is larger than what is asked of each."""
+    return sum(ratio > sweep.EACH for ratio in ratios) / len(ratios)
 
 
 def with_section(text: str) -> str:

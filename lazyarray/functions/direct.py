@@ -270,7 +270,7 @@ def _without_nan(name: str) -> Callable[..., Any]:
 def _running(name: str) -> Callable[..., Any]:
     def call(xp: Any, a: Any, axis: Any = None) -> Any:
         _plain(axis is None or _is_int(axis))
-        return getattr(xp, name)(a, axis)
+        return xp.ascontiguousarray(getattr(xp, name)(a, axis))
 
     return call
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 
@@ -110,6 +111,8 @@ class SpillingMachine(TrackedMachine):
         self._limit = contextlib.ExitStack()
         if device.name == "simulated":
             self._limit.enter_context(device.limited(1 << 40))
+            gc.freeze()     # else each look for arrays goes through all objects of the tests before
+            self._limit.callback(gc.unfreeze)
             self._limit.callback(setattr, hardware, "allocated", hardware.allocated)
             hardware.allocated = self.allocated
 
