@@ -154,12 +154,14 @@ def as_tensor(x: LazyNdarray, to_be_read: bool = False) -> Any:
     """The tensor on the device memory of a lazy array: a write to either is a write to both.
 
     It is on the GPU that has `x`; on the simulated device, a CPU tensor on the memory of that device. What torch has no
-    view for (negative strides, strides between elements) is copied on the device first, and, if it is only
-    `to_be_read`, what lies on another GPU than the current one. TypeError if the device, or torch, has no such dtype.
+    view for (negative strides, strides between elements, elements at odd places) is copied on the device first, and, if
+    it is only `to_be_read`, what lies on another GPU than the current one. TypeError if torch has no such dtype.
     """
     storage, meta = x._self_storage, handles.meta_of(x)
-    if type(storage) is not Storage or meta.dtype not in dtypes().values():
+    if meta.dtype not in dtypes().values():
         raise TypeError(f"torch has no {meta.dtype}; use x.astype(...) before")
+    if type(storage) is not Storage:
+        return of_device(storage.device, convert.asdevice(x))
     if to_be_read and places.elsewhere(storage.device, x):
         return of_device(storage.device, handles.operand_of(x, "operand of torch"))
     array = handles.device_of(x) if _is_odd(meta) else convert.lend(x, "torch")

@@ -177,7 +177,10 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
         if name in _POSITIONS:
             with device.on(device.device_of(result)):
                 result = device.contiguous(result)      # NumPy's are in C order
-    return new_array(Storage(device, result, stream), None, result)
+    array = new_array(Storage(device, result, stream), None, result)
+    if name in _POSITIONS:
+        _note_greatest(array, request.extent.length - 1)
+    return array
 
 
 def _is_clear(value: Any) -> bool:
