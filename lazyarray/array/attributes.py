@@ -35,9 +35,10 @@ def get_imag(x: ArrayHandle) -> Any:
     meta = handles.meta_of(x)
     if meta.dtype.kind == "c":
         return handles.view_of(x, meta.imag)
-    if type(x._self_storage) is not Storage:
+    if type(x._self_storage) is not Storage and meta.dtype.kind == "O":
         return lazily(meta.imag)
-    zeros = function.run(np.zeros_like, (x,), {"order": "A"})
+    zeros = lazily(meta.imag) if type(x._self_storage) is not Storage else function.run(
+        np.zeros_like, (x,), {"order": "A"})
     handles.detached(zeros).flags.writeable = False
     return zeros
 

@@ -66,16 +66,17 @@ def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def handler(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = (as_lazy(x) if handles.is_scalar(x) else x for x in (a, b))
+        # What is on the host alone may be an alias of another one: its meta is the ndarray.
+        a, b = (handles.meta_of(x) if handles.is_lazy(x) and type(x._self_storage) is not Storage else x
+                for x in (a, b))
         if handles.is_lazy(a) and handles.is_lazy(b):
-            if a._self_storage is not b._self_storage and type(a._self_storage) is Storage:
-                return False
-            return func(handles.meta_of(a), handles.meta_of(b), *args, **kwargs)
+            return a._self_storage is b._self_storage and func(handles.meta_of(a), handles.meta_of(b), *args, **kwargs)
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and not handles.is_lazy(a) and (
+                not handles.is_lazy(b)):
+            return func(a, b, *args, **kwargs)
         x, other = (a, b) if handles.is_lazy(a) else (b, a)
         refuse(not isinstance(other, np.ndarray), "the arguments are not two arrays")
-        storage = x._self_storage
-        if type(storage) is not Storage:
-            return func(handles.meta_of(x), other, *args, **kwargs)
-        mirror = storage.mirror
+        mirror = x._self_storage.mirror
         if mirror is None:
             return False
         # An alias lies in the mirror as the meta lies in the storage.

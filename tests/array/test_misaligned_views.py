@@ -65,3 +65,20 @@ def test_memory_of_the_user_that_begins_at_an_odd_place():
     view[0] = 5j
     lazyarray.asdevice(x)
     assert device[1] == 0 and device[2] == 5
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("way", [
+    *MISALIGNED.values(), lambda a: a.view(">f8"), lambda a: a.view([("a", "f4"), ("b", "f4")])["b"]],
+    ids=[*MISALIGNED, "the other order of bytes", "a field"])
+def test_what_it_shares(way, small):
+    with lazyarray.options(small_on_host=small):
+        x = lazyarray.asarray(np.arange(90.0)) * 1
+        view, other = way(x), way(lazyarray.asarray(np.arange(90.0)) * 1)
+        assert np.shares_memory(x, view) and np.may_share_memory(view, x) and np.shares_memory(view, np.asarray(x))
+        assert not np.shares_memory(view, other) and not np.shares_memory(x, other)
+        if view.dtype.kind != "c":
+            imaginary = view.imag
+            with pytest.raises(ValueError, match="read-only"):
+                imaginary[...] = 5
+            assert not imaginary.any() and not np.shares_memory(imaginary, x)

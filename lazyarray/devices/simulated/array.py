@@ -400,8 +400,12 @@ def _on_host(name: str) -> Callable[..., Any]:
     return lambda self, *args, **kwargs: getattr(self.get(), name)(*args, **kwargs)
 
 
+def _sort(array: np.ndarray, axis: int = -1) -> None:
+    array.sort(axis, kind="stable")     # as CuPy's is
+
+
 def _method(name: str, signature: str) -> Callable[..., Any]:
-    function = getattr(np.ndarray, name, None) or getattr(np, name)
+    function = _sort if name == "sort" else getattr(np.ndarray, name, None) or getattr(np, name)
     bind = binder(name, parameters(f"self, {signature}" if signature else "self"), function)
 
     def method(*args: Any, **kwargs: Any) -> Any:
