@@ -79,6 +79,8 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         return
     storage = x._self_storage
     if type(storage) is not Storage:
+        if isinstance(value, storage.device.array_type):
+            value = transfer.to_host(storage.device, value, "assigned to a host array")
         meta[_host_index(index)] = handles.alias_of(
             value, "assigned to a host array") if handles.is_array(value) else with_values(value)
         return

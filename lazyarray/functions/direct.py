@@ -6,6 +6,8 @@ its array arguments have one dtype and axes in C order, its other arguments are 
 be in a call is NumPy's own code's (`numpy_code`), which gives the same values, and computes the element-wise steps of
 large arrays by one kernel.
 
+``benchmarks/results/direct-cuda-*.json`` has the times of both ways.
+
 Each function here is the device library's but for what is written beside it. It has the parameters for which both
 agree: any other is a TypeError, and the call goes the general way. `NotPlain` does the same by value.
 """

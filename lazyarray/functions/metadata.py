@@ -71,8 +71,7 @@ def _sharing(func: Callable[..., Any]) -> Callable[..., Any]:
                 for x in (a, b))
         if handles.is_lazy(a) and handles.is_lazy(b):
             return a._self_storage is b._self_storage and func(handles.meta_of(a), handles.meta_of(b), *args, **kwargs)
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and not handles.is_lazy(a) and (
-                not handles.is_lazy(b)):
+        if not handles.is_lazy(a) and not handles.is_lazy(b):
             return func(a, b, *args, **kwargs)
         x, other = (a, b) if handles.is_lazy(a) else (b, a)
         refuse(not isinstance(other, np.ndarray), "the arguments are not two arrays")

@@ -35,7 +35,7 @@ from . import creation
 from .adapters import common
 from .kinds import NUMBERS
 from .pytree import leaves
-from .views import as_lazy
+from .views import as_lazy, on_host_side
 
 __all__ = ["COMPOSED"]
 
@@ -226,7 +226,7 @@ def _with_host_coefficients(run: Callable[..., Any]) -> Callable[..., Any]:
     """np.polyval, which takes one coefficient after the other: they are fetched together."""
     @functools.wraps(run)
     def polyval(p: Any, x: Any) -> Any:
-        return run(common.fetch(handles.device_of(p), "coefficients") if handles.is_array(p) else p, x)
+        return run(on_host_side(p, "coefficients"), x)
 
     return polyval
 

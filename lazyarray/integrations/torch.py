@@ -387,7 +387,7 @@ def check_written(func: Callable[..., Any], written: Iterable[Any]) -> None:
             meta = handles.meta_of(x)
             if not writeable(meta):
                 raise ValueError("output array is read-only")
-            if _is_odd(meta):
+            if _is_odd(meta) or type(x._self_storage) is not Storage:
                 raise ValueError("torch has no tensor with these strides to write into; pass a copy (x.copy())")
 
 

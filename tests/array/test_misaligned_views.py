@@ -47,6 +47,16 @@ def test_the_way_out_is_named(way):
         lazyarray.device().xp.asarray(view.__wrapped__)
 
 
+@pytest.mark.parametrize("way", MISALIGNED.values(), ids=MISALIGNED)
+def test_a_device_array_is_assigned(way):
+    plain = np.arange(900.0)
+    x = lazyarray.asarray(plain) * 1
+    view, expected = way(x), way(plain)
+    expected[1:3] = 1
+    view[1:3] = lazyarray.device().xp.ones_like(lazyarray.asdevice(np.array(expected[1:3])))
+    assert np.array_equal(np.asarray(x), plain)
+
+
 def test_a_dtype_given_to_the_array_itself():
     plain = np.arange(90.0)
     x = lazyarray.asarray(plain) * 1

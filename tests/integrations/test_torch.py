@@ -128,6 +128,8 @@ def test_bytes_between_elements_are_not_rounded():
             torch.from_dlpack(x)
     part = lazyarray.asarray(np.arange(12, dtype="u1")).view("f4").view("u1")[1:9].view("f4")
     assert lazytorch.as_tensor(part).tolist() == np.arange(12, dtype="u1")[1:9].view("f4").tolist()
+    with pytest.raises(ValueError, match="pass a copy"):        # else it would be written to one, and lost
+        torch.add(torch.ones(2), 1, out=part)
 
 
 def test_a_complex_part_is_a_view_too():
