@@ -369,8 +369,10 @@ def main() -> None:
         print(f"{figure['what']:70} {figure['value']:8.3g} {figure['unit']}")
     for what, error in refused.items():
         print(f"not compared: {what}: {error}".partition("\n")[0][:160])
-    if lazyarray.device().name == "cuda" and not options.only and options.sizes == SIZES:
-        print(f"{len(found)} measurements kept in {timing.keep('sweep', kept)}")
+    if lazyarray.device().name == "cuda" and not options.only:
+        sizes = [] if options.sizes == SIZES else [f"{size:.0e}".replace("+0", "") for size in options.sizes]
+        name = "-".join(["sweep", *sizes])
+        print(f"{len(found)} measurements kept in {timing.keep(name, kept)}")
     else:
         print(f"{len(found)} measurements, not kept")
 

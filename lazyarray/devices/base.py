@@ -329,6 +329,46 @@ class Device(ABC):
         """
         return None
 
+    def sort_rows(self, x: Any, places: bool = False) -> Any:
+        """A new array: `x` sorted along its last axis as NumPy's stable sort does it, NaN last; or, for `places`, the
+        positions (int64) in `x` of the elements in that order. `x` is C-contiguous and has an axis.
+        """
+        if x.ndim == 1 and x.dtype.char in "fd":
+            x = self.unsigned_nan(x)
+        return self.xp.argsort(x, axis=-1, kind="stable") if places else self.xp.sort(x, axis=-1, kind="stable")
+
+    def sort_in_place(self, x: Any) -> None:
+        """Sort a C-contiguous array along its last axis, as `sort_rows` does."""
+        if x.ndim == 1 and x.dtype.char in "fd":
+            self.unsigned_nan(x, x)
+        x.sort(axis=-1)
+
+    def unsigned_nan(self, x: Any, out: Any = None) -> Any:
+        """A new array, or `out`, of the elements of an array of floats; those that are NaN get no sign.
+
+        The library sorts one row by its bits, so that NaN with a sign, which processors make of ``0 / 0``, come first.
+        """
+        found = self.xp.where(x != x, x.dtype.type("nan"), x)
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
+        """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient
+        ("q"), the remainder ("m") or both ("qm"). The library's own, where that is NumPy's.
+        """
+        return tuple([(self.xp.floor_divide if part == "q" else self.xp.remainder)(a, b) for part in parts])
+
+    def divide_complex(self, a: Any, b: Any) -> Any:
+        """The quotient as NumPy has it of complex arrays of one dtype. NumPy's own, but for a divisor of zero."""
+        xp = self.xp
+        quotient, zero, divisor = xp.divide(a, b), b == 0, xp.abs(b.real)
+        result = xp.empty(quotient.shape, a.dtype)
+        result.real[...] = xp.where(zero, a.real / divisor, quotient.real)
+        result.imag[...] = xp.where(zero, a.imag / divisor, quotient.imag)
+        return result
+
     def correlate_lines(self, x: Any, weights: Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
         """A new array: the lines of `x` along an axis correlated with weights, the same bits as SciPy's.
 

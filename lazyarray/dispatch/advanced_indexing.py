@@ -324,7 +324,7 @@ def _last_wins(device: Device, parsed: Index, value: Any, laid: Any) -> Any:
         else:
             winners = device.last_of_each(key, places)
     else:
-        order = xp.argsort(key, kind="stable")
+        order = np.argsort(key, kind="stable") if on_host else device.sort_rows(key, True)
         winners = order[xp.searchsorted(key[order], key, side="right") - 1]
     if on_host:
         if (winners == np.arange(count)).all():

@@ -227,8 +227,9 @@ class Index:
 
     def is_distinct(self) -> bool:
         """Whether an array that has the shape of all of them is known to name no place twice."""
-        return any(array.shape == self.common and (given is SORTED or given is not None and facts.is_distinct(given))
-                   for array, _, _, given in self.positions)
+        return any(array.shape == self.common and (
+            given is SORTED or given is not None and facts.is_distinct(given)
+            or isinstance(array, np.ndarray) and _rises(array)) for array, _, _, given in self.positions)
 
     def key(self, device: Device, positive: bool = False, host: list[Any] | None = None) -> Any:
         """The places along the axes taken as one, in memory order; `host`: the arrays, where NumPy is to compute.
@@ -296,6 +297,11 @@ class Index:
 
 #: In place of the lazy array: the positions rise, as those of a mask do.
 SORTED = object()
+
+
+def _rises(array: np.ndarray) -> bool:
+    """Whether each integer is greater than the one before, as those of ``arange`` are, and none is negative."""
+    return array.ndim == 1 and array.size > 0 and bool(array[0] >= 0 and (array[1:] > array[:-1]).all())
 
 
 @functools.lru_cache(4096)

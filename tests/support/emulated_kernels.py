@@ -146,10 +146,11 @@ def compiled(source, folder):
                  f'extern "C" int run_{name}(unsigned int blocks, unsigned int count, unsigned int seed, void** given)'
                  f"{{ body = body_{name}; table = given; return launch(blocks, count, seed); }}\n")
         names.append(name)
-    (folder / "kernels.cpp").write_text(text)
+    written = folder / f"kernels_{len(list(folder.iterdir()))}.cpp"
+    written.write_text(text)
     subprocess.run([compiler(), "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared",
-                    "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"], check=True)
-    library = ctypes.CDLL(str(folder / "kernels.so"))
+                    "-fPIC", "-o", written.with_suffix(".so"), written], check=True)
+    library = ctypes.CDLL(str(written.with_suffix(".so")))
     return {name: getattr(library, f"run_{name}") for name in names}
 
 

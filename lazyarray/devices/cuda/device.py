@@ -35,12 +35,14 @@ from .copies.strided_download import download_rows
 from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
 from .driver import StreamOnDevice, here
 from .factors import Cholesky, Factorizer
+from .kernels import division
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
 from .kernels.line_filters import LineFilters
 from .kernels.reduction import Reductions
 from .kernels.rows import Rows
 from .kernels.snippets import snippet
+from .kernels.sorted_rows import SortedRows
 from .products import Products
 from .transforms import Transforms
 
@@ -145,6 +147,7 @@ class CudaDevice(Device):
         self.positions = selections.positions       # type: ignore[method-assign]
         self._rows = Rows(self.kernels)
         self._line_filters = LineFilters(self.kernels)
+        self._sorted_rows = SortedRows(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
         self.factors = Factorizer(cupy, lambda: _cublas()[0], _cusolver, self.stream)       # type: ignore[method-assign]
         self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
@@ -269,6 +272,28 @@ class CudaDevice(Device):
 
     def fuses(self, step: Step) -> bool:
         return snippet(step, self.xp) is not None
+
+    def sort_rows(self, x: Any, places: bool = False) -> Any:
+        found = self._sorted_rows(x, places) if self.on_current(x) else None
+        return super().sort_rows(x, places) if found is None else found
+
+    def sort_in_place(self, x: Any) -> None:
+        if not self.on_current(x) or self._sorted_rows(x, False, x) is None:
+            super().sort_in_place(x)
+
+    @functools.cached_property
+    def _unsigned_nan(self) -> Any:
+        return self.xp.ElementwiseKernel(
+            "T x", "T y", "y = x == x ? x : (T)__int_as_float(0x7fffffff)", "lazyarray_unsigned_nan")
+
+    def unsigned_nan(self, x: Any, out: Any = None) -> Any:
+        return self._unsigned_nan(x) if out is None else self._unsigned_nan(x, out)
+
+    def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
+        return division.divide_floats(self.xp, a, b, parts)
+
+    def divide_complex(self, a: Any, b: Any) -> Any:
+        return division.divide_complex(self.xp, a, b)
 
     def correlate_lines(self, x: Any, weights: lines.Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
         found = self._line_filters.correlate(x, weights, axis, cval, dtype)

@@ -15,7 +15,7 @@ from ...errors.inspection import once_made
 from . import dlpack, indexing
 from .api import table
 from .cuda import DeviceContext
-from .cupy_differences import refuse_output
+from .cupy_differences import order_of_row, refuse_output
 from .execution import SCALARS, SimulatedArrayBase, check_dtype, exports, launch, make, parts, wrap_new
 from .hardware import Stream, hardware, merge, note_write, poisoned, start_work, unseen
 from .signatures import binder, parameters
@@ -401,7 +401,10 @@ def _on_host(name: str) -> Callable[..., Any]:
 
 
 def _sort(array: np.ndarray, axis: int = -1) -> None:
-    array.sort(axis, kind="stable")     # as CuPy's is
+    if array.ndim == 1:
+        array[:] = array[order_of_row(array)]
+    else:
+        array.sort(axis, kind="stable")     # as CuPy's is
 
 
 def _method(name: str, signature: str) -> Callable[..., Any]:

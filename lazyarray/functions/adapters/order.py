@@ -1,7 +1,7 @@
 """Sorting, partitions, medians and quantiles.
 
-CuPy sorts stably with NaN last, as NumPy's stable sort does, but its selection kernels misplace NaN, so everything
-here sorts. Only five of NumPy's thirteen quantile methods exist there, and its nanmedian mistakes infinities.
+Everything is sorted, stably and with NaN last, as NumPy's stable sort does it: CuPy's selection kernels misplace NaN.
+Only five of NumPy's thirteen quantile methods exist there, and its nanmedian mistakes infinities.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from ..index_bounds import FETCHED
 from .common import answer_dtype, array, axes_of, axis_index, count_of, fetch, intp, intp_result, truth
@@ -32,15 +33,25 @@ def sort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, ord
          stable: bool | None = None, descending: Any = _none) -> Any:
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
-    return xp.sort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable")
+    return _sorted(xp, a, None if axis is None else axis_index(axis, a.ndim))
+
+
+def _sorted(xp: Any, a: Any, axis: int | None, places: bool = False) -> Any:
+    """`a`, all of it or along an axis, in order, or the places of its elements in that order."""
+    sort_rows = devices.current().sort_rows
+    if axis is None or a.ndim == 1:
+        return sort_rows(xp.ascontiguousarray(a.ravel()), places)
+    rows = sort_rows(xp.ascontiguousarray(xp.moveaxis(a, axis, -1)), places)
+    return xp.ascontiguousarray(xp.moveaxis(rows, -1, axis))
 
 
 def sort_in_place(xp: Any, array: Any, axis: int) -> None:
-    """Sort a device array along an axis: CuPy does it in the place of one in C order, and a copy of any other."""
-    if array._c_contiguous:
-        array.sort(axis_index(axis, array.ndim))
+    """Sort a device array along an axis."""
+    axis = axis_index(axis, array.ndim)
+    if axis == array.ndim - 1 and array._c_contiguous:
+        devices.current().sort_in_place(array)
     else:
-        array[...] = sort(xp, array, axis)
+        array[...] = _sorted(xp, array, axis)
 
 
 def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *,
@@ -48,7 +59,7 @@ def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, 
     a = array(xp, a)
     _plain_order(kind, order, stable, descending)
     refuse(a.ndim == 0, "sorting a 0-d array is not supported on the device")
-    return intp_result(xp.argsort(a, axis=None if axis is None else axis_index(axis, a.ndim), kind="stable"))
+    return intp_result(_sorted(xp, a, None if axis is None else axis_index(axis, a.ndim), True))
 
 
 def _to_part(xp: Any, a: Any, kth: Any, axis: int | None, kind: str, order: Any) -> Any:
@@ -77,9 +88,9 @@ def lexsort(xp: Any, /, keys: Any, axis: int = -1) -> Any:
     refuse(not keys or keys[0].ndim == 0, "0-d keys are not supported on the device")
     axis = axis_index(axis, keys[0].ndim)
     wrong(any(k.shape != keys[0].shape for k in keys), "all keys need to be the same shape")
-    found = xp.argsort(keys[0], axis=axis, kind="stable")
+    found = _sorted(xp, keys[0], axis, True)
     for key in keys[1:]:
-        after = xp.argsort(xp.take_along_axis(key, found, axis), axis=axis, kind="stable")
+        after = _sorted(xp, xp.take_along_axis(key, found, axis), axis, True)
         found = xp.take_along_axis(found, after, axis)
     return intp_result(found)
 
@@ -90,13 +101,13 @@ def _sorted_slices(xp: Any, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """`a` sorted along one last axis that joins the axes of `axis`, and the shape with 1 in their places."""
     refuse(a.ndim == 0, "quantiles of 0-d arrays are not supported on the device")
     if axis is None and a.size:
-        return xp.sort(a.ravel()), (1,) * a.ndim
+        return _sorted(xp, a, None), (1,) * a.ndim
     axes = axes_of(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     n = count_of(a.shape, axes)
     refuse(n == 0 or a.size == 0, "median of an empty array")
     slices = a.transpose(*kept, *axes).reshape([a.shape[i] for i in kept] + [n])
-    return xp.sort(slices, axis=-1), tuple([1 if i in axes else m for i, m in enumerate(a.shape)])
+    return _sorted(xp, slices, slices.ndim - 1), tuple([1 if i in axes else m for i, m in enumerate(a.shape)])
 
 
 def _real(xp: Any, a: Any) -> Any:
@@ -110,17 +121,21 @@ def median(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_inpu
            keepdims: bool = False) -> Any:
     a = _real(xp, a)
     ordered, ones = _sorted_slices(xp, a, axis)
-    n = ordered.shape[-1]
-    low, high = ordered[..., (n - 1) // 2], ordered[..., n // 2]
     result = answer_dtype(np.median, (a.dtype,))
-    if low is not high and n % 2 == 0:
-        work = np.dtype(np.float32) if result == np.float16 else result
-        low = (array(xp, low, work) + array(xp, high, work)) / work.type(2)
-    low = low.astype(result, copy=False)
+    middle = _middle(xp, ordered, ordered.shape[-1], result)
     if a.dtype.kind == "f":
         # NaN sorts to the end, and one of them is enough.
-        low = xp.where(xp.isnan(ordered[..., -1]), result.type("nan"), low)
-    return low.reshape(ones) if keepdims else low
+        middle = xp.where(xp.isnan(ordered[..., -1]), result.type("nan"), middle)
+    return middle.reshape(ones) if keepdims else middle
+
+
+def _middle(xp: Any, ordered: Any, n: int, result: np.dtype) -> Any:
+    """The median of the first `n` elements of sorted slices."""
+    low = ordered[..., (n - 1) // 2]
+    if n % 2 == 0:
+        work = np.dtype(np.float32) if result == np.float16 else result
+        low = (array(xp, low, work) + array(xp, ordered[..., n // 2], work)) / work.type(2)
+    return low.astype(result, copy=False)
 
 
 def _count_valid(xp: Any, ordered: Any) -> tuple[Any, int]:
@@ -139,6 +154,12 @@ def nanmedian(xp: Any, /, a: Any, axis: Any = None, out: Any = None, overwrite_i
     if a.dtype.kind != "f":
         return median(xp, a, axis, keepdims=keepdims)
     ordered, ones = _sorted_slices(xp, a, axis)
+    if ordered.ndim == 1:       # the host knows how many there are
+        count = int(fetch(xp.sum(~xp.isnan(ordered)), "number of elements that are not NaN"))
+        if not count:
+            warn("All-NaN slice encountered")
+        middle = _middle(xp, ordered, count, a.dtype) if count else ordered[0]
+        return middle.reshape(ones) if keepdims else middle
     count, _ = _count_valid(xp, ordered)
     low = xp.take_along_axis(ordered, xp.maximum((count - 1) // 2, 0)[..., None], -1)[..., 0]
     high = xp.take_along_axis(ordered, (count // 2)[..., None] % ordered.shape[-1], -1)[..., 0]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from .common import array, axis_index, fetch, intp_result, newest, places_of, rows_of, truth
 
@@ -24,8 +25,9 @@ def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool
         return _unique_rows(xp, a, axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
     refuse(a.ndim == 0 and return_inverse, "return_inverse= for a 0-d array is not supported on the device")
     flat = a.ravel()
-    order = xp.argsort(flat, kind="stable") if return_index or return_inverse else None
-    values = xp.sort(flat) if order is None else xp.take(flat, order)
+    sort_rows = devices.current().sort_rows
+    order = sort_rows(flat, True) if return_index or return_inverse else None
+    values = sort_rows(flat) if order is None else xp.take(flat, order)
     first = xp.ones(values.shape, bool)
     first[1:] = values[1:] != values[:-1]
     if equal_nan and a.dtype.kind in "fc":
@@ -61,7 +63,7 @@ def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: 
     refuse(a.dtype.kind in "fc" and truth(xp.isnan(rows).any(), "NaN check"), "NaN in rows")
     order = xp.arange(n)
     for column in range(rows.shape[1] - 1, -1, -1):
-        order = xp.take(order, xp.argsort(xp.take(rows[:, column], order), kind="stable"))
+        order = xp.take(order, devices.current().sort_rows(xp.take(rows[:, column], order), True))
     ordered = xp.take(rows, order, axis=0)
     first = xp.ones(n, bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -94,6 +96,8 @@ def isin(xp: Any, /, element: Any, test_elements: Any, assume_unique: bool = Fal
         low, high = fetch(xp.stack([b.min(), b.max()]), "the extent of the table")
         if int(high) - int(low) > np.iinfo(np.uint8 if given.kind == "b" else given).max:
             raise NotOnDevice("a table too long for its dtype")
+    if b.dtype.char in "fd":
+        b = devices.current().unsigned_nan(b)       # CuPy sorts it
     return xp.isin(a, b, invert=bool(invert)).reshape(element.shape)
 
 

@@ -19,98 +19,36 @@ from .products import contract
 
 _umath = np._core.umath
 
-_DIVIDE = """
-    {T} m = fmod(a, b);
-    {T} q;
-    if (b == 0) {{ q = a / b; }} else {{
-        q = (a - m) / b;
-        if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m += b; q -= 1; }} }} else {{ m = copysign(({T})0, b); }}
-        if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
-    }}
-    {out}
-"""
-#: What a division gives -> the outputs of its kernel, and what they become.
-_PARTS = {"q": ("out", "out = q;"), "m": ("out", "out = m;"), "qm": ("out, {name} rest", "out = q; rest = m;")}
-# Smith's algorithm, as NumPy has it.
-_QUOTIENT = """
-    {T} ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
-    {T} re, im;
-    if (fabs(br) >= fabs(bi)) {{
-        if (br == 0 && bi == 0) {{ re = ar / fabs(br); im = ai / fabs(br); }} else {{
-            {T} ratio = bi / br;
-            {T} scale = ({T})1 / (br + bi * ratio);
-            re = (ar + ai * ratio) * scale;
-            im = (ai - ar * ratio) * scale;
-        }}
-    }} else {{
-        {T} ratio = br / bi;
-        {T} scale = ({T})1 / (bi + br * ratio);
-        re = (ar * ratio + ai) * scale;
-        im = (ai * ratio - ar) * scale;
-    }}
-    out = thrust::complex<{T}>(re, im);
-"""
-_C_TYPES = {"f": "float", "d": "double", "F": "float", "D": "double"}
-
-
-@functools.cache
-def _kernel(make: Any, source: str, char: str, out: str) -> Any:
-    # Parameters have NumPy's names of dtypes, where "float" is double precision; the body has C's.
-    name = np.dtype(char).name
-    kind = "quotient" if source is _QUOTIENT else f"divide_{out}"
-    outputs, becomes = _PARTS.get(out, ("out", ""))
-    return make(f"{name} a, {name} b", f"{name} {outputs.format(name=name)}",
-                source.format(T=_C_TYPES[char], out=becomes), f"lazyarray_{kind}_{char}")
-
-
-def _fused(xp: Any, source: str, char: str, out: str = "") -> Any:
-    """One kernel for all of a division, where the device compiles kernels; else None."""
-    make = getattr(xp, "ElementwiseKernel", None)
-    return None if make is None else _kernel(make, source, char, out)
-
 
 def _array(xp: Any, x: Any) -> Any:
     return x if isinstance(x, xp.ndarray) else filled(xp, (), x, x.dtype)
 
 
-def _divide(xp: Any, a: Any, b: Any, which: str) -> Any:
-    """Quotient ("q") or remainder ("m") of floats, or a tuple of both ("qm")."""
+def _divide(xp: Any, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
+    """Quotient ("q"), remainder ("m") or both ("qm") of floats."""
     dtype = a.dtype
     if dtype == np.float16:
-        found = _divide(xp, a.astype(np.float32), b.astype(np.float32), which)
-        return tuple([part.astype(dtype) for part in found]) if which == "qm" else found.astype(dtype)
-    kernel = _fused(xp, _DIVIDE, dtype.char, which)
-    if kernel is None:      # NumPy's own, on the simulated device too
-        found = [(xp.floor_divide if part == "q" else xp.remainder)(a, b) for part in which]
-        return tuple(found) if which == "qm" else found[0]
-    return kernel(a, b) if is_device(xp, a) or is_device(xp, b) else kernel(_array(xp, a), b)
+        found = _divide(xp, a.astype(np.float32), b.astype(np.float32), parts)
+        return tuple([part.astype(dtype) for part in found])
+    return devices.current().divide_floats(a if is_device(xp, b) else _array(xp, a), b, parts)
 
 
 def floor_divide(xp: Any, /, a: Any, b: Any) -> Any:
-    return _divide(xp, a, b, "q") if a.dtype.kind == "f" else xp.floor_divide(a, b)
+    return _divide(xp, a, b, "q")[0] if a.dtype.kind == "f" else xp.floor_divide(a, b)
 
 
 def remainder(xp: Any, /, a: Any, b: Any) -> Any:
-    return _divide(xp, a, b, "m") if a.dtype.kind == "f" else xp.remainder(a, b)
+    return _divide(xp, a, b, "m")[0] if a.dtype.kind == "f" else xp.remainder(a, b)
 
 
 def divmod_(xp: Any, /, a: Any, b: Any) -> tuple[Any, ...]:
     if a.dtype.kind == "f":
-        return _divide(xp, a, b, "qm")      # type: ignore[no-any-return]
+        return _divide(xp, a, b, "qm")
     return floor_divide(xp, a, b), remainder(xp, a, b)
 
 
 def complex_divide(xp: Any, /, a: Any, b: Any) -> Any:
-    a, b = _array(xp, a), _array(xp, b)
-    kernel = _fused(xp, _QUOTIENT, a.dtype.char)
-    if kernel is not None:
-        return kernel(a, b)
-    # NumPy's own, on the simulated device too, but for a divisor of zero.
-    quotient, zero, divisor = xp.divide(a, b), b == 0, xp.abs(b.real)
-    result = xp.empty(quotient.shape, a.dtype)
-    result.real[...] = xp.where(zero, a.real / divisor, quotient.real)
-    result.imag[...] = xp.where(zero, a.imag / divisor, quotient.imag)
-    return result
+    return devices.current().divide_complex(_array(xp, a), _array(xp, b))
 
 
 def complex_log2(xp: Any, /, z: Any) -> Any:

@@ -132,7 +132,8 @@ _OWN: dict[np.ufunc, Callable[[np.dtype], bool]] = {
     **dict.fromkeys((np.logical_and, np.logical_or, np.logical_xor, np.logical_not), lambda dtype: dtype.kind == "c"),
     **dict.fromkeys((np.floor_divide, np.remainder), lambda dtype: dtype.kind == "f"),
     **dict.fromkeys((np.left_shift, np.right_shift), lambda dtype: True),
-    np.fmod: lambda dtype: dtype.kind in "iu" and dtype.itemsize == 8, np.power: lambda dtype: False,
+    np.fmod: lambda dtype: dtype.kind == "f" or dtype.kind in "iu" and dtype.itemsize == 8,
+    np.power: lambda dtype: False,
 }
 
 

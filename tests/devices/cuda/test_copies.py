@@ -20,7 +20,7 @@ from lazyarray.devices.cuda.copies import crew as crews
 from lazyarray.devices.cuda.copies import dirty_upload as pieces
 from lazyarray.devices.cuda.copies import pinned as cuda_pinned
 from lazyarray.devices.cuda.copies import staged_upload, strided_download
-from lazyarray.devices.cuda.copies.copies import BOUNCED, Copies
+from lazyarray.devices.cuda.copies.copies import BOUNCED, CLEARED, Copies
 from lazyarray.devices.cuda.copies.pinned import PIECE, STAGED_FROM
 from lazyarray.devices.cuda.copies.pinned_download import download_begin
 from lazyarray.devices.cuda.copies.strided_download import download_rows
@@ -54,6 +54,11 @@ class Pointer:
         stream.check(address, nbytes)
         stream.queue.append((address, self.ptr, nbytes))
 
+    def memset_async(self, value, nbytes, stream):
+        stream.staged.append(ctypes.create_string_buffer(bytes([value]) * nbytes, nbytes))
+        stream.queue.append((self.ptr, ctypes.addressof(stream.staged[-1]), nbytes))
+        stream.cleared += nbytes
+
     def copy_from_host_async(self, address, nbytes, stream):
         if stream.runtime is not None and not stream.check(address, nbytes):
             # From memory that is not locked the driver stages before it returns.
@@ -69,7 +74,7 @@ class Stream:
     at = weakref.WeakValueDictionary()      # pointer -> stream
 
     def __init__(self, runtime=None):
-        self.queue, self.staged = [], []
+        self.queue, self.staged, self.cleared = [], [], 0
         self.runtime = runtime
         self.ptr = id(self)
         self.at[self.ptr] = self
@@ -208,6 +213,20 @@ class TestOnAMadeUpCuda:
         array[:] = 0
         stream.synchronize()
         assert np.array_equal(target, expected)
+
+
+@pytest.mark.parametrize("other", [None, 0, 1, -1])
+@pytest.mark.parametrize("nbytes", [CLEARED - 1, CLEARED, CLEARED + 3, MB + 1])
+def test_zeros_are_not_copied(cuda, nbytes, other):
+    array, target, stream = fresh(nbytes), values(nbytes), Stream(cuda.runtime)
+    if other is not None:
+        array[other] = 3
+    cuda.copies.upload(Pointer(target.ctypes.data), array.ctypes.data, nbytes, stream)
+    assert stream.cleared == (nbytes if other is None and nbytes >= CLEARED else 0)
+    expected = array.copy()
+    array[:] = 9
+    stream.synchronize()
+    assert np.array_equal(target, expected)
 
 
 class TestRegions:
@@ -1115,6 +1134,7 @@ def test_an_interrupt_leaves_no_copy_under_way(cuda, way, nbytes):
     """Else it would come into memory, or be made of it, that somebody else has by then."""
     there, here, stream = values(nbytes), fresh(nbytes), Stream(cuda.runtime)
     pointer = Interrupted(there.ctypes.data)
+    here[:] = 1
     with pytest.raises(KeyboardInterrupt):
         if way == "download_begin":
             download_begin(cuda.copies, SimpleNamespace(data=pointer), here, stream)

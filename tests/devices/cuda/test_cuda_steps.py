@@ -41,7 +41,7 @@ def steps_of(dtype):
     if dtype.kind in "fc":
         found += [Step("round", None, (dtype, int64), dtype)]
     if dtype.kind == "f":
-        found += [Step(f"own_{name}", None, (dtype, dtype), dtype) for name in ("floor_divide", "remainder")]
+        found += [Step(f"own_{name}", None, (dtype, dtype), dtype) for name in ("floor_divide", "remainder", "fmod")]
     if dtype.kind in "iu":
         found += [Step(f"own_{name}_shift", None, (dtype, dtype), dtype) for name in ("left", "right")]
         found += [Step("own_reciprocal", None, (dtype,), dtype)]

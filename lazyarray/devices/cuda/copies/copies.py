@@ -32,9 +32,16 @@ if TYPE_CHECKING:
 
 #: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
+#: Zeros from so many bytes on are not copied: the device clears its memory. To look at 240 KB takes 5 us.
+CLEARED = 16 << 10
 _TO_DEVICE = 1      # cudaMemcpyHostToDevice
 
 _u1 = np.dtype(np.uint8)
+
+
+def _is_zero(start: int, nbytes: int) -> bool:
+    """Whether host memory has zeros alone, as that of ``np.zeros`` has."""
+    return not ctypes.c_ubyte.from_address(start).value and not over(start, nbytes).view(bool).any()
 
 
 class Copies(Pinned):
@@ -150,6 +157,9 @@ class Copies(Pinned):
         return read
 
     def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
+        if nbytes >= CLEARED and _is_zero(start, nbytes):
+            pointer.memset_async(0, nbytes, stream)
+            return False
         pointer.copy_from_host_async(start, nbytes, stream)
         # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.
         return bool(nbytes) and self.runtime.pointerGetAttributes(start).type > 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...program import Step
 
-__all__ = ["HELPERS", "routine", "snippet", "type_of"]
+__all__ = ["COMPLEX_DIVISION", "FLOAT_DIVISION", "HELPERS", "routine", "snippet", "type_of"]
 
 #: What `_EXACT` and `_HALVES` call. ``LZ_COMPLEX`` and ``LZ_HALF`` are defined where those headers are included.
 HELPERS = """
@@ -72,36 +72,52 @@ def type_of(dtype: np.dtype) -> str:
     return _TYPES[dtype.char]
 
 
-# Floor division and remainder of floats, as `adapters.ufunc` has them in a kernel of their own.
-_DIVIDE = """
-  const {T} a = in0, b = in1;
-  {T} m = fmod(a, b), q;
-  if (b == 0) {{ q = a / b; }} else {{
-    q = (a - m) / b;
-    if (m != 0) {{ if ((b < 0) != (m < 0)) {{ m = lz_add(m, b); q = lz_sub(q, ({T})1); }} }}
-    else {{ m = copysign(({T})0, b); }}
-    if (q != 0) {{ {T} f = floor(q); if (q - f > ({T})0.5) f += 1; q = f; }} else {{ q = copysign(({T})0, a / b); }}
-  }}
-  out0 = {out}"""
+#: Floor division and remainder of floats. `lz_rest` is C's fmod, which the compiler's own takes a loop for: where the
+#: quotient is less than two to the power of the mantissa's bits, the rounded one is the true one or one too far from
+#: zero, and what either leaves is a multiple of the smaller unit of both, less than the divisor, so nothing is rounded.
+FLOAT_DIVISION = """
+__device__ inline float lz_most(float) { return 8388608.0f; }
+__device__ inline double lz_most(double) { return 4503599627370496.0; }
+__device__ inline float lz_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline double lz_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+template <typename T> __device__ inline T lz_rest(T a, T b) {
+  const T q = trunc(a / b);
+  if (!(fabs(q) < lz_most(a))) return q != q || b == 0 || a - a != 0 ? (a * b) / (a * b) : fmod(a, b);
+  if (q == 0) return a;
+  T m = lz_fma(-q, b, a);
+  if ((m < 0 && a > 0) || (m > 0 && a < 0)) m = lz_add(m, (T)copysign(b, a));
+  return copysign(m, a);
+}
+template <typename T> __device__ inline T lz_divide(T a, T b, T& m) {
+  m = lz_rest(a, b);
+  if (b == 0) return a / b;
+  T q = lz_sub(a, m) / b;
+  if (m != 0) { if ((b < 0) != (m < 0)) { m = lz_add(m, b); q = lz_sub(q, (T)1); } }
+  else m = copysign((T)0, b);
+  if (q == 0) return copysign((T)0, a / b);
+  T f = floor(q);
+  if (lz_sub(q, f) > (T)0.5) f = lz_add(f, (T)1);
+  return f;
+}
+"""
 
-# Quotients of complex numbers: Smith's algorithm, as `adapters.ufunc` has it.
-_QUOTIENT = """
-  const {T} ar = in0.real(), ai = in0.imag(), br = in1.real(), bi = in1.imag();
-  {T} re, im;
-  if (fabs(br) >= fabs(bi)) {{
-    if (br == 0 && bi == 0) {{ re = ar / fabs(br); im = ai / fabs(br); }} else {{
-      const {T} ratio = bi / br;
-      const {T} scale = ({T})1 / (br + bi * ratio);
-      re = (ar + ai * ratio) * scale;
-      im = (ai - ar * ratio) * scale;
-    }}
-  }} else {{
-    const {T} ratio = br / bi;
-    const {T} scale = ({T})1 / (bi + br * ratio);
+#: Quotients of complex numbers: Smith's algorithm, as NumPy has it.
+COMPLEX_DIVISION = """
+template <typename T> __device__ inline void lz_quotient(T ar, T ai, T br, T bi, T& re, T& im) {
+  if (fabs(br) >= fabs(bi)) {
+    if (br == 0 && bi == 0) { re = ar / fabs(br); im = ai / fabs(br); return; }
+    const T ratio = bi / br;
+    const T scale = (T)1 / (br + bi * ratio);
+    re = (ar + ai * ratio) * scale;
+    im = (ai - ar * ratio) * scale;
+  } else {
+    const T ratio = br / bi;
+    const T scale = (T)1 / (bi + br * ratio);
     re = (ar * ratio + ai) * scale;
     im = (ai * ratio - ar) * scale;
-  }}
-  out0 = out0_type(re, im)"""
+  }
+}
+"""
 
 # C's shifts by as many bits as there are, or by fewer than none, are undefined; NumPy shifts everything out.
 _SHIFT = """
@@ -110,9 +126,13 @@ _SHIFT = """
 
 
 def _divide(step: Step, out: str) -> str | None:
-    if step.output.char == "e":
-        return _DIVIDE.format(T="float", out=out)
-    return _DIVIDE.format(T=type_of(step.output), out=out) if step.output.char in "fd" else None
+    """Floor division ("q"), its remainder ("m") or C's fmod ("rest")."""
+    if step.output.char not in "efd":
+        return None
+    kind = "float" if step.output.char == "e" else type_of(step.output)
+    if out == "rest":
+        return f"out0 = lz_rest<{kind}>(in0, in1)"
+    return f"{kind} m; const {kind} q = lz_divide<{kind}>(in0, in1, m); out0 = {out}"
 
 
 def _shift(step: Step, by: str) -> str:
@@ -127,8 +147,10 @@ def _reciprocal(step: Step) -> str:
     return f"out0 = in0 == 0 ? (out0_type)0x{of_zero % 2**64:x}ull : (out0_type)(1 / in0)"
 
 
-def _rest(step: Step) -> str:
+def _rest(step: Step) -> str | None:
     """What a division that goes towards zero leaves."""
+    if step.output.kind == "f":
+        return _divide(step, "rest")
     none = "in1 == 0 || in1 == -1" if step.output.kind == "i" else "in1 == 0"
     return f"out0 = {none} ? 0 : in0 % in1"
 
@@ -147,6 +169,8 @@ _TRIANGLE = """
   out0 = in3 * beyond >= in4 ? in0 : out0_type(0)"""
 _IS = "(in{0}.real() != 0 || in{0}.imag() != 0)"
 
+#: What such a step calls -> the text that it needs.
+_CALLED = {"lz_divide": FLOAT_DIVISION, "lz_rest": FLOAT_DIVISION, "lz_quotient": COMPLEX_DIVISION}
 #: Steps that are no ufuncs of CuPy's, or mean something else there: name -> what makes their text, or None.
 _OWN: dict[str, Callable[[Step], str | None]] = {
     "astype": lambda step: "out0 = (out0_type)in0",
@@ -159,7 +183,8 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "triangle": lambda step: _TRIANGLE,
     "own_floor_divide": lambda step: _divide(step, "q"),
     "own_remainder": lambda step: _divide(step, "m"),
-    "own_divide": lambda step: _QUOTIENT.format(T=type_of(np.dtype(step.output.char.lower()))),
+    "own_divide": lambda step: ("{T} re, im; lz_quotient<{T}>(in0.real(), in0.imag(), in1.real(), in1.imag(), re, im);"
+                                " out0 = out0_type(re, im)").format(T=type_of(np.dtype(step.output.char.lower()))),
     "own_log2": lambda step: _LOG2.format(T=type_of(np.dtype(step.output.char.lower()))),
     "own_reciprocal": _reciprocal,
     "own_fmod": _rest,
@@ -206,7 +231,7 @@ def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
     own = _OWN.get(step.name)
     if own is not None:
         text = own(step)
-        return None if text is None else (text, "")
+        return None if text is None else (text, "".join(needed for name, needed in _CALLED.items() if name in text))
     ufunc = xp._core.core._round_ufunc if step.name == "round" else getattr(xp, step.name)
     text = routine(ufunc, step.inputs, step.output)
     if text is None:
