@@ -160,9 +160,21 @@ def section() -> str:
     return "\n".join(lines)
 
 
+def swept() -> list[dict]:
+    """What the sweep over all functions measured: for each size the newest measurements, in whichever run."""
+    found: dict[int, list[dict]] = {}
+    for path in sorted(timing.RESULTS.glob("sweep*-cuda-*.json"), key=lambda path: path.stem[-len("2026-01-01"):]):
+        sizes = collections.defaultdict(list)
+        for figure in json.loads(path.read_text())["figures"]:
+            if "size" in figure:
+                sizes[figure["size"]].append(figure)
+        found |= sizes
+    return [figure for size in sorted(found) for figure in found[size]]
+
+
 def sweep_lines() -> list[str]:
     """What the sweep over all functions found: medians, a plot, and the calls that take the longest beside CuPy's."""
-    found = (newest("sweep") or {"figures": []})["figures"]
+    found = swept()
     if not found:
         return []
     rows = [(f"``{figure['what'].partition(', f')[0]}``", f"{figure['size']:,}", figure["what"].split(", ")[-2],
@@ -170,12 +182,11 @@ def sweep_lines() -> list[str]:
             for figure in sweep.worst(found)]
     sizes = collections.defaultdict(list)
     for figure in found:
-        if "size" in figure:
-            sizes[figure["size"]].append(figure["value"])
+        sizes[figure["size"]].append(figure["value"])
     medians = "; ".join(f"{statistics.median(ratios):.3g} at {size:,} elements, where {above(ratios):.0%} of "
                         f"{len(ratios)} measurements are above {sweep.EACH}" for size, ratios in sizes.items())
     about = ("``python -m benchmarks.sweep`` times every function, ufunc, method and operator beside CuPy's, in two "
-             "dtypes, until its time is over: the larger sizes are measured last. The median of the ratios is "
+             "dtypes, as far as memory suffices and a call takes less than 0.2 s. The median of the ratios is "
              f"{medians}.")
     image = [".. image:: _static/speed-sweep.svg", f"   :alt: {PLOTS['speed-sweep']}", ""]
     return [*textwrap.wrap(about, 120), "", *image,
@@ -261,7 +272,7 @@ def plot_table1(axes: Any) -> None:
 
 def plot_sweep(axes: Any) -> None:
     """The part of all calls that have at most this ratio, by size."""
-    found = [figure for figure in newest("sweep")["figures"] if "size" in figure]
+    found = swept()
     for size, tone in zip(sorted({figure["size"] for figure in found}), ("#3b82f6", "#2da44e", "#e0553d")):
         ratios = sorted(figure["value"] for figure in found if figure["size"] == size)
         axes.plot(ratios, [(k + 1) / len(ratios) for k in range(len(ratios))], color=tone,
@@ -295,7 +306,7 @@ def draw(folder: Path, suffix: str = "svg") -> list[Path]:
 
     paths = []
     for name, (plot, size) in DRAWN.items():
-        if name == "speed-sweep" and newest("sweep") is None:
+        if name == "speed-sweep" and not swept():
             continue
         with pyplot.rc_context(STYLE):
             figure, axes = pyplot.subplots(figsize=size, layout="constrained")

@@ -354,6 +354,14 @@ class Device(ABC):
         out[...] = found
         return out
 
+    def count_in_bins(self, x: Any, edges: Any) -> Any | None:
+        """How many elements of a flat array of numbers lie in each bin, from its edge up to the next one, as int64.
+
+        The edges rise, and are floats, to whose dtype the elements are cast. None where a search for each element is
+        as good.
+        """
+        return None
+
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient
         ("q"), the remainder ("m") or both ("qm"). The library's own, where that is NumPy's.

@@ -382,6 +382,7 @@ _MADE: dict[Callable[..., Any], Callable[..., int]] = {
     **dict.fromkeys((np.zeros, np.ones, np.empty, np.full), lambda shape, *args, **kwargs: _ints(shape)),
     np.arange: lambda *args, **kwargs: _length(*args[:3]), np.identity: lambda n, *args, **kwargs: n * n,
     **dict.fromkeys((np.eye, np.tri), lambda N, M=None, *args, **kwargs: N * (N if M is None else M)),
+    **dict.fromkeys((np.tril_indices, np.triu_indices), lambda n, k=0, m=None: n * (n if m is None else m)),
     **dict.fromkeys((np.linspace, np.logspace, np.geomspace), lambda start, stop, num=50, *args, **kwargs: num),
     np.indices: lambda dimensions, *args, **kwargs: _ints(dimensions) * len(dimensions),
 }
@@ -407,8 +408,8 @@ def made(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     except (TypeError, ValueError, ArithmeticError):
         return None
     result = func(*args, **kwargs)
-    if type(result) is tuple:       # ``retstep``
-        return (small_on_host(result[0]), *result[1:])
+    if type(result) is tuple:       # several, or ``retstep``
+        return tuple([small_on_host(part) if isinstance(part, np.ndarray) else part for part in result])
     return small_on_host(result)
 
 

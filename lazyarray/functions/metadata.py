@@ -302,11 +302,17 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     elif n != len(funclist):
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
     result = np.zeros_like(x)
+    plain = x.ndim and x.dtype.isnative and x.flags.c_contiguous and all(
+        c.shape == x.shape and c.flags.c_contiguous for c in conditions)
     for condition, func in zip(conditions, funclist):
         if callable(func):
             values = x[condition]
             if values.size > 0:
                 result[condition] = func(values, *args, **kw)
+        elif plain and isinstance(func, (bool, int, float, complex, np.number, np.bool_)):
+            one = np.empty((), x.dtype)
+            one[...] = func
+            result = np.where(condition, one[()], result)
         else:
             result[condition] = func
     return result

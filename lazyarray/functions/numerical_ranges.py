@@ -17,6 +17,7 @@ from .. import devices
 from ..errors import NotOnDevice, refuse
 from ..storage import handles
 from ..storage.storage import Storage
+from .adapters.common import places_of
 
 _REAL = (int, float, bool, np.float64, np.float32, np.float16, np.int64, np.int32)
 _float64 = np.dtype(float)
@@ -234,6 +235,23 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
 
 
+def _places(n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, ...]:
+    n, k = operator.index(n), operator.index(k)
+    m = n if m is None else operator.index(m)
+    refuse(min(n, m) < 0, "the size is negative")
+    xp = device_for(np.dtype(bool)).xp
+    inside = xp.tri(n, m, k - upper, bool)
+    return tuple([wrapped(xp.ascontiguousarray(part)) for part in places_of(xp, ~inside if upper else inside)])
+
+
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, ...]:
+    return _places(n, k, m, False)
+
+
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, ...]:
+    return _places(n, k, m, True)
+
+
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = tuple([operator.index(n) for n in dimensions])
     dtype = np.dtype(dtype)
@@ -267,5 +285,6 @@ rfftfreq = functools.partial(fftfreq, real=True)
 
 SERIES: dict[Any, Any] = {
     np.arange: arange, np.linspace: linspace, np.logspace: logspace, np.geomspace: geomspace, np.eye: eye,
-    np.identity: identity, np.tri: tri, np.indices: indices, np.fft.fftfreq: fftfreq, np.fft.rfftfreq: rfftfreq,
+    np.identity: identity, np.tri: tri, np.indices: indices, np.tril_indices: tril_indices,
+    np.triu_indices: triu_indices, np.fft.fftfreq: fftfreq, np.fft.rfftfreq: rfftfreq,
 }

@@ -31,7 +31,7 @@ from ..errors import NotOnDevice
 from ..errors.interrupts import holding
 from ..storage import handles, transfer
 from ..storage.views import undispatched
-from . import creation
+from . import creation, numerical_ranges
 from .adapters import common
 from .kinds import NUMBERS
 from .pytree import leaves
@@ -101,6 +101,7 @@ SUBSTITUTES: dict[Any, Any] = {
     **{func: _converting(func) for func in (
         np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)},
     **{func: creation.MAKING[func] for func in (np.empty, np.zeros, np.ones, np.full, np.arange, np.eye)},
+    np.tril_indices: numerical_ranges.tril_indices, np.triu_indices: numerical_ranges.triu_indices,
     undispatched(np.nanmean).__globals__.get("_replace_nan", _replace_nan): _replace_nan,
     undispatched(np.concatenate): np.concatenate,       # which `numpy.block` calls
     type: lambda obj: np.ndarray if handles.is_array(obj) else type(obj),       # for ``type(obj) is np.ndarray``

@@ -188,7 +188,8 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 #: Made on the device of a shape, of numbers, or of the layout of a prototype.
 DESCRIBED = (
-    "zeros ones empty full zeros_like ones_like empty_like full_like arange eye identity tri indices"
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange eye identity tri indices "
+    "tril_indices triu_indices"
 ).split()
 
 #: As above where numbers are given, and made of arrays otherwise.
@@ -203,7 +204,7 @@ OF_ARRAYS: dict[str, slice] = {
 #: Computed or read by NumPy on the host.
 ON_HOST = (
     "fromfile fromiter fromregex fromstring genfromtxt loadtxt load bartlett blackman hamming hanning kaiser "
-    "tril_indices triu_indices mask_indices diag_indices"
+    "mask_indices diag_indices"
 ).split()
 
 CONVERSIONS = (array, asarray, asanyarray, ascontiguousarray, asfortranarray, asarray_chkfinite, require, copy,

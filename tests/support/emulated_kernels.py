@@ -58,8 +58,8 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 template <typename T> T __ldcg(const T* from) { return *from; }
-static unsigned int atomicAdd(unsigned int* to, unsigned int n) {
-  const unsigned int before = *to;
+template <typename T> T atomicAdd(T* to, T n) {
+  const T before = *to;
   *to += n;
   return before;
 }

@@ -38,6 +38,7 @@ from .factors import Cholesky, Factorizer
 from .kernels import division
 from .kernels.boolean_mask import Selections
 from .kernels.elementwise import Kernel, Kernels
+from .kernels.histogram import Histograms
 from .kernels.line_filters import LineFilters
 from .kernels.reduction import Reductions
 from .kernels.rows import Rows
@@ -148,6 +149,7 @@ class CudaDevice(Device):
         self._rows = Rows(self.kernels)
         self._line_filters = LineFilters(self.kernels)
         self._sorted_rows = SortedRows(self.kernels)
+        self._histograms = Histograms(self.kernels)
         self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
         self.factors = Factorizer(cupy, lambda: _cublas()[0], _cusolver, self.stream)       # type: ignore[method-assign]
         self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
@@ -288,6 +290,9 @@ class CudaDevice(Device):
 
     def unsigned_nan(self, x: Any, out: Any = None) -> Any:
         return self._unsigned_nan(x) if out is None else self._unsigned_nan(x, out)
+
+    def count_in_bins(self, x: Any, edges: Any) -> Any | None:
+        return self._histograms(x, edges) if self.on_current(x, edges) else None
 
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         return division.divide_floats(self.xp, a, b, parts)

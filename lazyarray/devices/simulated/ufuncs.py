@@ -116,7 +116,12 @@ class SimulatedUfunc:
         if not isinstance(b, SimulatedArrayBase):
             b = wrap_new(np.array(b, dtype=a.dtype))
         function = self._function
-        launch(lambda x, i, y: function.at(x, indexing.wrapped(x.shape, i), y.astype(x.dtype)), (a, index, b), {}, (a,))
+        def work(x: Any, i: Any, y: Any) -> None:
+            i = indexing.wrapped(x.shape, i)
+            # NumPy 2.5 reads beyond values of the array's own dtype that it has to broadcast.
+            function.at(x, i, np.broadcast_to(y.astype(x.dtype), x[i].shape).copy())
+
+        launch(work, (a, index, b), {}, (a,))
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Reduce along axes."""

@@ -211,6 +211,8 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
     result = answer_dtype(func, (a.dtype, 0.5 if own else _hashable(q)), method=method)
     q = np.asarray(fetch(q, "the quantiles"), a.dtype if own else None)
     refuse(q.dtype.kind not in "fiub", "the quantiles are not real numbers")
+    refuse(q.ndim == 2 and isinstance(axis, tuple) and func in (np.nanquantile, np.nanpercentile),
+           "quantiles in rows, without NaN and along several axes: NumPy has an order of its own for them")
     q = np.asarray(np.true_divide(q, q.dtype.type(100) if own else 100)) if scale == 100 else q
     wrong(q.ndim > 2 or not (np.all(q >= 0) and np.all(q <= 1)), "Quantiles must be in the range [0, 1]")
     ordered, ones = _sorted_slices(xp, a, axis)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from .common import are_finite, array, axis_index, fetch, filled, integer, intp, is_device, truth
 from .order import searchsorted
@@ -68,6 +69,8 @@ def _counts(xp: Any, a: Any, edges: Any, weights: Any, last: float | None) -> An
     if last is not None and np.isfinite(last) and common.kind == "f":
         edges = edges.astype(common)        # a copy, whose last bin has its upper edge too
         edges[-1] = np.nextafter(common.type(last), common.type(np.inf))
+        if weights is None and (found := devices.current().count_in_bins(a, edges)) is not None:
+            return found
         counts = xp.zeros(n + 2, np.uint64 if weights is None else float)       # CuPy adds no signed ones there
         one = filled(xp, (), np.uint64(1), counts.dtype) if weights is None else weights
         xp.add.at(counts, searchsorted(xp, edges, a, "right"), one)
@@ -188,6 +191,8 @@ def _items(xp: Any, obj: Any) -> list[Any]:
 
 _SHORT = 64
 """Up to this many taps, one multiplication and addition each; beyond it, Fourier transforms."""
+_FEW = 16
+"""Fewer results than this are a sum of products each, as all are with NumPy."""
 
 
 def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
@@ -200,6 +205,9 @@ def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
     n, m = a.size, v.size
     if dtype.kind == "b":
         return convolve(xp, a.astype(intp), v.astype(intp), mode) != 0
+    if mode == "valid" and n - m < _FEW and m > _SHORT and dtype.kind in "fc" and dtype.itemsize > 2:
+        a, turned = a.astype(dtype, copy=False), v.astype(dtype, copy=False)[::-1]
+        return xp.stack([xp.dot(a[k:k + m], turned) for k in range(n - m + 1)])
     full = _long(xp, a, v, dtype) if m > _SHORT and dtype.kind in "fc" else _short(xp, a, v, dtype)
     if mode == "full":
         return full
@@ -218,16 +226,17 @@ def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
 
 
 def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
-    # One infinity or NaN would spread over the whole transform; NumPy keeps it where it is.
-    refuse(not (are_finite(a, "finite-value check") and are_finite(v, "finite-value check")),
-           "long convolutions of infinities or NaN are not supported on the device")
     n = a.size + v.size - 1
     size = 1 << (n - 1).bit_length()
     if dtype.kind == "c":
         product = xp.fft.ifft(xp.fft.fft(a.astype(complex), size) * xp.fft.fft(v.astype(complex), size))
     else:
         product = xp.fft.irfft(xp.fft.rfft(a.astype(float), size) * xp.fft.rfft(v.astype(float), size), size)
-    return product[:n].astype(dtype)
+    product = product[:n].astype(dtype)
+    # One infinity or NaN spreads over the whole transform; NumPy keeps it where it is.
+    refuse(not are_finite(product, "finite-value check"),
+           "long convolutions of infinities or NaN are not supported on the device")
+    return product
 
 
 def correlate(xp: Any, /, a: Any, v: Any, mode: str = "valid") -> Any:

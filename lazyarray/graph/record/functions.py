@@ -22,6 +22,7 @@ from .creation import LIKE
 from .loops import Rule, cast, casts, like_ufuncs, named, numbers
 from .memory_order import axes_of
 from .operands import Operands
+from .several_steps import SEVERAL
 from .ufunc import recorded
 
 __all__ = ["RECORDED", "astype", "lies_exactly"]
@@ -228,5 +229,5 @@ def _triangle(sign: int) -> Callable[..., Any]:
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
-    **LIKE,
+    **LIKE, **SEVERAL,
 }

@@ -93,6 +93,9 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     """
     if written is None and _is_small(inputs, least):
         return None
+    if ufunc is np.divmod:
+        quotient, rest = native.recorded(np.floor_divide, inputs), native.recorded(np.remainder, inputs)
+        return None if quotient is None or rest is None else (quotient, rest)
     given = Operands(ufunc)
     for x in inputs:
         if not given.add(x):

@@ -174,28 +174,40 @@ template <typename Word, bool Put> __device__ inline void lz_copy(const Word* __
 """
 
 _POSITIONS = """
+// A place in C order as one along each of `axes` axes; numbers of 32 bits are divided several times as fast.
+template <typename T> __device__ inline void lz_note(T rest, const T n1, const T n2, const T n3,
+    const unsigned int axes, long long* to0, long long* to1, long long* to2, long long* to3, const lz_u8 at) {
+  if (axes > 3) { to3[at] = rest % n3; rest /= n3; }
+  if (axes > 2) { to2[at] = rest % n2; rest /= n2; }
+  if (axes > 1) { to1[at] = rest % n1; rest /= n1; }
+  to0[at] = rest;
+}
+
 // The positions of what is true, along each of `axes` axes, of which the inner ones have n1, n2 and n3 elements.
 extern "C" __global__ void __launch_bounds__(THREADS) select_positions(long long* to0, long long* to1, long long* to2,
     long long* to3, const lz_u8* __restrict__ offsets, const unsigned short* __restrict__ bits, const long long rounds,
     const unsigned int axes, const lz_u8 n1, const lz_u8 n2, const lz_u8 n3) {
+  __shared__ unsigned short places[ROUND];
   const long long tile = blockIdx.x;
   lz_u8 done = offsets[tile];
   if (offsets[tile + 1] == done) return;
+  const bool narrow = (n1 | n2 | n3) >> 32 == 0;
   for (long long round = 0; round < rounds; ++round) {
-    const long long first = (tile * rounds + round) * ROUND;
+    const lz_u8 first = (tile * rounds + round) * ROUND;
     const unsigned int mine = bits[first / KEPT + threadIdx.x / 4] >> threadIdx.x % 4 * 4 & 15u;
     unsigned int rows;
-    lz_u8 at = done + lz_before<unsigned int>(__popc(mine), rows);
+    unsigned int place = lz_before<unsigned int>(__popc(mine), rows);
     #pragma unroll
-    for (int k = 0; k < 4; ++k) if (mine >> k & 1u) {
-      lz_u8 rest = first + threadIdx.x * 4 + k;
-      if (axes > 3) { to3[at] = rest % n3; rest /= n3; }
-      if (axes > 2) { to2[at] = rest % n2; rest /= n2; }
-      if (axes > 1) { to1[at] = rest % n1; rest /= n1; }
-      to0[at++] = rest;
+    for (int k = 0; k < 4; ++k) if (mine >> k & 1u) places[place++] = threadIdx.x * 4 + k;
+    __syncthreads();
+    for (unsigned int row = threadIdx.x; row < rows; row += THREADS) {
+      if (narrow && first + ROUND >> 32 == 0) {
+        lz_note<unsigned int>(first + places[row], n1, n2, n3, axes, to0, to1, to2, to3, done + row);
+      } else {
+        lz_note<lz_u8>(first + places[row], n1, n2, n3, axes, to0, to1, to2, to3, done + row);
+      }
     }
-    done += rows;
-    __syncthreads();    // the next round's sums take the place of this one's
+    done += rows;       // the next round lists its own places after the barrier in `lz_before`
   }
 }
 """

@@ -1,0 +1,126 @@
+"""Recording of functions that NumPy makes of several ufuncs, each as those steps: one kernel does all of them.
+
+Each gives None where it can't be recorded, and then the general way does it, errors included.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...functions.adapters.common import FETCHED, fetch, truth
+from ...storage import handles
+from ..node import native
+
+__all__ = ["SEVERAL"]
+
+_none = np._NoValue
+_NUMBERS = frozenset((int, float))
+
+
+def _recorded(func: Callable[..., Any], *operands: Any) -> Any:
+    """One step more; None if it can't be recorded, or if an operand could not be."""
+    return None if any(x is None for x in operands) else native.recorded(func, operands)
+
+
+def _dtype_of(x: Any, chars: str = "fd") -> np.dtype | None:
+    """The dtype of a lazy array with axes and elements in C or Fortran order, if it is one of `chars`."""
+    if native is None or type(x) is not handles.array_type:
+        return None
+    meta = handles.meta_of(x)
+    return meta.dtype if meta.dtype.char in chars and meta.ndim and meta.size and meta.flags.forc else None
+
+
+# -- without NaN ---------------------------------------------------------------------------------
+
+def _without_nan(extreme: Callable[..., Any], worst: float, wanted: Callable[..., Any]) -> Callable[..., Any]:
+    """`wanted` of all that is not NaN; a slice that may be all NaN is left to NumPy's way. `extreme`: its values."""
+    def recorder(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none, initial: Any = _none,
+                 where: Any = _none) -> Any:
+        dtype = _dtype_of(a)
+        if dtype is None or out is not None or initial is not _none or (
+                where is not _none or keepdims is not _none and type(keepdims) is not bool):
+            return None
+        value = dtype.type(worst)
+        chosen = _recorded(np.where, _recorded(np.isnan, a), value, a)
+        if chosen is None:
+            return None
+        least = extreme(chosen, axis=axis, keepdims=keepdims is True)
+        result = least if wanted is extreme else wanted(chosen, axis=axis, keepdims=keepdims is True)
+        found = handles.operand_of(least)
+        small = found.nbytes <= FETCHED
+        lowest = value == (fetch(found, "all-NaN check") if small else found)
+        return None if (np.any(lowest) if small else truth(lowest.any(), "all-NaN check")) else result
+
+    return recorder
+
+
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    dtype = _dtype_of(x)
+    if dtype is None or copy is not True:
+        return None
+    info = np.finfo(dtype)
+    values = [info.max if posinf is None else posinf, info.min if neginf is None else neginf, nan]
+    for i, value in enumerate(values):
+        if type(value) in _NUMBERS:
+            with np.errstate(over="ignore"):
+                values[i] = dtype.type(value)
+            if math.isinf(values[i]) and not math.isinf(value):
+                return None     # NumPy has something to say
+    if any(type(value) is not dtype.type for value in values):
+        return None
+    highest, lowest, missing = values
+    result = _recorded(np.where, _recorded(np.isnan, x), missing, x)
+    result = _recorded(np.where, _recorded(np.equal, x, math.inf), highest, result)
+    return _recorded(np.where, _recorded(np.equal, x, -math.inf), lowest, result)
+
+
+# -- others --------------------------------------------------------------------------------------
+
+def angle(z: Any, deg: Any = False) -> Any:
+    if _dtype_of(z) is None or type(deg) is not bool:
+        return None
+    found = _recorded(np.arctan2, 0, z)
+    return _recorded(np.multiply, found, 180 / math.pi) if deg else found
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The choice of the first condition that holds: from the last on, each takes the place of what comes after it."""
+    if native is None or not isinstance(condlist, (list, tuple)) or not isinstance(choicelist, (list, tuple)) or (
+            len(condlist) != len(choicelist) or not condlist):
+        return None
+    arrays = [choice for choice in choicelist if type(choice) not in _NUMBERS]
+    dtype = _dtype_of(arrays[0], "fdiIlLqQ") if arrays else None
+    if dtype is None or not _are_alike(arrays, dtype) or not _are_alike([*condlist, arrays[0]], None) or (
+            any(_dtype_of(condition, "?") is None for condition in condlist)):
+        return None
+    numbers = [default, *(choice for choice in choicelist if type(choice) in _NUMBERS)]
+    if type(default) not in _NUMBERS or any(type(n) is float for n in numbers) and dtype.kind != "f":
+        return None
+    try:
+        default, *choices = [dtype.type(x) if type(x) in _NUMBERS else x for x in (default, *choicelist)]
+    except OverflowError:       # NumPy words it
+        return None
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choices)):
+        result = _recorded(np.where, condition, choice, result)
+    return result
+
+
+def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
+    """Whether all are lazy arrays of one shape in C order, and of this dtype, if one is given."""
+    if any(type(x) is not handles.array_type for x in arrays):
+        return False
+    metas = [handles.meta_of(x) for x in arrays]
+    return all(meta.shape == metas[0].shape and meta.flags.c_contiguous and dtype in (None, meta.dtype)
+               for meta in metas)
+
+
+#: NumPy's function -> what records a call of it.
+SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
+    np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
+    np.nan_to_num: nan_to_num, np.angle: angle, np.select: select,
+}

@@ -1,0 +1,79 @@
+"""Numbers counted in bins by a kernel of our own, here and on a GPU: each count is NumPy's."""
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from emulated_kernels import Array, Emulator
+
+import lazyarray
+from lazyarray.devices.cuda.kernels.elementwise import Kernels
+from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source
+
+DTYPES = ["i1", "u1", "i2", "i4", "u4", "i8", "f4", "f8"]
+
+
+class WithView(Array):
+    def view(self, dtype):
+        return type(self)(self.shape, np.dtype(dtype), self.data)
+
+
+def values(dtype, n=3000):
+    rng, dtype = np.random.default_rng(8), np.dtype(dtype)
+    if dtype.kind == "f":
+        x = rng.normal(size=n).astype(dtype)
+        x[:6] = [np.nan, np.inf, -np.inf, -np.nan, 0.0, -0.0]
+        return x
+    return rng.integers(0, 100, n).astype(dtype)
+
+
+def edges_of(x, bins):
+    low, high = (-1.5, 2) if x.dtype.kind == "f" else (3, 90)
+    found = np.linspace(low, high, bins + 1)
+    found[bins // 2] = found[bins // 2 + 1]     # an empty bin
+    return found
+
+
+def counted(x, edges):
+    """In each bin without its upper edge."""
+    x = x.astype(edges.dtype)
+    return np.array([np.count_nonzero((x >= low) & (x < high)) for low, high in zip(edges, edges[1:])])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed: it brings the compiler")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("edge", ["f4", "f8"])
+def test_the_kernels_compile(dtype, edge):
+    from nvrtc import compiled
+
+    assert compiled(source(np.dtype(dtype), np.dtype(edge))) == ""
+
+
+@pytest.mark.parametrize(("dtype", "edge"), [("i2", "f8"), ("f4", "f4"), ("f8", "f8")])
+def test_counts(tmp_path, dtype, edge):
+    cupy = Emulator(tmp_path)
+    cupy.zeros = lambda n, dtype: WithView.of(np.zeros(n, dtype))
+    kernels = Kernels(cupy, 1)
+    histograms, x = Histograms(kernels), values(dtype)
+    for bins in (1, 2, 10, 700, BINS):
+        edges = edges_of(x, bins).astype(edge)
+        histograms(Array.of(x), Array.of(edges))
+        kernels.wait()
+        found = histograms(Array.of(x), Array.of(edges)).get()
+        assert found.dtype == np.int64 and np.array_equal(found, counted(x, edges))
+    assert histograms(Array.of(x), Array.of(np.zeros(BINS + 2))) is None
+    assert histograms(Array.of(x[:0]), Array.of(np.zeros(3))) is None
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [*DTYPES, "f2"])
+@pytest.mark.parametrize("bins", [1, 10, 256, BINS, BINS + 1])
+def test_on_a_gpu(dtype, bins):
+    x = values(dtype, 300_000)
+    for given in ({"bins": bins, "range": (-1.5, 2) if x.dtype.kind == "f" else (3, 90)}, {"bins": edges_of(x, bins)}):
+        for _ in range(2):      # by the library, and by the kernel
+            found, edges = np.histogram(lazyarray.asarray(x), **given)
+            expected = np.histogram(x, **given)
+            assert np.array_equal(np.asarray(found), expected[0]) and np.array_equal(np.asarray(edges), expected[1])
+            lazyarray.device().wait_for_kernels()

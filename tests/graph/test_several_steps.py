@@ -1,0 +1,162 @@
+"""Functions that NumPy makes of several ufuncs: recorded, where they are plain, and NumPy's to the bit in any case."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy as lnp
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def values(shape, dtype, order="C"):
+    rng = np.random.default_rng(len(shape))
+    x = np.asarray((rng.random(shape) * 10 - 5).astype(dtype), order=order)
+    if x.dtype.kind == "f" and x.ndim and x.size > 5:
+        x.flat[:5] = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+    return x
+
+
+def told(work):
+    """A result or the type of an error, and the warnings of slices that are all NaN."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = work()
+        except Exception as error:  # noqa: BLE001  NumPy's is compared
+            found = type(error)
+    return found, [str(one.message) for one in caught if "All-NaN" in str(one.message)]
+
+
+def _strides(x):
+    return [stride for n, stride in zip(x.shape, x.strides) if n > 1]
+
+
+def same(work, *arrays, zeros=True):
+    """`zeros`: their signs too, which NumPy does not promise of an extreme."""
+    expected, warned = told(lambda: work(*arrays))
+    found, ours = told(lambda: work(*map(lazyarray.asarray, arrays)))
+    if isinstance(expected, type):
+        assert found is expected
+        return
+    for one, other in zip(*[x if isinstance(x, tuple) else (x,) for x in (found, expected)], strict=True):
+        assert (one.dtype, one.shape, _strides(one)) == (other.dtype, other.shape, _strides(other))
+        assert np.array_equal(np.asarray(one), other, equal_nan=other.dtype.kind in "fc")
+        if other.dtype.kind == "f" and zeros:
+            sign = ~np.isnan(other)
+            assert np.array_equal(np.signbit(np.asarray(one))[sign], np.signbit(other)[sign])
+    assert ours == warned
+
+
+LAYOUTS = {"C": lambda x: x, "F": np.asfortranarray, "turned": lambda x: x[..., ::-1] if x.ndim else x}
+EACH = pytest.mark.parametrize("layout", LAYOUTS)
+DTYPES = pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "?", "c8"])
+SHAPES = [(), (0,), (7,), (30, 20), (5, 4, 3)]
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["small on the host", "all on the device"])
+def place(request):
+    with lazyarray.options(small_on_host=request.param):
+        yield
+
+
+@EACH
+@DTYPES
+def test_nan_to_num(dtype, layout):
+    given = [{}, {"nan": 3}, {"nan": 2.5, "posinf": 9}, {"neginf": -1.0}, {"posinf": 1e300}, {"posinf": np.inf},
+             {"nan": np.float64(2)}, {"nan": 10**400}, {"nan": 1j}]
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for kwargs in given:
+            same(lambda x, kwargs=kwargs: np.nan_to_num(x, **kwargs), x)
+
+
+@EACH
+@DTYPES
+def test_select(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for default in (0, 1.5, -0.0, 7, True, np.float32(2), 1j, 2**40):
+            for work in (lambda x, d: np.select([x > 0, x > 2], [x, x * 2], d),
+                         lambda x, d: np.select([x > 2, x > 0], [5, x], d),
+                         lambda x, d: np.select([x > 2, x > 0], [1, 2], d),
+                         lambda x, d: np.select([x > 2, x < 0], [x, x.astype("c16")], d),
+                         lambda x, d: np.select((x > 2,), (x[:1] if x.ndim else x,), d),
+                         lambda x, d: np.select([x], [x], d), lambda x, d: np.select([x > 0], [x, x], d)):
+                same(lambda x, d=default, work=work: work(x, d), x)
+
+
+@EACH
+@DTYPES
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanargmax", "nanargmin"])
+def test_extremes_without_nan(dtype, layout, name):
+    function = getattr(np, name)
+    for shape in SHAPES:
+        x = values(shape, dtype)
+        cases = [x]
+        if x.dtype.kind == "f":
+            cases += [np.full_like(x, value) for value in (np.nan, np.inf, -np.inf)]
+            cases.append(np.where(np.isnan(x), x.dtype.type(-np.inf), x))
+            if x.ndim > 1:
+                cases.append(x.copy())
+                cases[-1][1] = np.nan
+        for case in map(LAYOUTS[layout], cases):
+            for kwargs in ({}, {"axis": 0}, {"axis": -1}, {"keepdims": True}, {"axis": 1, "keepdims": True},
+                           {"axis": 5}):
+                same(lambda x, kwargs=kwargs: function(x, **kwargs), case, zeros=False)
+
+
+@EACH
+@DTYPES
+def test_angle(dtype, layout):
+    for shape in SHAPES:
+        for degrees in (False, True, 1):
+            x = LAYOUTS[layout](values(shape, dtype))
+            found, expected = (np.angle(a, degrees) for a in (lazyarray.asarray(x), x))
+            assert (found.dtype, found.strides) == (expected.dtype, expected.strides)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=3e-3 if dtype == "f2" else 3e-7)
+
+
+@DTYPES
+def test_quotients_and_remainders(dtype):
+    a, b = values((50,), dtype), values((40, 50), dtype)
+    b[b == 0] = 1
+    for work in (divmod, np.divmod, lambda a, b: np.divmod(a, 3), lambda a, b: divmod(7, b),
+                 lambda a, b: np.divmod(a[:, None], b.T)):
+        same(work, a, b)
+
+
+@pytest.mark.parametrize("given", [
+    (5, 0, None), (300, -3, None), (200, 2, 400), (0, 0, None), (3, 9, 4), (90, -99, 30)])
+def test_triangles(given):
+    n, k, m = given
+    x = np.ones((n, n if m is None else m))
+    for name in ("tril_indices", "triu_indices"):
+        for one, other in zip(getattr(lnp, name)(n, k, m), getattr(np, name)(n, k, m), strict=True):
+            assert type(one) is lazyarray.LazyNdarray and (one.dtype, one.strides) == (other.dtype, other.strides)
+            assert np.array_equal(np.asarray(one), other)
+        same(lambda x, name=name: getattr(np, f"{name}_from")(x, k), x)
+
+
+def test_they_are_recorded():
+    x = lazyarray.asarray(values((300, 200), "f8"))
+    for found in (np.nan_to_num(x), np.select([x > 0, x < -1], [x, 2.0], 5), np.angle(x), np.angle(x, True),
+                  *divmod(x, 2.0), np.piecewise(x, [x > 0, x < -1], [1, 2, 3])):
+        assert found._self_storage.pending is not None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("sizes", [(5000, 5000), (5000, 4990), (300, 5000), (5000, 100)])
+def test_long_correlations(sizes, dtype):
+    rng = np.random.default_rng(2)
+    a, v = (rng.random(n).astype(dtype) for n in sizes)
+    for function in (np.correlate, np.convolve):
+        for mode in ("valid", "same", "full"):
+            found = function(lazyarray.asarray(a), lazyarray.asarray(v), mode)
+            np.testing.assert_allclose(np.asarray(found), function(a, v, mode), rtol=3e-4)
+    a[3] = np.nan
+    found = np.asarray(np.correlate(lazyarray.asarray(a), lazyarray.asarray(v), "full"))
+    assert np.array_equal(np.isnan(found), np.isnan(np.correlate(a, v, "full")))
