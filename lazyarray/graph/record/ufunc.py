@@ -42,6 +42,9 @@ _ALONE, _AT_ONCE = 3, 32
 #: larger ones are recorded: their kernels count in more bits.
 _LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
 
+#: Bytes of an array from which on one kernel with two results is quicker than two that read it (by 1.4, 1e8 float64).
+_LARGE_PAIR = 16 << 20
+
 #: What NumPy does about errors of floating-point numbers: settings that are never changed, only replaced.
 _errors = umath._extobj_contextvar
 
@@ -94,6 +97,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if written is None and _is_small(inputs, least):
         return None
     if ufunc is np.divmod:
+        if any(handles.is_array(x) and handles.meta_of(x).nbytes >= _LARGE_PAIR for x in inputs):
+            return None
         quotient, rest = native.recorded(np.floor_divide, inputs), native.recorded(np.remainder, inputs)
         return None if quotient is None or rest is None else (quotient, rest)
     given = Operands(ufunc)

@@ -12,6 +12,7 @@ from lazyarray.devices.cuda.kernels.snippets import FLOAT_DIVISION, HELPERS
 # What the compiler of CUDA brings along.
 _BROUGHT = """
 #include <cmath>
+#define __noinline__
 static float __fadd_rn(float a, float b) { return a + b; }
 static float __fsub_rn(float a, float b) { return a - b; }
 static double __dsub_rn(double a, double b) { return a - b; }

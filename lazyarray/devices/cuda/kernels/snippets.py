@@ -72,24 +72,38 @@ def type_of(dtype: np.dtype) -> str:
     return _TYPES[dtype.char]
 
 
-#: Floor division and remainder of floats. `lz_rest` is C's fmod, which the compiler's own takes a loop for: where the
-#: quotient is less than two to the power of the mantissa's bits, the rounded one is the true one or one too far from
-#: zero, and what either leaves is a multiple of the smaller unit of both, less than the divisor, so nothing is rounded.
+#: Floor division and remainder of floats, and C's fmod (`lz_rest`), whose loop the compiler would repeat for each
+#: element of a thread: 52 us for a million float64, where CuPy's rounded quotient takes 13. A rounded quotient of less
+#: than 2 to the power of 50 (21 in float32), without its fraction, is the true one or one too far from zero; what either
+#: leaves is a multiple of the smaller unit of both numbers, less than the divisor, so nothing is rounded. NumPy, which
+#: divides the rounded difference of the dividend and the remainder, has the true quotient too, but not of larger ones.
 FLOAT_DIVISION = """
-__device__ inline float lz_most(float) { return 8388608.0f; }
-__device__ inline double lz_most(double) { return 4503599627370496.0; }
+__device__ inline float lz_most(float) { return 2097152.0f; }
+__device__ inline double lz_most(double) { return 1125899906842624.0; }
 __device__ inline float lz_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double lz_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
-template <typename T> __device__ inline T lz_rest(T a, T b) {
-  const T q = trunc(a / b);
-  if (!(fabs(q) < lz_most(a))) return q != q || b == 0 || a - a != 0 ? (a * b) / (a * b) : fmod(a, b);
-  if (q == 0) return a;
-  T m = lz_fma(-q, b, a);
-  if ((m < 0 && a > 0) || (m > 0 && a < 0)) m = lz_add(m, (T)copysign(b, a));
-  return copysign(m, a);
+// Whether the quotient, towards zero, is not too large; and that, and what it leaves.
+template <typename T> __device__ inline bool lz_parts(T a, T b, T& q, T& m) {
+  q = trunc(a / b);
+  if (!(fabs(q) < lz_most(a))) return false;
+  m = a;
+  if (q != 0) {
+    m = lz_fma(-q, b, a);
+    if ((m < 0 && a > 0) || (m > 0 && a < 0)) {
+      m = lz_add(m, (T)copysign(b, a));
+      q = lz_sub(q, (T)copysign((T)1, q));
+    }
+    m = copysign(m, a);
+  }
+  return true;
 }
-template <typename T> __device__ inline T lz_divide(T a, T b, T& m) {
-  m = lz_rest(a, b);
+template <typename T> __device__ __noinline__ T lz_slow_rest(T a, T b) { return fmod(a, b); }
+template <typename T> __device__ inline T lz_rest(T a, T b) {
+  T q, m;
+  return lz_parts(a, b, q, m) ? m : lz_slow_rest(a, b);
+}
+template <typename T> __device__ __noinline__ T lz_slow_divide(T a, T b, T& m) {
+  m = fmod(a, b);
   if (b == 0) return a / b;
   T q = lz_sub(a, m) / b;
   if (m != 0) { if ((b < 0) != (m < 0)) { m = lz_add(m, b); q = lz_sub(q, (T)1); } }
@@ -98,6 +112,13 @@ template <typename T> __device__ inline T lz_divide(T a, T b, T& m) {
   T f = floor(q);
   if (lz_sub(q, f) > (T)0.5) f = lz_add(f, (T)1);
   return f;
+}
+template <typename T> __device__ inline T lz_divide(T a, T b, T& m) {
+  T q;
+  if (!lz_parts(a, b, q, m)) return lz_slow_divide(a, b, m);
+  if (m != 0) { if ((b < 0) != (m < 0)) { m = lz_add(m, b); q = lz_sub(q, (T)1); } }
+  else m = copysign((T)0, b);
+  return q != 0 ? q : copysign((T)0, a) * copysign((T)1, b);
 }
 """
 
