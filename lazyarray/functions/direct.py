@@ -248,21 +248,11 @@ def _average(xp: Any, a: Any, axis: Any = None, weights: Any = None) -> Any:
     return xp.mean(a, axis) if weights is None else xp.average(a, axis, weights)
 
 
-def _total(name: str) -> Callable[..., Any]:
-    def total(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-        _plain(_axis(axis) and type(keepdims) is bool)
-        return getattr(xp, name)(a, axis, keepdims=keepdims)
-
-    return total
-
-
 def _without_nan(name: str) -> Callable[..., Any]:
-    """Means and variances: where one is NaN, NumPy's code finds out whether it has to warn."""
+    """Variances: where one is NaN, NumPy's code finds out whether it has to warn."""
     def call(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False, ddof: int = 0) -> Any:
         _plain(_axis(axis) and type(keepdims) is bool and type(ddof) is int and ddof in (0, 1))
-        options = {"ddof": ddof} if name != "nanmean" else {}
-        _plain(ddof == 0 or name != "nanmean")
-        result = getattr(xp, name)(a, axis, keepdims=keepdims, **options)
+        result = getattr(xp, name)(a, axis, keepdims=keepdims, ddof=ddof)
         _plain(are_finite(result, "all-NaN check"))
         return result
 
@@ -305,9 +295,8 @@ DIRECT: dict[Any, Direct] = {
     np.array_equal: Direct(_array_equal, _ALL),
     np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
-    np.average: Direct(_average, _REALS), np.nansum: Direct(_total("nansum"), _REALS),
-    np.nanprod: Direct(_total("nanprod"), _REALS),
-    **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
+    np.average: Direct(_average, _REALS),
+    **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanvar", "nanstd")},
     np.nancumsum: Direct(_running("nancumsum"), _REALS), np.nancumprod: Direct(_running("nancumprod"), _REALS),
     np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),
     **({np.fix: Direct(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),

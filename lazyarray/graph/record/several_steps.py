@@ -33,6 +33,19 @@ def _dtype_of(x: Any, chars: str = "fd") -> np.dtype | None:
     return meta.dtype if meta.dtype.char in chars and meta.ndim and meta.size and meta.flags.forc else None
 
 
+def _are_plain(keepdims: Any, *others: Any) -> bool:
+    """Whether nothing is given but a bool for `keepdims`."""
+    return (keepdims is _none or type(keepdims) is bool) and all(other is _none for other in others)
+
+
+def _has(result: Any, value: Any) -> bool:
+    """Whether a result has this value, which that of a slice that is all NaN has: few are looked at on the host."""
+    found = handles.operand_of(result)
+    if found.nbytes <= FETCHED:
+        return bool(np.any(fetch(found, "all-NaN check") == value))
+    return truth((found == value).any(), "all-NaN check")
+
+
 # -- without NaN ---------------------------------------------------------------------------------
 
 def _without_nan(extreme: Callable[..., Any], worst: float, wanted: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,21 +53,49 @@ def _without_nan(extreme: Callable[..., Any], worst: float, wanted: Callable[...
     def recorder(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none, initial: Any = _none,
                  where: Any = _none) -> Any:
         dtype = _dtype_of(a)
-        if dtype is None or out is not None or initial is not _none or (
-                where is not _none or keepdims is not _none and type(keepdims) is not bool):
+        if dtype is None or out is not None or not _are_plain(keepdims, initial, where):
             return None
         value = dtype.type(worst)
-        chosen = _recorded(np.where, _recorded(np.isnan, a), value, a)
+        chosen = _chosen(a, value)
         if chosen is None:
             return None
         least = extreme(chosen, axis=axis, keepdims=keepdims is True)
         result = least if wanted is extreme else wanted(chosen, axis=axis, keepdims=keepdims is True)
-        found = handles.operand_of(least)
-        small = found.nbytes <= FETCHED
-        lowest = value == (fetch(found, "all-NaN check") if small else found)
-        return None if (np.any(lowest) if small else truth(lowest.any(), "all-NaN check")) else result
+        return None if _has(least, value) else result
 
     return recorder
+
+
+def _chosen(a: Any, value: Any) -> Any:
+    """`a` with a number in the place of NaN."""
+    return _recorded(np.where, _recorded(np.isnan, a), value, a)
+
+
+def _total(total: Callable[..., Any], neutral: int) -> Callable[..., Any]:
+    """The sum or product of all that is not NaN."""
+    def recorder(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none,
+                 initial: Any = _none, where: Any = _none) -> Any:
+        kind = _dtype_of(a)
+        if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, initial, where):
+            return None
+        chosen = _chosen(a, kind.type(neutral))
+        return None if chosen is None else total(chosen, axis=axis, keepdims=keepdims is True)
+
+    return recorder
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
+            where: Any = _none) -> Any:
+    """The mean of all that is not NaN; where there may be nothing else, it is left to NumPy's way."""
+    kind = _dtype_of(a)
+    if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, where):
+        return None
+    chosen, there = _chosen(a, kind.type(0)), _recorded(np.equal, a, a)
+    if chosen is None or there is None:
+        return None
+    kept = keepdims is True
+    total, count = np.sum(chosen, axis=axis, keepdims=kept), np.sum(there, axis=axis, dtype=np.intp, keepdims=kept)
+    return None if _has(count, 0) else np.divide(total, count).astype(kind)
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -122,5 +163,6 @@ def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
 SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
-    np.nan_to_num: nan_to_num, np.angle: angle, np.select: select,
+    np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nanmean: nanmean, np.nan_to_num: nan_to_num,
+    np.angle: angle, np.select: select,
 }

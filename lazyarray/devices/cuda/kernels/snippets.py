@@ -74,9 +74,9 @@ def type_of(dtype: np.dtype) -> str:
 
 #: Floor division and remainder of floats, and C's fmod (`lz_rest`), whose loop the compiler would repeat for each
 #: element of a thread: 52 us for a million float64, where CuPy's rounded quotient takes 13. A rounded quotient of less
-#: than 2 to the power of 50 (21 in float32), without its fraction, is the true one or one too far from zero; what either
-#: leaves is a multiple of the smaller unit of both numbers, less than the divisor, so nothing is rounded. NumPy, which
-#: divides the rounded difference of the dividend and the remainder, has the true quotient too, but not of larger ones.
+#: than 2 to the power of 50 (21 in float32), without its fraction, is the true one or one too far from zero; what that
+#: leaves is a multiple of the smaller unit of both numbers, less than the divisor: nothing is rounded. NumPy divides
+#: the rounded difference of the dividend and the remainder: it has the true quotient too, but not of larger ones.
 FLOAT_DIVISION = """
 __device__ inline float lz_most(float) { return 2097152.0f; }
 __device__ inline double lz_most(double) { return 1125899906842624.0; }
