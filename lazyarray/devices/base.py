@@ -5,22 +5,18 @@ Every device offers these members; nothing else of it is used outside ``lazyarra
 from __future__ import annotations
 
 import functools
-import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..errors import DeviceUnavailableError, LazyArrayError, NotOnDevice
 from ..errors.inspection import Unique, once_made
 from ..errors.interrupts import from_handler
-
-if TYPE_CHECKING:
-    from .lines import Weights
-    from .program import Extent, Program, Reduction, Step
+from .operations import Operations
 
 _T = TypeVar("_T")
 
@@ -88,11 +84,6 @@ LOST = ("a kernel or the hardware failed, and from then on every call of CUDA fa
 """The reason of a device that is lost; in it, the error."""
 
 
-def is_negative_zero(value: Any) -> bool:
-    """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
-    return bool(value == 0) and any(np.asarray(value).tobytes())
-
-
 class _Noting:
     """`Device.noting`: it has no state, so that threads share it."""
 
@@ -109,37 +100,11 @@ class _Noting:
             self._device.failed(error)
 
 
-class Factors(ABC):
-    """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
-
-    `statuses`: a device array, of a number that is above 0 for each matrix that is singular. What is solved with its
-    factors is rubbish.
-    """
-
-    statuses: Any
-
-    @abstractmethod
-    def solution(self, b: Any) -> Any:
-        """What the matrices are to be multiplied by for a stack of matrices: a new device array."""
-
-    @abstractmethod
-    def inverse(self) -> Any:
-        """The inverses, if the factors were made for them: a new device array."""
-
-    @abstractmethod
-    def determinants(self) -> tuple[Any, Any]:
-        """The signs of the determinants, and the logarithms of their absolute values, as `numpy.linalg.slogdet` has
-        them, also of singular matrices: new device arrays.
-        """
-
-
-class Device(ABC):
+class Device(Operations):
     """Device memory, and a namespace of functions that compute in it."""
 
     #: "cuda" or "simulated".
     name: str
-    #: A namespace with NumPy's functions at NumPy's dotted paths, as far as the device has them.
-    xp: Any
     #: The class of device arrays. They have the attributes of NumPy's, `_c_contiguous` and `_f_contiguous`.
     array_type: type
     #: Exceptions that mean that memory has run out or the device has failed, and lazyarray's own, such as
@@ -165,7 +130,7 @@ class Device(ABC):
     #: Why nothing can be done on it any more in this process, after an error that `is_lasting`.
     lost: str | None = None
 
-    def use_one(self) -> None:  # noqa: B027  nothing to do where there is one
+    def use_one(self) -> None:
         """Forget that several devices were in use: for tests, once nothing lies on another than the `sole` one."""
 
     @once_made("count")
@@ -289,199 +254,6 @@ class Device(ABC):
     @abstractmethod
     def contiguity(self, d: Any) -> tuple[bool, bool]:
         """Whether `d` is C-contiguous, and whether it is Fortran-contiguous."""
-
-    def kernel(self, program: Program, size: int) -> Callable[..., list[Any]] | None:
-        """A function that runs a program on `size` elements in one kernel, if there is one by now.
-
-        It may be there later: whoever asks is not to wait for a compiler. It takes the arguments, the shape and whether
-        outputs are Fortran-contiguous, and returns the outputs.
-        """
-        return None
-
-    def reduction(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-                  form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
-        """A function that runs a program and reduces its output in one kernel, if there is one by now.
-
-        It takes the arguments, what sums are divided by, the shape of the result, and the current stream. `form`: the
-        shape that inputs are walked in, and whether that is in Fortran order.
-        """
-        return None
-
-    def select(self, d: Any, mask: Any) -> Any | None:
-        """A new array of the rows of `d` where a mask is true; None where ``d[mask]`` is as good, or is still needed.
-
-        Both are C-contiguous, on the current device and not empty; the mask has the shape of the first axes of `d`.
-        """
-        return None
-
-    def place(self, mask: Any, values: Any, row: int) -> tuple[int, Callable[[Any], None]] | None:
-        """How often a mask is true, and what writes rows of values there into an array; None where
-        ``d[mask] = values`` is as good, or is still needed.
-
-        All are C-contiguous and on the current device; the values, so many rows of `row` bytes as the mask is true,
-        have the dtype of the array, and the mask has the shape of its first axes and is not empty.
-        """
-        return None
-
-    def positions(self, mask: Any) -> tuple[Any, ...] | None:
-        """Where a mask is true, in C order: a new array of int64 for each axis; None where ``nonzero`` is as good, or
-        is still needed. The mask is C-contiguous, on the current device and not empty.
-        """
-        return None
-
-    def sort_rows(self, x: Any, places: bool = False) -> Any:
-        """A new array: `x` sorted along its last axis as NumPy's stable sort does it, NaN last; or, for `places`, the
-        positions (int64) in `x` of the elements in that order. `x` is C-contiguous and has an axis.
-        """
-        if x.ndim == 1 and x.dtype.char in "fd":
-            x = self.unsigned_nan(x)
-        return self.xp.argsort(x, axis=-1, kind="stable") if places else self.xp.sort(x, axis=-1, kind="stable")
-
-    def sort_in_place(self, x: Any) -> None:
-        """Sort a C-contiguous array along its last axis, as `sort_rows` does."""
-        if x.ndim == 1 and x.dtype.char in "fd":
-            self.unsigned_nan(x, x)
-        x.sort(axis=-1)
-
-    def unsigned_nan(self, x: Any, out: Any = None) -> Any:
-        """A new array, or `out`, of the elements of an array of floats; those that are NaN get no sign.
-
-        The library sorts one row by its bits, so that NaN with a sign, which processors make of ``0 / 0``, come first.
-        """
-        found = self.xp.where(x != x, x.dtype.type("nan"), x)
-        if out is None:
-            return found
-        out[...] = found
-        return out
-
-    def count_in_bins(self, x: Any, edges: Any) -> Any | None:
-        """How many elements of a flat array of numbers lie in each bin, from its edge up to the next one, as int64.
-
-        The edges rise, and are floats, to whose dtype the elements are cast. None where a search for each element is
-        as good.
-        """
-        return None
-
-    def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
-        """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient
-        ("q"), the remainder ("m") or both ("qm"). The library's own, where that is NumPy's.
-        """
-        return tuple([(self.xp.floor_divide if part == "q" else self.xp.remainder)(a, b) for part in parts])
-
-    def divide_complex(self, a: Any, b: Any) -> Any:
-        """The quotient as NumPy has it of complex arrays of one dtype. NumPy's own, but for a divisor of zero."""
-        xp = self.xp
-        quotient, zero, divisor = xp.divide(a, b), b == 0, xp.abs(b.real)
-        result = xp.empty(quotient.shape, a.dtype)
-        result.real[...] = xp.where(zero, a.real / divisor, quotient.real)
-        result.imag[...] = xp.where(zero, a.imag / divisor, quotient.imag)
-        return result
-
-    def correlate_lines(self, x: Any, weights: Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
-        """A new array: the lines of `x` along an axis correlated with weights, the same bits as SciPy's.
-
-        `x` is C-contiguous, not empty and on the current device; neither dtype is complex or of half precision. An
-        array of booleans has a byte for each element that is read, and written, as a number.
-        """
-        from . import lines  # few programs filter
-
-        return lines.correlate(self.xp, x, weights, axis, cval, dtype)
-
-    def fuses(self, step: Step) -> bool:
-        """Whether a step can be one of a kernel, where it gives what `step.function` gives."""
-        return True
-
-    def raising(self) -> AbstractContextManager[Any] | None:
-        """A context in which factorisations that fail raise LinAlgError; None where their results are not finite."""
-        return None
-
-    @abstractmethod
-    def contiguous(self, d: Any) -> Any:
-        """`d` itself if it is C-contiguous, else a C-contiguous copy."""
-
-    def assign(self, target: Any, value: Any) -> None:
-        """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
-        if isinstance(value, np.inexact) and is_negative_zero(value):
-            value = self.without_dimensions(value)
-        target[...] = value
-
-    def product(self, a: Any, b: Any) -> Any | None:
-        """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
-        return None
-
-    def factors(self, a: Any, inverse: bool = False) -> Factors | None:
-        """LU factors of a stack of square matrices, for a solution or for the `inverse` and what goes either way; None
-        where the library's own functions are to do all of it. The stack is not empty, on the current device, and of
-        double precision.
-        """
-        return None
-
-    def cholesky(self, a: Any) -> tuple[Any, Any] | None:
-        """The lower Cholesky factors of a stack of matrices, of which the lower triangles are read, and a status for
-        each: above 0 if a matrix is not positive definite or its factor is not finite. None as of `factors`.
-        """
-        return None
-
-    def transform(self, a: Any, steps: tuple[tuple[str, int, int, int], ...], factor: float) -> Any | None:
-        """Fourier transforms of a device array of numbers, one after the other, times `factor`, as a new array.
-
-        A step is a kind ("C2C", "R2C", "C2R"), the sign of the exponent, an axis from 0 on and the number of points.
-        None where the library's own functions are to do it.
-        """
-        return None
-
-    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
-        """A new array of what positions along its first axes name in a device array.
-
-        The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
-        are on the current device.
-        """
-        return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
-
-    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
-        """Set what `take_at` gives to values that broadcast to it: a device array, or a NumPy scalar.
-
-        `order`: for each position along the one axis, the number of its value (int32). Without it, no element may be
-        named twice, unless all values are equal.
-        """
-        if order is not None:
-            values = values.take(order, 0)
-        operator.setitem(view, positions[0] if len(positions) == 1 else tuple(positions), values)
-
-    def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
-        """The numbers, in C order, of the elements that positions along axes of these lengths name: integers of 64
-        bits, of the shape that the positions are broadcast to.
-
-        `from_end`: whether some positions along an axis may be counted from its end. Where it says no and some are, the
-        numbers are those of other elements.
-        """
-        numbers, step = None, 1
-        for array, length, wraps in zip(reversed(positions), reversed(lengths), reversed(from_end)):
-            array = array.astype(np.int64, copy=False)
-            if wraps:
-                array = self.xp.remainder(array, np.int64(length))
-            array = array * np.int64(step) if step != 1 else array
-            numbers = array if numbers is None else numbers + array
-            step *= length
-        return numbers
-
-    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
-        """A new array of device arrays of one dtype behind each other along an axis, from 0 on. All are on the current
-        device.
-        """
-        return self.xp.concatenate(arrays, axis)
-
-    def last_of_each(self, key: Any, places: int) -> Any:
-        """For each number of a vector, which is less than `places`, where it comes last: a new vector of int32."""
-        xp = self.xp
-        last = xp.empty(places, np.int32)
-        last[key] = -1
-        xp.maximum.at(last, key, xp.arange(key.size, dtype=np.int32))
-        return last[key]
-
-    def without_dimensions(self, value: np.generic) -> Any:
-        """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
-        return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())
 
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:

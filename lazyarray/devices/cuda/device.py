@@ -14,17 +14,15 @@ import importlib
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import _native
 from ...errors import LazyArrayError, NotOnDevice
-from .. import lines
 from ..base import HERE, HOLDABLE, Device, Diagnosis, Token
-from ..program import WIDE
 from . import driver
 from .copies.copies import Copies
 from .copies.dirty_upload import copy_written
@@ -34,29 +32,14 @@ from .copies.pinned_download import download_begin
 from .copies.strided_download import download_rows
 from .diagnosis import PACKAGES, first_line, missing, no_cupy, no_device, no_gpu, version
 from .driver import StreamOnDevice, here
-from .factors import Cholesky, Factorizer
-from .kernels import division
-from .kernels.boolean_mask import Selections
-from .kernels.elementwise import Kernel, Kernels
-from .kernels.histogram import Histograms
-from .kernels.line_filters import LineFilters
-from .kernels.reduction import Reductions
-from .kernels.rows import Rows
-from .kernels.snippets import snippet
-from .kernels.sorted_rows import SortedRows
-from .products import Products
-from .transforms import Transforms
-
-if TYPE_CHECKING:
-    from ..program import Program, Step
+from .kernels.elementwise import Kernels
+from .operations import CudaOperations
 
 LIBRARIES = {"cupyx": PACKAGES, "cucim": "cucim-cu12 or cucim-cu13, as CuPy's CUDA version says"}
 """What to install for the libraries of device functions."""
 
-_FEW = 1 << 18
 #: Bytes of an allocation for which a look at what the pool has in use, of which it keeps a table, takes no time.
 _LARGE = 1 << 20
-"""Elements below which a program is fused only when it comes again."""
 
 ON_DEVICE = frozenset({2, 13})
 """DLPack's device types of CUDA memory: kDLCUDA and kDLCUDAManaged."""
@@ -107,7 +90,7 @@ def _cufft() -> Any:
     return cufft
 
 
-class CudaDevice(Device):
+class CudaDevice(CudaOperations, Device):
     """The GPUs of this process, through CuPy."""
 
     name = "cuda"
@@ -139,21 +122,7 @@ class CudaDevice(Device):
         self._copies = copies = Copies(cupy, functions)
         self.fetch_begin, self.fetch_end = copies.fetch_begin, copies.fetch_end    # type: ignore[method-assign]
         self.copy_written = functools.partial(copy_written, copies)   # type: ignore[method-assign]
-        self.kernels = Kernels(cupy, count, functions)
-        self.kernels.waits = True
-        reductions = Reductions(self.kernels, count)
-        self.reduction = reductions.get     # type: ignore[method-assign]
-        selections = Selections(self.kernels, lambda: reductions.counters(self.stream()), copies)
-        self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
-        self.positions = selections.positions       # type: ignore[method-assign]
-        self._rows = Rows(self.kernels)
-        self._line_filters = LineFilters(self.kernels)
-        self._sorted_rows = SortedRows(self.kernels)
-        self._histograms = Histograms(self.kernels)
-        self.product = Products(cupy, _cublas)      # type: ignore[method-assign]
-        self.factors = Factorizer(cupy, lambda: _cublas()[0], _cusolver, self.stream)       # type: ignore[method-assign]
-        self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
-        self.transform = Transforms(cupy, _cufft)       # type: ignore[method-assign]
+        self.compute_with(Kernels(cupy, count, functions), copies, _cublas, _cusolver, _cufft)
         self._totals: dict[int, int] = {}   # number -> bytes of memory, which never change
         self._base_alone: int | None = None     # references to an array that only a view of it holds
         self._alone: int | None = None  # references to a memory that nobody but one loan holds
@@ -177,14 +146,6 @@ class CudaDevice(Device):
              offset: int) -> Any:
         data = block.data
         return self._ndarray(shape, dtype, data + offset if offset and data.ptr else data, strides)
-
-    def assign(self, target: Any, value: Any) -> None:
-        # CuPy compiles and launches a kernel for what is one copy of memory.
-        if type(value) is self._ndarray and target._c_contiguous and value._c_contiguous and (
-                value.shape == target.shape and value.dtype == target.dtype):
-            target.data.copy_from_device_async(value.data, target.nbytes)
-        else:
-            super().assign(target, value)
 
     def block(self, d: Any) -> tuple[Any, int]:
         low, high = self.extent(d)
@@ -226,84 +187,6 @@ class CudaDevice(Device):
     def contiguity(self, d: Any) -> tuple[bool, bool]:
         return d._c_contiguous, d._f_contiguous
 
-    def kernel(self, program: Program, size: int) -> Kernel | None:
-        kernels, now = self.kernels, False
-        if program.uses < self.fused_from:
-            now = not program.uses and kernels.pays(program)
-            program.uses = self.fused_from if now else program.uses + 1
-            if size < _FEW and program.uses < self.fused_from:
-                kernels.unfused(program)
-                return None
-        found = kernels.get(program, size, now)
-        if found is None:
-            kernels.unfused(program)
-        elif size < WIDE and not self.several:
-            program.kernel = found
-        return found
-
-    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
-        found = self._rows.take(view, positions) if self.on_current(view, *positions) else None
-        return super().take_at(view, positions) if found is None else found
-
-    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
-        arrays = [x for x in (view, *positions, values, order) if type(x) is self._ndarray]
-        if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order)):
-            super().put_at(view, positions, values, order)
-
-    def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
-        found = self._rows.number(positions, lengths) if self.on_current(*positions) else None
-        return super().numbered(positions, lengths, from_end) if found is None else found
-
-    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
-        found = self._rows.join(arrays, axis) if self.on_current(*arrays) else None
-        return super().joined(arrays, axis) if found is None else found
-
-    @functools.cached_property
-    def _last(self) -> tuple[Any, Any]:
-        """Kernels that note, in numbers that begin at -1, where each key comes last, and that read it."""
-        make = self.xp.ElementwiseKernel
-        return (make("K key", "raw int32 last", "atomicMax(&last[key], (int)i)", "lazyarray_note_last"),
-                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"))
-
-    def last_of_each(self, key: Any, places: int) -> Any:
-        note, read = self._last
-        last = self.empty((places,), np.dtype(np.int32))
-        last.data.memset_async(0xFF, last.nbytes)
-        note(key, last)
-        return read(key, last)
-
-    def fuses(self, step: Step) -> bool:
-        return snippet(step, self.xp) is not None
-
-    def sort_rows(self, x: Any, places: bool = False) -> Any:
-        found = self._sorted_rows(x, places) if self.on_current(x) else None
-        return super().sort_rows(x, places) if found is None else found
-
-    def sort_in_place(self, x: Any) -> None:
-        if not self.on_current(x) or self._sorted_rows(x, False, x) is None:
-            super().sort_in_place(x)
-
-    @functools.cached_property
-    def _unsigned_nan(self) -> Any:
-        return self.xp.ElementwiseKernel(
-            "T x", "T y", "y = x == x ? x : (T)__int_as_float(0x7fffffff)", "lazyarray_unsigned_nan")
-
-    def unsigned_nan(self, x: Any, out: Any = None) -> Any:
-        return self._unsigned_nan(x) if out is None else self._unsigned_nan(x, out)
-
-    def count_in_bins(self, x: Any, edges: Any) -> Any | None:
-        return self._histograms(x, edges) if self.on_current(x, edges) else None
-
-    def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
-        return division.divide_floats(self.xp, a, b, parts)
-
-    def divide_complex(self, a: Any, b: Any) -> Any:
-        return division.divide_complex(self.xp, a, b)
-
-    def correlate_lines(self, x: Any, weights: lines.Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
-        found = self._line_filters.correlate(x, weights, axis, cval, dtype)
-        return super().correlate_lines(x, weights, axis, cval, dtype) if found is None else found
-
     def watch_allocator(self) -> None:
         """Have the allocator that CuPy is set to now, for the process, called through `allocated`.
 
@@ -329,9 +212,6 @@ class CudaDevice(Device):
         watcher = threading.Thread(target=watch, name="lazyarray-allocator")
         watcher.start()
         watcher.join()
-
-    def contiguous(self, d: Any) -> Any:
-        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
     def device_of(self, d: Any) -> int:
         return d.data.device_id

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors.inspection import Unique
-from ..base import Factors
+from ..operations import Factors
 
 __all__ = ["Cholesky", "Factorizer"]
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from ...errors import LazyArrayError
 from ...events.callers import module_of
-from ..base import HERE, HOLDABLE, Device, Factors, Token
+from ..base import HERE, HOLDABLE, Device, Token
+from ..operations import Factors
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext

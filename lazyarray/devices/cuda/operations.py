@@ -1,0 +1,153 @@
+"""What CUDA computes by kernels of ours and by NVIDIA's libraries, where CuPy is slower or means another thing.
+
+Kernels are compiled in the background. Until one is there, and for what none is made for, CuPy's function does it.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import lines
+from ..operations import Operations
+from ..program import WIDE
+from .factors import Cholesky, Factorizer
+from .kernels import division
+from .kernels.boolean_mask import Selections
+from .kernels.elementwise import Kernel, Kernels
+from .kernels.histogram import Histograms
+from .kernels.line_filters import LineFilters
+from .kernels.reduction import Reductions
+from .kernels.rows import Rows
+from .kernels.snippets import snippet
+from .kernels.sorted_rows import SortedRows
+from .products import Products
+from .transforms import Transforms
+
+if TYPE_CHECKING:
+    from ..program import Program, Step
+    from .copies.copies import Copies
+
+__all__ = ["CudaOperations"]
+
+#: Elements below which a program is fused only when it comes again.
+_FEW = 1 << 18
+
+
+class CudaOperations(Operations):
+    """The operations of a device that has these members besides."""
+
+    count: int
+    _ndarray: type
+    fused_from: int
+    several: bool
+    stream: Callable[[], Any]
+    on_current: Callable[..., bool]
+
+    def compute_with(self, kernels: Kernels, copies: Copies, cublas: Callable[[], Any], cusolver: Callable[[], Any],
+                     cufft: Callable[[], Any]) -> None:
+        """Compute by these kernels from now on, and by these libraries, which are loaded when they are needed."""
+        cupy, self.kernels = kernels.cupy, kernels
+        kernels.waits = True
+        reductions = Reductions(kernels, self.count)
+        self.reduction = reductions.get     # type: ignore[method-assign]
+        selections = Selections(kernels, lambda: reductions.counters(self.stream()), copies)
+        self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
+        self.positions = selections.positions       # type: ignore[method-assign]
+        self._rows, self._line_filters = Rows(kernels), LineFilters(kernels)
+        self._sorted_rows, self._histograms = SortedRows(kernels), Histograms(kernels)
+        self.product = Products(cupy, cublas)      # type: ignore[method-assign]
+        self.factors = Factorizer(cupy, lambda: cublas()[0], cusolver, self.stream)     # type: ignore[method-assign]
+        self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
+        self.transform = Transforms(cupy, cufft)       # type: ignore[method-assign]
+
+    def contiguous(self, d: Any) -> Any:
+        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
+
+    def assign(self, target: Any, value: Any) -> None:
+        # CuPy compiles and launches a kernel for what is one copy of memory.
+        if type(value) is self._ndarray and target._c_contiguous and value._c_contiguous and (
+                value.shape == target.shape and value.dtype == target.dtype):
+            target.data.copy_from_device_async(value.data, target.nbytes)
+        else:
+            super().assign(target, value)
+
+    def kernel(self, program: Program, size: int) -> Kernel | None:
+        kernels, now = self.kernels, False
+        if program.uses < self.fused_from:
+            now = not program.uses and kernels.pays(program)
+            program.uses = self.fused_from if now else program.uses + 1
+            if size < _FEW and program.uses < self.fused_from:
+                kernels.unfused(program)
+                return None
+        found = kernels.get(program, size, now)
+        if found is None:
+            kernels.unfused(program)
+        elif size < WIDE and not self.several:
+            program.kernel = found
+        return found
+
+    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
+        found = self._rows.take(view, positions) if self.on_current(view, *positions) else None
+        return super().take_at(view, positions) if found is None else found
+
+    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
+        arrays = [x for x in (view, *positions, values, order) if type(x) is self._ndarray]
+        if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order)):
+            super().put_at(view, positions, values, order)
+
+    def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
+        found = self._rows.number(positions, lengths) if self.on_current(*positions) else None
+        return super().numbered(positions, lengths, from_end) if found is None else found
+
+    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
+        found = self._rows.join(arrays, axis) if self.on_current(*arrays) else None
+        return super().joined(arrays, axis) if found is None else found
+
+    @functools.cached_property
+    def _last(self) -> tuple[Any, Any]:
+        """Kernels that note, in numbers that begin at -1, where each key comes last, and that read it."""
+        make = self.xp.ElementwiseKernel
+        return (make("K key", "raw int32 last", "atomicMax(&last[key], (int)i)", "lazyarray_note_last"),
+                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"))
+
+    def last_of_each(self, key: Any, places: int) -> Any:
+        note, read = self._last
+        last = self.empty((places,), np.dtype(np.int32))
+        last.data.memset_async(0xFF, last.nbytes)
+        note(key, last)
+        return read(key, last)
+
+    def fuses(self, step: Step) -> bool:
+        return snippet(step, self.xp) is not None
+
+    def sort_rows(self, x: Any, places: bool = False) -> Any:
+        found = self._sorted_rows(x, places) if self.on_current(x) else None
+        return super().sort_rows(x, places) if found is None else found
+
+    def sort_in_place(self, x: Any) -> None:
+        if not self.on_current(x) or self._sorted_rows(x, False, x) is None:
+            super().sort_in_place(x)
+
+    @functools.cached_property
+    def _unsigned_nan(self) -> Any:
+        return self.xp.ElementwiseKernel(
+            "T x", "T y", "y = x == x ? x : (T)__int_as_float(0x7fffffff)", "lazyarray_unsigned_nan")
+
+    def unsigned_nan(self, x: Any, out: Any = None) -> Any:
+        return self._unsigned_nan(x) if out is None else self._unsigned_nan(x, out)
+
+    def count_in_bins(self, x: Any, edges: Any) -> Any | None:
+        return self._histograms(x, edges) if self.on_current(x, edges) else None
+
+    def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
+        return division.divide_floats(self.xp, a, b, parts)
+
+    def divide_complex(self, a: Any, b: Any) -> Any:
+        return division.divide_complex(self.xp, a, b)
+
+    def correlate_lines(self, x: Any, weights: lines.Weights, axis: int, cval: float, dtype: np.dtype) -> Any:
+        found = self._line_filters.correlate(x, weights, axis, cval, dtype)
+        return super().correlate_lines(x, weights, axis, cval, dtype) if found is None else found
