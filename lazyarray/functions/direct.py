@@ -249,10 +249,12 @@ def _average(xp: Any, a: Any, axis: Any = None, weights: Any = None) -> Any:
 
 
 def _without_nan(name: str) -> Callable[..., Any]:
-    """Variances: where one is NaN, NumPy's code finds out whether it has to warn."""
+    """Means and variances: where one is NaN, NumPy's code finds out whether it has to warn."""
     def call(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False, ddof: int = 0) -> Any:
         _plain(_axis(axis) and type(keepdims) is bool and type(ddof) is int and ddof in (0, 1))
-        result = getattr(xp, name)(a, axis, keepdims=keepdims, ddof=ddof)
+        options = {"ddof": ddof} if name != "nanmean" else {}
+        _plain(ddof == 0 or name != "nanmean")
+        result = getattr(xp, name)(a, axis, keepdims=keepdims, **options)
         _plain(are_finite(result, "all-NaN check"))
         return result
 
@@ -296,7 +298,7 @@ DIRECT: dict[Any, Direct] = {
     np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
     np.average: Direct(_average, _REALS),
-    **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanvar", "nanstd")},
+    **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
     np.nancumsum: Direct(_running("nancumsum"), _REALS), np.nancumprod: Direct(_running("nancumprod"), _REALS),
     np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),
     **({np.fix: Direct(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),

@@ -54,6 +54,7 @@ CALLS = {
     "ptp": [lambda a: np.ptp(a(M)), lambda a: np.ptp(a(COUNTS), axis=1)],
     "average": [lambda a: np.average(a(M)), lambda a: np.average(a(M), 0, a(np.abs(M[:, 0]))),
                 lambda a: np.average(a(M), weights=a(np.abs(N)))],
+    "nanmean": [lambda a: np.nanmean(a(HOLES)), lambda a: np.nanmean(a(HOLES), axis=1, keepdims=True)],
     "nanvar": [lambda a: np.nanvar(a(HOLES)), lambda a: np.nanvar(a(HOLES), 1, ddof=1)],
     "nanstd": [lambda a: np.nanstd(a(HOLES)), lambda a: np.nanstd(a(HOLES), axis=0)],
     "nancumsum": [lambda a: np.nancumsum(a(HOLES)), lambda a: np.nancumsum(a(HOLES), axis=1)],

@@ -84,20 +84,6 @@ def _total(total: Callable[..., Any], neutral: int) -> Callable[..., Any]:
     return recorder
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
-            where: Any = _none) -> Any:
-    """The mean of all that is not NaN; where there may be nothing else, it is left to NumPy's way."""
-    kind = _dtype_of(a)
-    if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, where):
-        return None
-    chosen, there = _chosen(a, kind.type(0)), _recorded(np.equal, a, a)
-    if chosen is None or there is None:
-        return None
-    kept = keepdims is True
-    total, count = np.sum(chosen, axis=axis, keepdims=kept), np.sum(there, axis=axis, dtype=np.intp, keepdims=kept)
-    return None if _has(count, 0) else np.divide(total, count).astype(kind)
-
-
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     dtype = _dtype_of(x)
     if dtype is None or copy is not True:
@@ -163,6 +149,6 @@ def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
 SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
-    np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nanmean: nanmean, np.nan_to_num: nan_to_num,
+    np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
     np.angle: angle, np.select: select,
 }
