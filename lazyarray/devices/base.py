@@ -84,6 +84,11 @@ LOST = ("a kernel or the hardware failed, and from then on every call of CUDA fa
 """The reason of a device that is lost; in it, the error."""
 
 
+def is_negative_zero(value: Any) -> bool:
+    """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
+    return bool(value == 0) and any(np.asarray(value).tobytes())
+
+
 class _Noting:
     """`Device.noting`: it has no state, so that threads share it."""
 
@@ -254,6 +259,20 @@ class Device(Operations):
     @abstractmethod
     def contiguity(self, d: Any) -> tuple[bool, bool]:
         """Whether `d` is C-contiguous, and whether it is Fortran-contiguous."""
+
+    @abstractmethod
+    def contiguous(self, d: Any) -> Any:
+        """`d` itself if it is C-contiguous, else a C-contiguous copy."""
+
+    def assign(self, target: Any, value: Any) -> None:
+        """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
+        if isinstance(value, np.inexact) and is_negative_zero(value):
+            value = self.without_dimensions(value)
+        target[...] = value
+
+    def without_dimensions(self, value: np.generic) -> Any:
+        """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
+        return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())
 
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from .program import Extent, Program, Reduction, Step
 
 
-def is_negative_zero(value: Any) -> bool:
-    """Whether a scalar equals zero and is not all zero bits: CuPy, which clears memory for it, would lose its sign."""
-    return bool(value == 0) and any(np.asarray(value).tobytes())
-
-
 class Factors(ABC):
     """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
 
@@ -154,16 +149,6 @@ class Operations(ABC):
         """A context in which factorisations that fail raise LinAlgError; None where their results are not finite."""
         return None
 
-    @abstractmethod
-    def contiguous(self, d: Any) -> Any:
-        """`d` itself if it is C-contiguous, else a C-contiguous copy."""
-
-    def assign(self, target: Any, value: Any) -> None:
-        """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
-        if isinstance(value, np.inexact) and is_negative_zero(value):
-            value = self.without_dimensions(value)
-        target[...] = value
-
     def product(self, a: Any, b: Any) -> Any | None:
         """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
         return None
@@ -237,7 +222,3 @@ class Operations(ABC):
         last[key] = -1
         xp.maximum.at(last, key, xp.arange(key.size, dtype=np.int32))
         return last[key]
-
-    def without_dimensions(self, value: np.generic) -> Any:
-        """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
-        return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())

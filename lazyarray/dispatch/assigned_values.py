@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..devices.operations import is_negative_zero
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from ..functions.pytree import replace
 from ..storage import handles, transfer, upload_cache, views

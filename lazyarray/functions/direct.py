@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import devices
-from ..devices.operations import is_negative_zero
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from .adapters.common import are_finite, axis_index, filled, resolve, truth
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..devices.operations import is_negative_zero
+from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice, refuse, wrong
 from ..settings import options
 from ..storage import facts, handles, views

@@ -105,7 +105,8 @@ def test_totals_without_nan(dtype, layout, name):
                     assert found[0] is expected[0]
                     continue
                 assert (found[0].dtype, found[0].shape) == (expected[0].dtype, expected[0].shape)
-                np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=5e-2 if dtype == "f2" else 1e-5)
+                relative, absolute = (5e-2, 1e-6) if dtype == "f2" else (1e-5, 1e-5)
+                np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=relative, atol=absolute)
                 assert found[1] == expected[1]
 
 

@@ -147,6 +147,14 @@ class CudaDevice(CudaOperations, Device):
         data = block.data
         return self._ndarray(shape, dtype, data + offset if offset and data.ptr else data, strides)
 
+    def assign(self, target: Any, value: Any) -> None:
+        # CuPy compiles and launches a kernel for what is one copy of memory.
+        if type(value) is self._ndarray and target._c_contiguous and value._c_contiguous and (
+                value.shape == target.shape and value.dtype == target.dtype):
+            target.data.copy_from_device_async(value.data, target.nbytes)
+        else:
+            super().assign(target, value)
+
     def block(self, d: Any) -> tuple[Any, int]:
         low, high = self.extent(d)
         data = d.data
@@ -212,6 +220,9 @@ class CudaDevice(CudaOperations, Device):
         watcher = threading.Thread(target=watch, name="lazyarray-allocator")
         watcher.start()
         watcher.join()
+
+    def contiguous(self, d: Any) -> Any:
+        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
 
     def device_of(self, d: Any) -> int:
         return d.data.device_id

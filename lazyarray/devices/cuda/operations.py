@@ -63,17 +63,6 @@ class CudaOperations(Operations):
         self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
         self.transform = Transforms(cupy, cufft)       # type: ignore[method-assign]
 
-    def contiguous(self, d: Any) -> Any:
-        return d if d.flags.c_contiguous else self.xp.ascontiguousarray(d)
-
-    def assign(self, target: Any, value: Any) -> None:
-        # CuPy compiles and launches a kernel for what is one copy of memory.
-        if type(value) is self._ndarray and target._c_contiguous and value._c_contiguous and (
-                value.shape == target.shape and value.dtype == target.dtype):
-            target.data.copy_from_device_async(value.data, target.nbytes)
-        else:
-            super().assign(target, value)
-
     def kernel(self, program: Program, size: int) -> Kernel | None:
         kernels, now = self.kernels, False
         if program.uses < self.fused_from:

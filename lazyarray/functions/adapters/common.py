@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ... import devices
-from ...devices.operations import is_negative_zero
+from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
 from ...storage import transfer, upload_cache

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...devices.operations import is_negative_zero
+from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ..kinds import WEAK
 from .common import array, array_or_number, dtype_or_number, is_device, passable, truth
