@@ -39,3 +39,20 @@ def test_the_last_value_wins_each_time(seed):
             index[: count // 3] = 0
             plain_index[: count // 3] = 0
         assert np.array_equal(x, plain) and np.array_equal(longer, other), turn
+
+
+@pytest.mark.parametrize(("rows", "searched"), [
+    (np.arange(500), False), (np.arange(0, 1000, 2), False), (np.arange(500)[::-1], True),
+    (np.r_[np.arange(499), 3], True), (np.arange(-3, 497), True)])
+def test_positions_that_rise_name_each_place_once(monkeypatch, rows, searched):
+    """Who wrote last is asked only where two values may go to one place."""
+    device, asked = type(lazyarray.device()), []
+    search = device.last_of_each
+    monkeypatch.setattr(device, "last_of_each", lambda *args: asked.append(1) or search(*args))
+    columns = np.random.default_rng(0).integers(0, 4, rows.shape)
+    expected, values = np.zeros((1000, 4)), np.arange(500.0).reshape(rows.shape)
+    x = lazyarray.asarray(expected.copy())
+    x[rows, lazyarray.asarray(columns) * 1] = lazyarray.asarray(values)
+    expected[rows, columns] = values
+    assert np.array_equal(np.asarray(x), expected)
+    assert bool(asked) == searched

@@ -319,3 +319,21 @@ def test_a_complex_number_of_which_one_part_is_nan_is_left_out_of_sums(axis, kee
     for dtype in ("c16", "c8"):
         found = np.nansum(lazyarray.asarray(a.astype(dtype)), axis=axis, keepdims=keepdims)
         assert np.array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("axis", [(0, 1), (0, 2), (1, 2), (0, 1, 2), 0, 1, None])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_rows_of_quantiles_along_several_axes(axis, keepdims):
+    x, q = np.arange(60.0).reshape(5, 4, 3), [[0.1, 0.2, 0.4], [0.3, 1, 0.1]]
+    with lazyarray.options(small_on_host=False), warnings.catch_warnings():
+        warnings.simplefilter("ignore", lazyarray.HostFallbackWarning)
+        for function in (np.nanquantile, np.quantile):
+            found = function(lazyarray.asarray(x), q, axis=axis, keepdims=keepdims)
+            np.testing.assert_allclose(np.asarray(found), function(x, q, axis=axis, keepdims=keepdims))
+
+
+def test_values_that_are_cast_and_broadcast_are_added():
+    x = lazyarray.asarray(np.zeros(3))
+    with lazyarray.options(small_on_host=False):
+        np.add.at(x, np.array([[0, 1], [1, 0]]), [1, 2])
+    assert np.asarray(x).tolist() == [3, 3, 0]

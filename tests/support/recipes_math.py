@@ -144,7 +144,7 @@ REDUCTIONS: dict[Callable, str] = {
     ),
     np.histogramdd: (
         "k, 3\nk, (2, 3, 4)\nk, bins=3, range=[(-1, 1), None, (0, 1)], density=True\n(v, w), 3\nv, 3\n"
-        "k, 2, weights=wrow\nlk, 2\nk, 0\nk, [[0, 1], [0, 1]]"
+        "k, 2, weights=wrow\nlk, 2\nk, 0\nk, [[0, 1], [0, 1]]\nt, 2"
     ),
     np.interp: (
         "v, sv, w\nv, [0, 1, 2], [1, 3, 5]\nx, sv, v\n1.5, sv, v\nv, sv, w, left=-9, right=9\n"

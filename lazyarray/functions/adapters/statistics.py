@@ -119,6 +119,7 @@ def histogram_bin_edges(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, w
 def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
                 weights: Any = None) -> tuple[Any, ...]:
     if is_device(xp, sample):
+        wrong(sample.ndim > 2, "too many values to unpack (expected 2)")
         columns = list((sample if sample.ndim == 2 else sample.reshape(-1, 1)).T)
     else:
         columns = [array(xp, s) for s in sample]
