@@ -79,16 +79,16 @@ def transpose(x: ArrayHandle, *axes: Any) -> ArrayHandle:
     return handles.view_of(x, handles.meta_of(x).transpose(*axes))
 
 
-def view(x: ArrayHandle, dtype: Any = None, type: type | None = None) -> Any:
-    """`numpy.ndarray.view`: a view with another dtype; with another class, an alias on the host."""
+def view(x: ArrayHandle, dtype: Any = np._NoValue, type: type | None = None) -> Any:
+    """`numpy.ndarray.view`: a view with another dtype (None is float64); with another class, an alias on the host."""
     import builtins
     if type is None and isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
-        dtype, type = None, dtype
+        dtype, type = np._NoValue, dtype
     if type is not None and type is not np.ndarray and type is not handles.array_type:
         alias = handles.alias_of(x, "viewed as another class")
-        return alias.view(type) if dtype is None else alias.view(dtype, type)
+        return alias.view(type) if dtype is np._NoValue else alias.view(dtype, type)
     meta = handles.meta_of(x)
-    if dtype is None:
+    if dtype is np._NoValue:
         return handles.view_of(x, meta.view())
     dtype = np.dtype(views.no_array(dtype))
     return handles.looked_at(x, lambda array: array.view(dtype), dtype)

@@ -235,3 +235,18 @@ def test_a_buffer_has_what_is_asked_for_or_the_error_is_numpys(flags, order, rea
         view = x.__buffer__(flags | 1) if flags % 8 else x.__buffer__(flags)
         return view.nbytes, view.readonly
     check(call)
+
+
+@pytest.mark.parametrize("dtype, count", [("f4", 4), ("f4", 3), ("f8", 4), ("?", 9), ("i8", 3)])
+@pytest.mark.parametrize("how", [
+    lambda x: x.view(), lambda x: x.view(None), lambda x: x.view(dtype=None), lambda x: x.view("u1"),
+    lambda x: x.view(np.ndarray), lambda x: x.view(None, np.ndarray), lambda x: x.view(np.int8, np.ndarray)])
+def test_a_view_as_none_is_one_of_float64(dtype, count, how):
+    x, found = np.arange(count).astype(dtype), []
+    for array in x, lazyarray.asarray(x):
+        try:
+            view = how(array)
+            found.append((view.dtype, np.asarray(view).tobytes()))
+        except ValueError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
