@@ -243,8 +243,9 @@ def compare(mine, theirs, text=""):
         return
     assert type(mine) is lazyarray.LazyNdarray
     assert (mine.dtype, mine.shape, mine.flags.writeable) == (theirs.dtype, theirs.shape, theirs.flags.writeable)
-    if theirs.size > 1:     # places of what is true are columns of one array in NumPy, and may be arrays on a GPU
-        assert mine.strides == theirs.strides or mine.ndim == 1 and mine.flags.c_contiguous and "mask_indices" in text
+    # Index arrays may lie as the device has them (docs/limits.rst): NumPy's are columns of one array, a GPU's are not.
+    if theirs.size > 1 and (is_simulated() or "mask_indices" not in text):
+        assert mine.strides == theirs.strides
     np.testing.assert_array_equal(np.asarray(mine), theirs)
 
 
