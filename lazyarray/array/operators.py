@@ -19,7 +19,7 @@ from ..devices.base import HERE
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
-from ..dispatch.ufunc import call, looped, quick, updated
+from ..dispatch.ufunc import call, contracted, quick, updated
 from ..functions.kinds import NUMBERS, SUBCLASS, WEAK, is_foreign, kind_of
 from ..storage import handles, places
 from ..storage.statements import held
@@ -79,7 +79,7 @@ def _priority_of_instance(other: Any) -> bool:
 
 def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x + y``."""
-    at_once = quick if ufunc.signature is None else looped
+    at_once = quick if ufunc.signature is None else contracted
 
     def method(self: Any, other: Any, /) -> Any:
         if type(other) in direct and (result := at_once(ufunc, (self, other))) is not None:

@@ -116,6 +116,14 @@ class Operations(ABC):
         """
         return None
 
+    def count_places(self, x: Any, weights: Any, bins: int) -> Any:
+        """How often each place comes in a flat array of integers or truth values, all of them from 0 to below `bins`,
+        as int64; or, with as many `weights` of real numbers, the sum of what it weighs, as float64.
+        """
+        if weights is not None:
+            weights = weights.astype(np.dtype(float), copy=False)
+        return self.xp.bincount(x.astype(np.dtype(np.intp), copy=False), weights, bins)
+
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient
         ("q"), the remainder ("m") or both ("qm"). The library's own, where that is NumPy's.

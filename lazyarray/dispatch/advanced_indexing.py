@@ -29,6 +29,10 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     device = devices.current()
     if (reason := device.usable()) is not None:
         raise NotOnDevice(reason)
+    bounds = None
+    if meta.dtype.kind in "iu":
+        known_ranges.note(x)        # before it is computed, for those that are taken of it
+        bounds = facts.bounds_of(x)
     rows = None if device.spread else _rows_of(meta, index)
     if rows is not None:
         sub, positions = rows
@@ -36,9 +40,9 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
             found = device.take_at(_device_view(x, sub), [handles.device_of(p, "an index") for p in positions])
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
-        return _with_bounds(handles.fresh(device, found), x, meta)
+        return _with_bounds(handles.fresh(device, found), x, bounds)
     with x._self_storage.place():
-        return _taken(device, x, meta, index)
+        return _taken(device, x, meta, index, bounds)
 
 
 def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] | None:
@@ -73,14 +77,17 @@ def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] |
     return meta, positions
 
 
-def _with_bounds(taken: Any, x: ArrayHandle, meta: np.ndarray, once: bool = False) -> Any:
-    """What was taken of an array, with what is known of its values; `once`: of each element at most once."""
-    if meta.dtype.kind in "iu" and handles.is_array(taken) and (bounds := facts.bounds_of(x)) is not None:
+def _with_bounds(taken: Any, x: ArrayHandle, bounds: facts.Bounds | None, once: bool = False) -> Any:
+    """What was taken of an array, with the bounds of its values, as they were known before, if they are so still;
+    `once`: of each element at most once.
+    """
+    if bounds is not None and handles.is_array(taken) and bounds == facts.bounds_of(x):
         (facts.note_range if once else facts.note_bounds)(taken, *bounds)
     return taken
 
 
-def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHandle:
+def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any,
+           bounds: facts.Bounds | None) -> ArrayHandle | ScalarHandle:
     parsed = Index(meta, index)
     parsed.check()
     mask = parsed.mask
@@ -98,7 +105,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any) -> Arra
             taken = handles.fresh(device, _gathered(device, x, parsed))
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
-    return _with_bounds(taken, x, meta, mask is not None and facts.is_distinct(x))
+    return _with_bounds(taken, x, bounds, mask is not None and facts.is_distinct(x))
 
 
 def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:

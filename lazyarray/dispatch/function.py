@@ -18,6 +18,7 @@ from ..functions import index_bounds, memory_order, tables, written_parameters
 from ..functions.kinds import SUBCLASS, is_container, is_foreign, kind_of
 from ..functions.pytree import leaves, replace
 from ..functions.views import steering
+from ..graph import known_ranges
 from ..graph.record import functions, reductions
 from ..storage import handles, places, transfer, upload_cache, views
 from ..storage.statements import held
@@ -81,10 +82,17 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         return _by_tables(func, args, kwargs)
 
 
+#: Functions with positions among their arguments, whose bounds are asked for.
+_OF_PLACES = frozenset((np.take, np.take_along_axis, np.put, np.put_along_axis, np.bincount))
+
+
 def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function where its table says; on the current device, if on a device."""
     handler = tables.VIEWS.get(func) or tables.LAZY.get(func)
     if handler is not None:
+        if func in _OF_PLACES:      # before one is computed: it does not know then what of
+            for x in args:
+                known_ranges.note(x)
         try:
             return handler(*args, **kwargs)
         except NotOnDevice as reason:

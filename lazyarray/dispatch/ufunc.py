@@ -15,6 +15,7 @@ import numpy as np
 from .. import _native, devices
 from ..errors import NotOnDevice
 from ..functions.kinds import SUBCLASS, WEAK, is_foreign, kind_of
+from ..graph.record.reductions import of_vectors
 from ..storage import handles, places
 from ..storage.handles import new_array, new_scalar
 from ..storage.statements import held
@@ -34,7 +35,7 @@ _LEAST = -1000000.0     # the priority of NumPy's scalars
 def array_ufunc(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NotImplemented if an operand's type knows better."""
     if not kwargs and method == "__call__" and (
-            result := (looped if getattr(ufunc, "signature", None) else quick)(ufunc, inputs)) is not None:
+            result := (contracted if getattr(ufunc, "signature", None) else quick)(ufunc, inputs)) is not None:
         return result
     return call(x, ufunc, method, inputs, kwargs, not kwargs and method == "__call__")
 
@@ -143,6 +144,16 @@ quick: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
 #: The result of a plain call that is not recorded, if its loop is known; else None.
 looped: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
     _not_here if _native.recording is None else _native.recording.looped)
+
+
+def contracted(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """The result of a plain call of a generalised ufunc, or None."""
+    if ufunc in _DOTS and len(inputs) == 2 and (result := of_vectors(*inputs, ufunc is not np.matmul)) is not None:
+        return result
+    return looped(ufunc, inputs)
+
+
+_DOTS = frozenset((np.matmul, np.vecdot))
 
 
 def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:

@@ -223,6 +223,13 @@ def take_along_axis(device: Device, arr: Any, indices: Any, axis: int | None = -
     return handles.fresh(device, result)
 
 
+@_as_numpy_decides
+def bincount(device: Device, x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    places, lazy = _positions(x)
+    weights = _device_or_host(weights)
+    return handles.fresh(device, indexing.bincount(device.xp, places, weights, on_host_side(minlength), lazy))
+
+
 # -- writing by position ----------------------------------------------------------------------------
 
 def _device_or_host(obj: Any) -> Any:
@@ -327,6 +334,7 @@ LAZY: dict[Any, Callable[..., Any]] = {
     np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
     np.trim_zeros: trim_zeros, np.take: take, np.take_along_axis: take_along_axis,
+    np.bincount: bincount,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
     np.piecewise: piecewise,
 }

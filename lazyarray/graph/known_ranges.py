@@ -1,10 +1,13 @@
-"""What integers can be that are recorded as sums, differences and multiples of integers whose bounds are known.
+"""What integers can be that are recorded as work on integers whose bounds are known.
 
-Indexes are made so: ``x[i - 1]``, ``table[n - i, i]``, of an `i` that `numpy.arange` has made. Without it, the host
-waits for the device to see whether they are in range (`functions.index_bounds`).
+Indexes are made so: ``x[i - 1]`` and ``table[n - i, i]`` of an `i` that `numpy.arange` has made, ``x[(i + 1) % n]``,
+``tree[2 * node + (value > cut)]``, ``x[np.clip(i, 0, n - 1)]``. Without it, the host waits for the device to see
+whether they are in range (`functions.index_bounds`).
 """
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +19,17 @@ from .node import Leaf, Node
 __all__ = ["note"]
 
 
-_STEPS = frozenset({"add", "subtract", "multiply"})
-
-
 class _Range(NamedTuple):
     """The least and the greatest integer, whether no two elements are equal, and whether it is one number."""
 
     low: int
     high: int
-    distinct: bool
+    distinct: bool = False
     is_number: bool = False
+
+
+#: Node -> what was found of it: others may read it when its storage, which knows that too, is gone.
+_noted: weakref.WeakKeyDictionary[Node, _Range] = weakref.WeakKeyDictionary()
 
 
 def note(x: Any) -> None:
@@ -34,31 +38,47 @@ def note(x: Any) -> None:
         return
     storage = x._self_storage
     node = storage.pending if type(storage) is Storage else None
-    if type(node) is not Node or node.dtype.kind != "i" or len(node.shape) != 1 or x.dtype != node.dtype:
+    if type(node) is not Node or node.dtype.kind not in "iu" or x.dtype != node.dtype:
         return
     known = facts.of_storage(storage)   # before it is looked at what it is made of: a write puts another in its place
     if known is None or "bounds" in known or (found := _of_node(node)) is None or storage.pending is not node:
         return      # or computed meanwhile, by who writes to what it is made of
+    _noted[node] = found
     known["bounds"] = found.low, found.high, node.dtype
     if found.distinct:
         known["distinct"] = True
 
 
 def _of(operand: Any, size: int) -> _Range | None:
-    if isinstance(operand, np.integer):
+    """Of an operand of a step; None if it is not of integers or truth values."""
+    if isinstance(operand, (np.integer, np.bool_)):
         return _Range(int(operand), int(operand), False, True)
     if type(operand) is Leaf:
         array, storage = operand.array, operand.storage
-        if not _is_of_elements(storage, array):
-            return None
-        once = array.ndim == 1 and array.size == size and (size == 1 or array.strides[0] != 0)
-        return _known(storage, array.dtype, once)
-    if type(operand) is not Node or operand.dtype.kind != "i":
+        found = None
+        if _is_of_elements(storage, array):
+            once = array.ndim == 1 and array.size == size and (size == 1 or array.strides[0] != 0)
+            found = _known(storage, array.dtype, once)
+        return _any_of(array.dtype) if found is None else found
+    if type(operand) is not Node:
         return None
-    storage = operand.storage() if operand.storage is not None else None
-    known = None if storage is None else _known(storage, operand.dtype, operand.size == size)
-    found = _of_node(operand) if known is None else known
+    found = _noted.get(operand)
+    storage = operand.storage() if operand.storage is not None and found is None else None
+    if storage is not None:
+        found = _known(storage, operand.dtype, operand.size == size)
+    if found is None:
+        found = _of_node(operand) or _any_of(operand.dtype)
     return found._replace(distinct=False) if found is not None and operand.size != size else found
+
+
+def _any_of(dtype: np.dtype) -> _Range | None:
+    """What any integer of a dtype can be."""
+    if dtype.kind == "b":
+        return _Range(0, 1)
+    if dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype)
+    return _Range(int(limits.min), int(limits.max))
 
 
 def _is_of_elements(storage: Storage, array: Any) -> bool:
@@ -73,32 +93,99 @@ def _is_of_elements(storage: Storage, array: Any) -> bool:
 def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
     known = facts.of_storage(storage)
     whole = None if known is None else known.get("bounds")
-    if whole is None or whole[2] != dtype or dtype.kind != "i":
+    if whole is None and storage.root_view is not None and storage.root_view.dtype == dtype:
+        seen = facts.bounds_on_host(storage, storage.root_view)
+        return None if seen is None else _Range(*seen)
+    if whole is None or whole[2] != dtype or dtype.kind not in "iu":
         return None
     return _Range(whole[0], whole[1], once and "distinct" in known)     # type: ignore[operator]
 
 
 def _of_node(node: Node) -> _Range | None:
-    name, dtype = node.step.name, node.dtype
+    """None if it could be any integer of its dtype."""
+    name, dtype = node.step.name.removeprefix("own_"), node.dtype
     if name == "index" and not node.operands:       # the places of the elements themselves
         return _Range(0, node.size - 1, True)
-    if name not in _STEPS or len(node.operands) != 2 or any(kind != dtype for kind in node.step.inputs):
+    step = _STEPS.get(name)
+    if step is None or not node.operands or dtype.kind not in "iu":
         return None         # there are no operands once it is computed
-    first, second = [_of(operand, node.size) for operand in node.operands]
-    if first is None or second is None:
+    operands = [_of(operand, node.size) for operand in node.operands]
+    if any(one is None for one in operands):
         return None
-    distinct = first.is_number and second.distinct or second.is_number and first.distinct
-    if name == "multiply":
-        number, other = (first, second) if first.is_number else (second, first)
-        if not number.is_number:
-            return None
-        ends = other.low * number.low, other.high * number.low
-        distinct = distinct and number.low != 0
-    elif name == "add":
-        ends = first.low + second.low, first.high + second.high
-    else:
-        ends = first.low - second.high, first.high - second.low
+    found = step(*operands)
     limits = np.iinfo(dtype)
-    if min(ends) < limits.min or max(ends) > limits.max:        # it may have wrapped around
+    if found is None or found.low < limits.min or found.high > limits.max:      # it may have wrapped around
         return None
+    return None if found[:2] == (limits.min, limits.max) else found
+
+
+# -- steps ---------------------------------------------------------------------------------------
+
+def _ends(ends: list[int], distinct: bool = False) -> _Range:
     return _Range(min(ends), max(ends), distinct)
+
+
+def _is_moved(a: _Range, b: _Range) -> bool:
+    """Whether one of both is one number, and no two elements of the other are equal."""
+    return a.is_number and b.distinct or b.is_number and a.distinct
+
+
+def _multiply(a: _Range, b: _Range) -> _Range:
+    distinct = _is_moved(a, b) and 0 not in [one.low for one in (a, b) if one.is_number]
+    return _ends([x * y for x in a[:2] for y in b[:2]], distinct)
+
+
+def _remainder(a: _Range, b: _Range) -> _Range | None:
+    """As Python has it: of the sign of the divisor."""
+    if b.low > 0:
+        return a if b.is_number and a.low >= 0 and a.high < b.low else _Range(0, b.high - 1)
+    return _Range(b.low + 1, 0) if b.high < 0 else None
+
+
+def _floor_divide(a: _Range, b: _Range) -> _Range | None:
+    return _ends([x // y for x in a[:2] for y in b[:2]]) if b.low > 0 else None
+
+
+#: Places to shift by that each dtype of integers has.
+_PLACES = 8
+
+
+def _left_shift(a: _Range, b: _Range) -> _Range | None:
+    return _Range(a.low << b.low, a.high << b.low, a.distinct) if b.is_number and 0 <= b.low < _PLACES else None
+
+
+def _right_shift(a: _Range, b: _Range) -> _Range | None:
+    return _ends([x >> y for x in a[:2] for y in b[:2]]) if b.low >= 0 and b.high < _PLACES * 8 else None
+
+
+def _and(a: _Range, b: _Range) -> _Range | None:
+    positive = [one.high for one in (a, b) if one.low >= 0]
+    return _Range(0, min(positive)) if positive else None
+
+
+def _or(a: _Range, b: _Range) -> _Range | None:
+    if min(a.low, b.low) < 0:
+        return None
+    return _Range(0, (1 << max(a.high, b.high).bit_length()) - 1)
+
+
+def _absolute(a: _Range) -> _Range:
+    return _Range(max(a.low, -a.high, 0), max(-a.low, a.high))
+
+
+def _clip(a: _Range, low: _Range, high: _Range) -> _Range:
+    return _Range(min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high))
+
+
+#: Name of a step -> the range of what it gives, of those of its operands; None if it could be anything.
+_STEPS: dict[str, Callable[..., _Range | None]] = {
+    "add": lambda a, b: _Range(a.low + b.low, a.high + b.high, _is_moved(a, b)),
+    "subtract": lambda a, b: _Range(a.low - b.high, a.high - b.low, _is_moved(a, b)),
+    "multiply": _multiply, "remainder": _remainder, "floor_divide": _floor_divide,
+    "left_shift": _left_shift, "right_shift": _right_shift, "bitwise_and": _and, "bitwise_or": _or, "bitwise_xor": _or,
+    "minimum": lambda a, b: _Range(min(a.low, b.low), min(a.high, b.high)),
+    "maximum": lambda a, b: _Range(max(a.low, b.low), max(a.high, b.high)),
+    "clip": _clip, "where": lambda condition, a, b: _ends([*a[:2], *b[:2]]),
+    "negative": lambda a: _Range(-a.high, -a.low, a.distinct), "absolute": _absolute,
+    "sign": lambda a: _Range(-1, 1), "astype": lambda a: a, "value": lambda a: a._replace(is_number=False),
+}

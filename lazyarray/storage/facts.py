@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import handles, transfer, views
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "host_value", "is_distinct", "known_of", "note_bounds", "note_range", "of_storage"]
+__all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "known_of", "note_bounds",
+           "note_copy", "note_range", "of_storage"]
 
-#: Bytes of an array whose values are kept on the host.
-_MOST = 1 << 16
+#: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
+_MOST, _FEW = 1 << 16, 1 << 14
 
 
 def known_of(x: Any) -> dict[str, Any] | None:
@@ -92,15 +95,32 @@ def note_bounds(x: Any, low: int, high: int) -> None:
 
 
 def bounds_of(x: Any) -> Bounds | None:
-    """The bounds of a lazy array's values, as far as they are known."""
+    """The bounds of a lazy array of integers, as far as they are known, or there for the host to see."""
     facts = of_storage(x._self_storage)
-    if facts is None:
+    found = None
+    if facts is not None:
+        whole: tuple[int, int, Any] | None = facts.get("bounds")
+        if whole is not None and whole[2] == x.dtype and _is_of_elements(x):
+            return whole[:2]
+        known = known_of(x)
+        found = None if known is None else known.get("bounds")
+    return bounds_on_host(x._self_storage, handles.meta_of(x)) if found is None else found
+
+
+def bounds_on_host(storage: Any, view: Any) -> Bounds | None:
+    """The bounds of a few integers that the host has, and that nobody else may write; else None."""
+    if type(storage) is not Storage or not 0 < view.nbytes <= _FEW or view.dtype.kind not in "iu" or (
+            storage.loans or storage.foreign or storage.state not in ("host", "both")):
         return None
-    whole: tuple[int, int, Any] | None = facts.get("bounds")
-    if whole is not None and whole[2] == x.dtype and _is_of_elements(x):
-        return whole[:2]
-    known = known_of(x)
-    return None if known is None else known.get("bounds")
+    values = storage.read_host(view, "bounds check")
+    return int(values.min()), int(values.max())
+
+
+def note_copy(storage: Any, host: np.ndarray) -> None:
+    """The bounds of a storage that is a copy of a few integers of the host."""
+    if host.dtype.kind in "iu" and 0 < host.nbytes <= _FEW and (facts := of_storage(storage)) is not None and (
+            "bounds" not in facts):
+        facts["bounds"] = int(host.min()), int(host.max()), host.dtype
 
 
 def note_range(x: Any, low: int, high: int) -> None:

@@ -141,7 +141,7 @@ def test_an_index_that_a_function_made_is_not_checked(make):
 
 
 def test_an_index_is_checked_once():
-    x, y, index = lazy(X[0]), lazy(X[1]), lazy(RNG.integers(-30, 30, 50))
+    x, y, index = lazy(X[0]), lazy(X[1]), lazy(RNG.integers(-30, 30, 50).astype(float)).astype(int)
     assert waits(lambda: (x[index], y[index], x[index]))[0] == 1
 
 

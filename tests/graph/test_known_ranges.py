@@ -1,11 +1,15 @@
 """Indexes that are sums and differences: their bounds are known, so that nobody waits; and what is not known is not."""
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 import lazyarray
 import lazyarray.numpy as xnp
+from lazyarray.graph import known_ranges
+from lazyarray.storage import facts
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +123,127 @@ def test_a_write_while_bounds_are_found_out(monkeypatch):
         table[k]
     with pytest.raises(IndexError):
         table[k] = 0
+
+
+@pytest.mark.parametrize("index", [
+    lambda np, i: (i + 1) % 15, lambda np, i: i * 37 % 15, lambda np, i: np.clip(i * i, 0, 14), lambda np, i: i & 7,
+    lambda np, i: np.minimum(np.maximum(i, 3), 9), lambda np, i: i // 2, lambda np, i: np.abs(5 - i), lambda np, i: -i,
+    lambda np, i: np.where(i > 5, i, 3), lambda np, i: i.astype(np.int16), lambda np, i: i % 8 ^ 1,
+    lambda np, i: i >> 1, lambda np, i: (i % 4 << 1) | (i > 4), lambda np, i: np.sign(i - 4) + 1,
+    lambda np, i: (i % 4).reshape(2, 5) * 3,
+    lambda np, i: np.zeros(10, int) + (i > 4), lambda np, i: np.divmod(i * 5, 4)[0]], ids=range(17))
+def test_no_one_waits_for_what_has_a_known_range(index):
+    lazy, plain = lazyarray.asarray(TABLE), index(np, np.arange(2, 12))
+    with lazyarray.trace() as t:
+        found = lazy[index(xnp, xnp.arange(2, 12))]
+        taken = np.take(lazy, index(xnp, xnp.arange(2, 12)), axis=1)
+    assert not t.synchronisations, t
+    assert np.array_equal(found, TABLE[plain]) and np.array_equal(taken, np.take(TABLE, plain, axis=1))
+
+
+def test_no_one_waits_for_integers_taken_of_recorded_ones():
+    tree, i = lazyarray.asarray(np.arange(300)) % 15, xnp.arange(2, 12)
+    with lazyarray.trace() as t:
+        found = lazyarray.asarray(TABLE)[tree[i * 7]]
+        counts = np.bincount(tree[i * 7], minlength=15)
+    assert not t.synchronisations, t
+    plain = (np.arange(300) % 15)[np.arange(2, 12) * 7]
+    assert np.array_equal(found, TABLE[plain]) and np.array_equal(counts, np.bincount(plain, minlength=15))
+
+
+def test_no_one_waits_for_what_a_loop_makes_of_itself():
+    with lazyarray.trace() as t:
+        node, leaves = xnp.zeros(1000, int), lazyarray.asarray(np.arange(8.0))
+        for depth in range(3):
+            lazyarray.asarray(np.arange(float(2 << depth)))[node]
+            node = (node << 1) | (lazyarray.asarray(np.arange(1000.0)) % (3 + depth) > 1)
+        found = leaves[node]
+    assert not t.synchronisations, t
+    plain = np.zeros(1000, int)
+    for depth in range(3):
+        plain = (plain << 1) | (np.arange(1000.0) % (3 + depth) > 1)
+    assert np.array_equal(found, plain)
+
+
+INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+BINARY = [np.add, np.subtract, np.multiply, np.remainder, np.floor_divide, np.bitwise_and, np.bitwise_or,
+          np.bitwise_xor, np.minimum, np.maximum]
+UNARY = [np.negative, np.absolute, np.sign]
+
+
+class Programs:
+    """A few random operators on integers, of NumPy's arrays and of lazy ones, of which the bounds are mostly known."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def pick(self, choices):
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def number(self, dtype):
+        limits = np.iinfo(dtype)
+        edges = (0, 1, 2, 3, 7, 8, 10, -1, -3, 64, 100, limits.max, limits.min)
+        return self.pick([int(n) for n in edges if limits.min <= n <= limits.max])
+
+    def leaf(self, dtype):
+        limits = np.iinfo(dtype)
+        low, high = self.pick([(limits.min, limits.max), (0, 99), (-5 if dtype[0] == "i" else 0, 6)])
+        plain = self.rng.integers(low, high, 40, dtype=dtype, endpoint=True)
+        if self.rng.random() < .3:
+            plain = np.arange(40).astype(dtype)
+        lazy = lazyarray.asarray(plain)
+        if self.rng.random() < .8:
+            facts.note_bounds(lazy, int(plain.min()), int(plain.max()))
+        return plain, lazy
+
+    def step(self, plain, lazy):
+        dtype = plain.dtype.str[1:]
+        kind = self.rng.random()
+        if kind < .15:
+            function = self.pick(UNARY)
+            return function(plain), function(lazy)
+        if kind < .3:
+            other = self.pick(INTEGERS)
+            return plain.astype(other), lazy.astype(other)
+        if kind < .4:
+            low, high = self.number(dtype), self.number(dtype)
+            return np.clip(plain, low, high), np.clip(lazy, low, high)
+        if kind < .5:
+            function, places = self.pick([np.left_shift, np.right_shift]), int(self.rng.integers(9))
+            return function(plain, places), function(lazy, places)
+        with_number, alike = self.number(dtype), self.leaf(dtype)
+        if kind < .6:
+            return np.where(plain > 3, plain, alike[0]), np.where(lazy > 3, lazy, alike[1])
+        first, second = self.pick([(with_number,) * 2, self.leaf(self.pick(INTEGERS)), alike, (plain > 3, lazy > 3)])
+        function = self.pick(BINARY)
+        if self.rng.random() < .3:
+            return function(first, plain), function(second, lazy)
+        return function(plain, first), function(lazy, second)
+
+    def run(self):
+        plain, lazy = self.leaf(self.pick(INTEGERS))
+        for _ in range(int(self.rng.integers(1, 5))):
+            try:
+                found = self.step(plain, lazy)
+            except (TypeError, OverflowError):
+                break
+            if found[0].dtype.kind not in "iu":
+                break
+            plain, lazy = found
+        return plain, lazy
+
+
+@pytest.mark.parametrize("seed", range(300 if os.environ.get("LAZYARRAY_NIGHTLY") else 6))
+def test_no_bound_is_wrong(seed):
+    programs, known = Programs(seed), 0
+    with np.errstate(all="ignore"):
+        for _ in range(150):
+            plain, lazy = programs.run()
+            known_ranges.note(lazy)
+            bounds = facts.bounds_of(lazy)
+            if bounds is not None:
+                known += 1
+                assert bounds[0] <= int(plain.min()) and int(plain.max()) <= bounds[1]
+            assert not facts.is_distinct(lazy) or len(set(plain.tolist())) == plain.size
+            assert np.array_equal(lazy, plain)
+    assert known > 40

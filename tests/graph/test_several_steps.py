@@ -112,6 +112,30 @@ def test_totals_without_nan(dtype, layout, name):
 
 @EACH
 @DTYPES
+def test_average(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](np.nan_to_num(values(shape, dtype), posinf=1, neginf=1))
+        weights = np.random.default_rng(1).random(shape)
+        some = [weights.astype(dtype), weights, (weights > 2).astype(dtype), weights.astype("f4")]
+        some += [w[0] for w in some if w.size > 1] + [w[..., 0] for w in some if w.size > 1]
+        for w in some:
+            for axis in (None, 0, -1, 1, (0,), 1.5):
+                for kwargs in ({}, {"keepdims": True}, {"returned": True}):
+                    (expected, _), (found, _) = (
+                        told(lambda a=a, kwargs=kwargs, axis=axis: np.average(a[0], axis, a[1], **kwargs))
+                        for a in ((x, w), (lazyarray.asarray(x), lazyarray.asarray(w))))
+                    if isinstance(expected, type):
+                        assert found is expected
+                        continue
+                    both = (found, expected) if kwargs == {"returned": True} else ((found,), (expected,))
+                    for one, other in zip(*both, strict=True):
+                        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+                        tolerance = 2e-2 if "f2" == dtype else 1e-4
+                        np.testing.assert_allclose(np.asarray(one), other, rtol=tolerance, atol=tolerance)
+
+
+@EACH
+@DTYPES
 @pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanargmax", "nanargmin"])
 def test_extremes_without_nan(dtype, layout, name):
     function = getattr(np, name)

@@ -131,6 +131,11 @@ class CudaOperations(Operations):
     def count_in_bins(self, x: Any, edges: Any) -> Any | None:
         return self._histograms(x, edges) if self.on_current(x, edges) else None
 
+    def count_places(self, x: Any, weights: Any, bins: int) -> Any:
+        given = (x,) if weights is None else (x, weights)
+        found = self._histograms.places(x, weights, bins) if self.on_current(*given) else None
+        return super().count_places(x, weights, bins) if found is None else found
+
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         return division.divide_floats(self.xp, a, b, parts)
 

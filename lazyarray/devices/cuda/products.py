@@ -1,8 +1,8 @@
 """Products of matrices, and of stacks of them, by cuBLAS.
 
 For small ones CuPy's own function takes several times as long to find out how to call cuBLAS as the call and the
-product take. What is found out here is kept, by shapes and strides. What is no plain product is left to CuPy: vectors,
-other dtypes, axes that cuBLAS can't walk, and numbers for which a program has chosen another precision.
+product take. What is found out here is kept, by shapes and strides. What is no plain product is left to CuPy: that of
+two vectors, other dtypes, axes that cuBLAS can't walk, and numbers for which a program has chosen another precision.
 """
 from __future__ import annotations
 
@@ -78,8 +78,14 @@ def _one_step(lengths: tuple[int, ...], steps: list[int]) -> int | None:
 
 def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...], b_shape: tuple[int, ...],
             b_strides: tuple[int, ...]) -> Plan | None:
-    """The plan of a product of two stacks of matrices, or None where it is for CuPy, errors included."""
-    if len(a_shape) < 2 or len(b_shape) < 2 or a_shape[-1] != b_shape[-2] or 0 in a_shape or 0 in b_shape:
+    """The plan of a product of two stacks of matrices, of which one may be a vector: a row on the left, a column on the
+    right. None where it is for CuPy, errors included."""
+    row, column = len(a_shape) == 1, len(b_shape) == 1
+    if row:
+        a_shape, a_strides = (1, *a_shape), (0, *a_strides)
+    if column:
+        b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
+    if row and column or not a_shape or not b_shape or a_shape[-1] != b_shape[-2] or 0 in a_shape or 0 in b_shape:
         return None
     try:
         stack = np.broadcast_shapes(a_shape[:-2], b_shape[:-2])
@@ -94,7 +100,8 @@ def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...],
         rows, count = rows * count, 1       # one below the other
     if max(rows, columns, depth, count) >= _LONG:
         return None
-    return Plan((*stack, a_shape[-2], columns), rows, columns, depth, count, first, second)
+    shape = (*stack, *([] if row else [a_shape[-2]]), *([] if column else [columns]))
+    return Plan(shape, rows, columns, depth, count, first, second)
 
 
 class _Calls(NamedTuple):

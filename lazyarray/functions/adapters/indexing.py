@@ -6,10 +6,12 @@ where the positions lie there (`options.check_indices`), and none for lists and 
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
 from .. import index_bounds
@@ -302,21 +304,27 @@ def ravel_multi_index(xp: Any, /, multi_index: Any, dims: Any, mode: str = "rais
     return xp.ravel_multi_index(parts, numbers(dims), mode, order)
 
 
-def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
+def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0, lazy: Any = None) -> Any:
+    """`lazy`: the lazy array that `x` is, if it is one, of which more may be known."""
     x = array(xp, x)
     if x.size == 0 and x.dtype.kind == "f" or x.dtype.kind not in "iub" or not np.can_cast(x.dtype, intp):
         raise NotOnDevice(f"counts of {x.dtype} are not supported on the device")
     if weights is not None:
         weights = array(xp, weights)
         wrong(weights.dtype.kind == "c", "Cannot cast array data from complex to float64")
-        weights = weights.astype(float, copy=False)
+        wrong(weights.shape != x.shape, "The weights and list don't have the same length.")
     wrong(minlength is None, "use 0 instead of None for minlength")
-    return xp.bincount(x.astype(intp, copy=False), weights, minlength)
+    minlength = operator.index(minlength)
+    if x.ndim != 1 or not x.size or minlength < 0:      # some of it is an error
+        return xp.bincount(x.astype(intp, copy=False), None if weights is None else weights.astype(float), minlength)
+    (least, greatest), = index_bounds.bounds([(lazy, x, 0, minlength)])
+    wrong(least < 0, "'list' argument must have no negative elements")
+    return devices.current().count_places(x, weights, max(greatest + 1, minlength))
 
 
 ADAPTED: dict[Any, Any] = {
     np.choose: choose, np.compress: compress,
     np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
     np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
-    np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index, np.bincount: bincount,
+    np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index,
 }

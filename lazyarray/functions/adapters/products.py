@@ -21,7 +21,7 @@ def _factor(xp: Any, a: Any) -> Any:
 
 def dot(xp: Any, /, a: Any, b: Any, out: Any = None) -> Any:
     a, b = _factor(xp, a), _factor(xp, b)
-    found = devices.current().product(a, b) if a.ndim == b.ndim == 2 else None
+    found = devices.current().product(a, b) if b.ndim <= 2 else None       # else it is no product of stacks
     return xp.dot(a, b) if found is None else found
 
 

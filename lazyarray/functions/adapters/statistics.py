@@ -81,7 +81,7 @@ def _counts(xp: Any, a: Any, edges: Any, weights: Any, last: float | None) -> An
     places = xp.where(a == edges[-1], n - 1, places)
     inside = (a >= edges[0]) & (a <= edges[-1])
     places = xp.where(inside, places, n)
-    return xp.bincount(places, weights, n + 1)[:n]
+    return devices.current().count_places(places, weights, n + 1)[:n]
 
 
 def histogram(xp: Any, /, a: Any, bins: Any = 10, range: Any = None, density: Any = None,
@@ -161,7 +161,7 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
     refuse(math.prod(n + 2 for n in shape) > sys.maxsize, "there are too many bins")
     if weights is not None:
         weights = array(xp, weights).astype(float)
-    counts = xp.bincount(xp.where(inside, places, total).astype(intp), weights, total + 1)[:total]
+    counts = devices.current().count_places(xp.where(inside, places, total), weights, total + 1)[:total]
     counts = counts.reshape(shape).astype(float)
     if density:
         volume = counts.sum()

@@ -22,6 +22,7 @@ from .creation import LIKE
 from .loops import Rule, cast, casts, like_ufuncs, named, numbers
 from .memory_order import axes_of
 from .operands import Operands
+from .reductions import of_vectors
 from .several_steps import SEVERAL
 from .ufunc import recorded
 
@@ -226,8 +227,22 @@ def _triangle(sign: int) -> Callable[..., Any]:
     return recorder
 
 
+# -- products of vectors -------------------------------------------------------------------------
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    return of_vectors(a, b) if out is None else None
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    return of_vectors(a, b)
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    return of_vectors(a, b, conjugated=True)
+
+
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
-    **LIKE, **SEVERAL,
+    np.dot: dot, np.inner: inner, np.vdot: vdot, **LIKE, **SEVERAL,
 }

@@ -14,7 +14,7 @@ from ... import _native, devices
 from ...devices.base import HERE, HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
-from ...storage import handles, transfer, upload_cache, views
+from ...storage import facts, handles, transfer, upload_cache, views
 from ...storage.state import all_ended
 from ...storage.storage import Storage
 from ..memory_bound import LARGE
@@ -294,7 +294,10 @@ def _copy_of(device: Any, host: np.ndarray, function: Any, allowed: bool) -> Sto
     """The storage of a copy on the device, made now or before. `allowed`: the upload was put off."""
     why = f"host operand of {function.__name__}"
     found: Storage | None = upload_cache.kept(device, host, why, allowed=allowed)
-    return Storage(device, transfer.to_device(device, host, why, allowed=allowed)) if found is None else found
+    if found is None:
+        found = Storage(device, transfer.to_device(device, host, why, allowed=allowed))
+    facts.note_copy(found, host)
+    return found
 
 
 def leaf_of(x: Any) -> Leaf | None:

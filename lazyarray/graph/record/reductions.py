@@ -14,18 +14,19 @@ from ...devices.program import Extent, Program, Reduction, extent_of
 from ...storage import facts, handles
 from ...storage.handles import new_array, new_scalar
 from ...storage.storage import Storage
-from ..node import Leaf, Node, least_bytes
+from ..node import Leaf, Node, least_bytes, native
 from ..reduction import kernel_of, reading, reduced
 from .memory_order import is_flat
 from .operands import leaf_of, seen_in
 
-__all__ = ["LARGE", "MOST", "TAKEN", "for_native", "of_ufunc", "taken"]
+__all__ = ["LARGE", "MOST", "TAKEN", "for_native", "of_ufunc", "of_vectors", "taken"]
 
 _none = np._NoValue
 _float64, _float32, _intp, _bool = (np.dtype(t) for t in (np.float64, np.float32, np.intp, np.bool_))
 _longs = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 #: The dtypes that kernels reduce.
 _KNOWN = frozenset("?bBhHiIlLefdFD")
+_FLOATING = frozenset("fdFD")
 
 _AXIS = ("axis", "out", "keepdims", "initial", "where")
 _SUM = ("axis", "dtype", "out", "keepdims", "initial", "where")
@@ -65,7 +66,7 @@ _POSITIONS = frozenset({"argmin", "argmax"})
 def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a function in `TAKEN`, or None."""
     x = args[0] if args else None
-    if not _may_be(x):
+    if not _may_be(x) and (func is not np.linalg.norm or type(x) is not handles.array_type):
         return None     # most calls, most often
     name, names, named = TAKEN[func]
     if not kwargs or kwargs.keys() <= _USUAL:
@@ -81,6 +82,24 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         del given["ord"]
         return along(np.absolute(x), **given)
     return _reduced(name, x, given)
+
+
+def of_vectors(a: Any, b: Any, conjugated: bool = False) -> Any:
+    """The sum of the products of two lazy vectors of one dtype, or None: one kernel, with what they are computed from.
+
+    `conjugated`: that of the first one with the second.
+    """
+    kind = handles.array_type
+    if native is None or type(a) is not kind or type(b) is not kind:
+        return None
+    first, second = handles.meta_of(a), handles.meta_of(b)
+    if first.ndim != 1 or first.shape != second.shape or first.dtype != second.dtype or not first.size or (
+            first.dtype.char not in _FLOATING):
+        return None
+    if conjugated and first.dtype.kind == "c":
+        a = native.recorded(np.conjugate, (a,))
+    products = None if a is None else native.recorded(np.multiply, (a, b))
+    return None if products is None else np.sum(products)
 
 
 def _of_vector(x: Any, given: dict[str, Any]) -> Any:
@@ -168,7 +187,10 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
         source.mode = "flat" if request.flat else "strided"
     made = reduced(device, source, request.reduction, request.extent, request.freedom, request.lengths)
     if made is None:
-        return None
+        if type(source) is Leaf or not request.slow:
+            return None
+        handles.operand_of(x)       # which is better kept; then it is reduced where it is
+        return _reduced(name, x, given) if x._self_storage.pending is None else None
     result, stream = made
     if not request.lengths:
         return new_scalar(Storage(device, result, stream), None, result)

@@ -38,12 +38,14 @@ def _are_plain(keepdims: Any, *others: Any) -> bool:
     return (keepdims is _none or type(keepdims) is bool) and all(other is _none for other in others)
 
 
-def _has(result: Any, value: Any) -> bool:
+def _has(result: Any, value: Any, why: str = "all-NaN check") -> bool:
     """Whether a result has this value, which that of a slice that is all NaN has: few are looked at on the host."""
+    if not handles.is_lazy(result):     # of small arrays, on the host
+        return bool(result == value)
     found = handles.operand_of(result)
     if found.nbytes <= FETCHED:
-        return bool(np.any(fetch(found, "all-NaN check") == value))
-    return truth((found == value).any(), "all-NaN check")
+        return bool(np.any(fetch(found, why) == value))
+    return truth((found == value).any(), why)
 
 
 # -- without NaN ---------------------------------------------------------------------------------
@@ -113,6 +115,27 @@ def angle(z: Any, deg: Any = False) -> Any:
     return _recorded(np.multiply, found, 180 / math.pi) if deg else found
 
 
+def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = _none) -> Any:
+    """With weights of the same dtype, of all elements or along one axis: the products are not kept."""
+    dtype = _dtype_of(weights)
+    if dtype is None or type(a) is not handles.array_type or returned is not False or not _are_plain(keepdims):
+        return None
+    meta, shape = handles.meta_of(a), weights.shape
+    if meta.dtype != dtype or not meta.ndim:
+        return None
+    if shape != meta.shape:
+        if type(axis) is not int or not -meta.ndim <= axis < meta.ndim or shape != (meta.shape[axis],):
+            return None
+        weights = weights.reshape([-1 if i == axis % meta.ndim else 1 for i in range(meta.ndim)])
+    elif axis is not None and type(axis) is not int:
+        return None
+    products = _recorded(np.multiply, a, weights)
+    if products is None:
+        return None
+    result, total = (np.sum(x, axis=axis, keepdims=keepdims is True) for x in (products, weights))
+    return None if _has(total, 0, "sum of weights") else np.true_divide(result, total)    # NumPy has something to say of none
+
+
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """The choice of the first condition that holds: from the last on, each takes the place of what comes after it."""
     if native is None or not isinstance(condlist, (list, tuple)) or not isinstance(choicelist, (list, tuple)) or (
@@ -150,5 +173,5 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
-    np.angle: angle, np.select: select,
+    np.angle: angle, np.average: average, np.select: select,
 }

@@ -113,7 +113,7 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
     box = xp.where(values == steps[-1], bins - 1, box)
     box = xp.where((box < 0) | (box >= bins), bins, box)
     box = xp.where(names[region] == regions, region * (bins + 1) + box, known.size * (bins + 1))
-    counts = xp.bincount(box, minlength=known.size * (bins + 1) + 1)[:-1].reshape(known.size, bins + 1)
+    counts = device.count_places(box, None, known.size * (bins + 1) + 1)[:-1].reshape(known.size, bins + 1)
     if not wanted.ndim:
         return counts[0, :-1].astype(np.int64)
     found = transfer.to_host(device, counts, "the histograms of regions").astype(np.int64)

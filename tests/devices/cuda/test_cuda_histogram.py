@@ -9,7 +9,7 @@ from emulated_kernels import Array, Emulator
 
 import lazyarray
 from lazyarray.devices.cuda.kernels.elementwise import Kernels
-from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source
+from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source, source_of_places
 
 DTYPES = ["i1", "u1", "i2", "i4", "u4", "i8", "f4", "f8"]
 
@@ -48,6 +48,51 @@ def test_the_kernels_compile(dtype, edge):
     from nvrtc import compiled
 
     assert compiled(source(np.dtype(dtype), np.dtype(edge))) == ""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed: it brings the compiler")
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8"])
+@pytest.mark.parametrize("weight", [None, "?", "i8", "f4", "f8"])
+def test_the_kernels_of_places_compile(dtype, weight):
+    from nvrtc import compiled
+
+    assert compiled(source_of_places(np.dtype(dtype), None if weight is None else np.dtype(weight))) == ""
+
+
+@pytest.mark.parametrize(("dtype", "weight"), [("i8", None), ("u1", "f8"), ("i4", "i2")])
+def test_places(tmp_path, dtype, weight):
+    cupy = Emulator(tmp_path)
+    cupy.zeros = lambda n, dtype: Array.of(np.zeros(n, dtype))
+    kernels, rng = Kernels(cupy, 1), np.random.default_rng(3)
+    histograms = Histograms(kernels)
+    for bins, size in ((1, 3000), (7, 3000), (200, 3000), (200, 300), (5000, 3000)):
+        x = rng.integers(0, min(bins, 256), size).astype(dtype)
+        weights = None if weight is None else (rng.random(size) * 9).astype(weight)
+        given = Array.of(x), None if weights is None else Array.of(weights), bins
+        histograms.places(*given)
+        kernels.wait()
+        found, expected = histograms.places(*given).get(), np.bincount(x, weights, bins)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert histograms.places(Array.of(x[:0]), None, 3) is None
+    assert histograms.places(Array.of(x), Array.of(np.ones(x.shape, "f2")), 300) is None
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8"])
+@pytest.mark.parametrize("bins", [1, 100, 4096, 70_000])
+def test_places_on_a_gpu(dtype, bins):
+    rng = np.random.default_rng(bins)
+    most = 2 if dtype == "?" else min(bins, np.iinfo(dtype).max)
+    for size in (1000, 300_000):
+        x = rng.integers(0, most, size).astype(dtype)
+        for weights in (None, rng.random(size), rng.random(size).astype("f4"), rng.random(size) > .5, x):
+            for _ in range(2):      # by the library, and by the kernel
+                given = lazyarray.asarray(x), None if weights is None else lazyarray.asarray(weights), bins
+                found, expected = np.bincount(*given), np.bincount(x, weights, bins)
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9)
+                lazyarray.device().wait_for_kernels()
 
 
 @pytest.mark.parametrize(("dtype", "edge"), [("i2", "f8"), ("f4", "f4"), ("f8", "f8")])

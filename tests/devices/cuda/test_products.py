@@ -70,8 +70,28 @@ def test_what_is_walked(rows, depth, columns, first, second):
     assert planned or max(len(first), len(second)) > 1
 
 
-@pytest.mark.parametrize(("a", "b"), [((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (4, 2)), ((0, 3), (3, 2)),
-                                      ((2, 2, 3), (3, 3, 2))])
+def vectors(n):
+    values = RANDOM.normal(size=n)
+    larger = np.zeros(3 * n)
+    larger[::3] = values
+    return values, larger[::3]
+
+
+@pytest.mark.parametrize("stack", [(), (3,), (2, 3)])
+@pytest.mark.parametrize(("n", "m"), [(3, 4), (1, 4), (3, 1), (1, 1)])
+def test_vectors(n, m, stack):
+    for matrix, row, column in itertools.product(forms((*stack, n, m)), vectors(n), vectors(m)):
+        for a, b in ((row, matrix), (matrix, column)):
+            plan = plan_of(8, a.shape, a.strides, b.shape, b.strides)
+            assert plan is not None or not matrix.flags.c_contiguous
+            if plan is not None:
+                assert plan.shape == (a @ b).shape
+                np.testing.assert_allclose(multiplied(plan, a, b), a @ b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [
+    ((3,), (3,)), ((3,), (2, 2)), ((), (3,)), ((2, 3), ()), ((2, 3), (2,)), ((0,), (0, 2)), ((2, 3), (4, 2)),
+    ((0, 3), (3, 2)), ((2, 2, 3), (3, 3, 2))])
 def test_what_is_left(a, b):
     x, y = np.ones(a), np.ones(b)
     assert plan_of(8, x.shape, x.strides, y.shape, y.strides) is None
@@ -134,3 +154,18 @@ def test_values(dtype):
             if not first and not second:
                 np.testing.assert_allclose(np.dot(lazyarray.asarray(a), lazyarray.asarray(b)), a @ b, rtol=tolerance,
                                            atol=tolerance)
+
+
+@pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("n", [1, 7, 5000])
+def test_values_of_vectors(dtype, n):
+    tolerance = 1e-3 if dtype in "fF" else 1e-10
+    row, column = (v.astype(dtype) * (1 + 1j if dtype in "FD" else 1) for v in (vectors(n)[1], vectors(13)[1]))
+    for a in forms((n, 13), dtype):
+        for one, other in ((row, a), (a, column), (row, row.conj()), (row[::-1], a), (a.T, row)):
+            for multiply in (np.matmul, np.dot, np.inner) if other.ndim == 1 else (np.matmul, np.dot):
+                found = multiply(lazyarray.asarray(one), lazyarray.asarray(other))
+                expected = multiply(one, other)
+                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+                np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)

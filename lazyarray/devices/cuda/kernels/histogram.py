@@ -1,4 +1,5 @@
-"""Numbers counted in bins: each warp of a block counts in shared memory of its own, where not all have to wait for all.
+"""Numbers counted in bins, and places that are counted or weighed: each warp of a block counts in shared memory of its
+own, where not all have to wait for all. Of many places, or few elements, all count at once in the result.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ....errors.inspection import Unique
 from .elementwise import Kernels, Launcher, functions
 from .snippets import type_of
 
-__all__ = ["BINS", "Histograms", "source"]
+__all__ = ["BINS", "Histograms", "source", "source_of_places"]
 
 #: Bins at most, counts that a block has room for, and its threads.
 BINS, _ROOM, _THREADS = 1024, 4096, 256
@@ -48,18 +49,62 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_in_bins(const ELEMEN
   }
 }
 """
-_uint64, _int64 = np.dtype(np.uint64), np.dtype(np.int64)
+
+_PLACES = """
+// Each place is from 0 to below `bins`, and counts as 1, or as what it weighs.
+extern "C" __global__ void __launch_bounds__(THREADS) count_few_places(const ELEMENT* __restrict__ x,
+    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const int bins) {
+  __shared__ PART found[ROOM];
+  const int warps = THREADS / 32, copies = ROOM / bins < warps ? ROOM / bins : warps;
+  for (int i = threadIdx.x; i < copies * bins; i += THREADS) found[i] = 0;
+  __syncthreads();
+  PART* const mine = found + threadIdx.x / 32 % copies * bins;
+  const long long step = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step)
+    atomicAdd(mine + (int)x[i], (PART)VALUE);
+  __syncthreads();
+  for (int i = threadIdx.x; i < bins; i += THREADS) {
+    SUM sum = 0;
+    for (int k = 0; k < copies; ++k) sum += found[k * bins + i];
+    if (sum != 0) atomicAdd(counts + i, sum);
+  }
+}
+extern "C" __global__ void __launch_bounds__(THREADS) count_places(const ELEMENT* __restrict__ x,
+    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const int bins) {
+  const long long step = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step)
+    atomicAdd(counts + (long long)x[i], (SUM)VALUE);
+}
+"""
+#: Elements for each place from which on a block counts by itself.
+_OFTEN = 4
+_int64, _float64 = np.dtype(np.int64), np.dtype(np.float64)
+
+
+def _defined(text: str, **names: Any) -> str:
+    given = {"BINS": BINS, "ROOM": _ROOM, "THREADS": _THREADS, **names}
+    return "".join(f"#define {name} {value}\n" for name, value in given.items()) + text
 
 
 def source(element: np.dtype, edge: np.dtype) -> str:
-    return "".join(f"#define {name} {value}\n" for name, value in (
-        ("BINS", BINS), ("ROOM", _ROOM), ("THREADS", _THREADS), ("ELEMENT", type_of(element)), ("EDGE", type_of(edge))
-    )) + _TEXT
+    return _defined(_TEXT, ELEMENT=type_of(element), EDGE=type_of(edge))
+
+
+def source_of_places(element: np.dtype, weight: np.dtype | None) -> str:
+    counted = weight is None
+    return _defined(_PLACES, ELEMENT=type_of(element), WEIGHT="char" if weight is None else type_of(weight),
+                    SUM="unsigned long long" if counted else "double", PART="unsigned int" if counted else "double",
+                    VALUE="1" if counted else "weights[i]")
 
 
 def _made(cupy: Any, name: str, element: np.dtype, edge: np.dtype) -> Launcher:
     (function,) = functions(cupy, source(element, edge), ("count_in_bins",))
     return Launcher(cupy, function, list("QQQqi"))
+
+
+def _made_of_places(cupy: Any, name: str, element: np.dtype, weight: np.dtype | None) -> tuple[Launcher, Launcher]:
+    few, many = functions(cupy, source_of_places(element, weight), ("count_few_places", "count_places"))
+    return Launcher(cupy, few, list("QQQqi")), Launcher(cupy, many, list("QQQqi"))
 
 
 class Histograms(Unique):
@@ -77,6 +122,22 @@ class Histograms(Unique):
         kernel = self._kernels.find(("count_in_bins", x.dtype, edges.dtype), _made)
         if kernel is None:
             return None
-        counts = self._kernels.cupy.zeros(bins, _uint64)
+        counts = self._kernels.cupy.zeros(bins, _int64)
         kernel(min(-(-x.size // _THREADS), _BLOCKS), _THREADS, [x, edges, counts, x.size, bins])
-        return counts.view(_int64)
+        return counts
+
+    def places(self, x: Any, weights: Any, bins: int) -> Any | None:
+        """`Device.count_places`."""
+        given = (x,) if weights is None else (x, weights)
+        if not x.size or not all(a._c_contiguous and a.dtype.isnative for a in given) or (
+                weights is not None and (weights.dtype.kind not in "biuf" or weights.dtype.char == "e")):
+            return None
+        kernels = self._kernels.find(
+            ("count_places", x.dtype, None if weights is None else weights.dtype), _made_of_places)
+        if kernels is None:
+            return None
+        counts = self._kernels.cupy.zeros(bins, _int64 if weights is None else _float64)
+        few = bins <= _ROOM and bins * _OFTEN <= x.size
+        blocks = min(-(-x.size // _THREADS), _BLOCKS)
+        kernels[not few](blocks, _THREADS, [x, x if weights is None else weights, counts, x.size, bins if few else 0])
+        return counts
