@@ -38,6 +38,22 @@ class Factors(ABC):
         """
 
 
+def add_at(xp: Any, array: Any, items: Any, operand: Any) -> None:
+    """`numpy.add.at`, by the atomic additions that there are.
+
+    CuPy adds neither signed 64-bit integers nor complex numbers. The bits of a sum of signed integers are those of the
+    unsigned ones, and a complex sum is two real ones.
+    """
+    dtype = array.dtype
+    if dtype.kind == "c":
+        xp.add.at(array.real, items, operand.real)
+        xp.add.at(array.imag, items, operand.imag)
+    elif dtype == np.int64:
+        xp.add.at(array.view(np.uint64), items, operand.view(np.uint64))
+    else:
+        xp.add.at(array, items, operand)
+
+
 class Operations(ABC):
     """Functions of device arrays that a device may have its own of."""
 
@@ -123,6 +139,16 @@ class Operations(ABC):
         if weights is not None:
             weights = weights.astype(np.dtype(float), copy=False)
         return self.xp.bincount(x.astype(np.dtype(np.intp), copy=False), weights, bins)
+
+    def add_at(self, array: Any, outer: int, places: int, key: Any, values: Any) -> None:
+        """Add values to a C-contiguous array, taken as (`outer`, `places`, inner), at the integers of `key` along the
+        second axis, of which some may count from its end.
+
+        The values, of the dtype of the array, are (`outer`, ``key.size``, inner) in C order, or one for all.
+        """
+        if values.size > 1:
+            values = values.reshape(outer, key.size, -1)
+        add_at(self.xp, array.reshape(outer, places, -1), (slice(None), key.ravel()), values)
 
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient

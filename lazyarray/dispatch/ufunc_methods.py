@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import devices
+from ..devices.operations import add_at
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.adapters import common
@@ -19,6 +21,9 @@ from . import ufunc_general
 from .assigned_values import value_for
 from .function import mask_of, upload_operand, write
 from .parsed_index import Index
+
+if TYPE_CHECKING:
+    from ..devices import Device
 
 #: Ufuncs whose reduction is a function of the device library.
 _REDUCTIONS = {
@@ -33,10 +38,10 @@ def _dtypes_of(names: str) -> frozenset[np.dtype]:
 
 
 _NUMBERS = _dtypes_of("int32 uint32 int64 uint64 float32 float64 complex64 complex128")
-_ORDERED = _dtypes_of("int32 uint32 uint64 float32 float64")
+_ORDERED = _dtypes_of("int32 uint32 int64 uint64 float32 float64")
 _ORDERED_UFUNCS = (np.maximum, np.minimum)
 _BITS = _dtypes_of("int32 uint32 int64 uint64")
-#: Ufuncs whose unbuffered ``at`` the device library has, with the dtypes that it can do it for (see `_add_at`).
+#: Ufuncs whose unbuffered ``at`` the device has, with the dtypes that it can do it for.
 _AT = {
     np.add: _NUMBERS, np.subtract: _NUMBERS, np.maximum: _ORDERED, np.minimum: _ORDERED,
     np.bitwise_and: _BITS, np.bitwise_or: _BITS, np.bitwise_xor: _BITS,
@@ -299,7 +304,9 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     if handles.is_array(target) and not may_write(handles.meta_of(target)):
         # Before anything else, since NumPy 2.4 writes all the same.
         raise ValueError("array to perform in place operation on is read-only")
-    if kwargs or not values or ufunc not in _AT or not handles.is_array(target):
+    if not handles.is_array(target):
+        raise NotOnDevice("the array that is written to is on the host")
+    if kwargs or not values or ufunc not in _AT:
         raise NotOnDevice(f"{ufunc.__name__}.at is not supported on the device")
     meta = handles.meta_of(target)
     storage = target._self_storage
@@ -315,17 +322,25 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     parsed = Index(meta, index)
     parsed.check()
     device = devices.current()
-    items = parsed.device()
-    items = items[0] if len(items) == 1 else items
     try:
         operand = value_for(target, meta, value, by_arrays=True)
     except OverflowError:
         raise NotOnDevice("a Python integer is out of range for the dtype") from None
+    if ufunc in _SUMS:
+        operand = _added(device.xp, meta.dtype, operand, ufunc)
+    rows = _rows(device, parsed, operand) if ufunc in _SUMS else None
 
     def accumulate_at(array: Any) -> None:
         try:
-            if ufunc in (np.add, np.subtract):
-                _add_at(device.xp, array, items, operand, ufunc)
+            if rows is not None:
+                device.add_at(array, *rows)
+                return
+            items = parsed.device()
+            items = items[0] if len(items) == 1 else items
+            if ufunc in _SUMS:
+                add_at(device.xp, array, items, operand)
+            elif array.dtype == np.int64 and ufunc in _ORDERED_UFUNCS:
+                _extreme_at(device.xp, array, items, operand, tables.UFUNCS[ufunc])
             else:
                 getattr(device.xp, tables.UFUNCS[ufunc]).at(array, items, operand)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
@@ -334,24 +349,54 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     storage.write_device(meta, target._self_array, accumulate_at)
 
 
-def _add_at(xp: Any, array: Any, items: Any, operand: Any, ufunc: np.ufunc) -> None:
-    """`numpy.add.at` and `numpy.subtract.at`, by the atomic additions that there are.
+_SUMS = frozenset((np.add, np.subtract))
 
-    CuPy subtracts 32-bit integers only and adds neither signed 64-bit integers nor complex numbers. The bits of a
-    sum of signed integers are those of the unsigned ones, and a complex sum is two real ones.
-    """
-    dtype = array.dtype
+
+def _added(xp: Any, dtype: np.dtype, operand: Any, ufunc: np.ufunc) -> Any:
+    """What is added: a device array of the dtype of the target."""
     operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else common.filled(
         xp, (), operand, dtype)
-    if ufunc is np.subtract:
-        operand = xp.negative(operand)
-    if dtype.kind == "c":
-        xp.add.at(array.real, items, operand.real)
-        xp.add.at(array.imag, items, operand.imag)
-    elif dtype == np.int64:
-        xp.add.at(array.view(np.uint64), items, operand.view(np.uint64))
-    else:
-        xp.add.at(array, items, operand)
+    return xp.negative(operand) if ufunc is np.subtract else operand
+
+
+def _rows(device: Device, parsed: Index, values: Any) -> tuple[int, int, Any, Any] | None:
+    """What `Device.add_at` takes; None where the axes that are indexed can't be taken as one, and of masks."""
+    meta = parsed.meta
+    if parsed.plain or parsed.masks or parsed.sub is not meta or not meta.flags.c_contiguous or not meta.size:
+        return None
+    parsed.settle(device)
+    axes, shape = parsed.axes, parsed.shape()
+    if axes != tuple(range(parsed.at, parsed.at + len(axes))) or 0 in shape:
+        return None
+    if values.size > 1 and values.shape != shape:
+        try:
+            if np.broadcast_shapes(values.shape, shape) != shape:
+                return None
+        except ValueError:
+            return None
+        values = device.xp.broadcast_to(values, shape)
+    lengths = [meta.shape[axis] for axis in axes]
+    key = parsed.key(device)
+    if key.shape != parsed.common:
+        return None
+    if key.dtype.char not in "ilq":
+        key = key.astype(np.dtype(np.int64))
+    return math.prod(meta.shape[:axes[0]]), math.prod(lengths), device.contiguous(key), device.contiguous(values)
+
+
+_uint64 = np.dtype(np.uint64)
+_SIGN = np.uint64(1 << 63)
+
+
+def _extreme_at(xp: Any, array: Any, items: Any, operand: Any, name: str) -> None:
+    """`numpy.maximum.at` or `numpy.minimum.at` of int64, which CuPy has of uint64: without the sign they are in the
+    same order.
+    """
+    operand = operand.astype(array.dtype) if isinstance(operand, xp.ndarray) else common.filled(
+        xp, (), operand, array.dtype)
+    bits = array.view(_uint64) ^ _SIGN
+    getattr(xp, name).at(bits, items, operand.view(_uint64) ^ _SIGN)
+    xp.bitwise_xor(bits, _SIGN, out=array.view(_uint64))
 
 
 METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

@@ -133,7 +133,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     if products is None:
         return None
     result, total = (np.sum(x, axis=axis, keepdims=keepdims is True) for x in (products, weights))
-    return None if _has(total, 0, "sum of weights") else np.true_divide(result, total)    # NumPy has something to say of none
+    if _has(total, 0, "sum of weights"):     # NumPy has something to say
+        return None
+    return np.true_divide(result, total)
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:

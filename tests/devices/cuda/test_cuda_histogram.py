@@ -9,7 +9,7 @@ from emulated_kernels import Array, Emulator
 
 import lazyarray
 from lazyarray.devices.cuda.kernels.elementwise import Kernels
-from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source, source_of_places
+from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source, source_of_added, source_of_places
 
 DTYPES = ["i1", "u1", "i2", "i4", "u4", "i8", "f4", "f8"]
 
@@ -76,6 +76,56 @@ def test_places(tmp_path, dtype, weight):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert histograms.places(Array.of(x[:0]), None, 3) is None
     assert histograms.places(Array.of(x), Array.of(np.ones(x.shape, "f2")), 300) is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed: it brings the compiler")
+@pytest.mark.parametrize("dtype", "ilILfdFD")
+def test_the_kernels_that_add_compile(dtype):
+    from nvrtc import compiled
+
+    assert compiled(source_of_added(np.dtype(dtype), np.dtype("i4"))) == ""
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f8", "c8"])
+def test_what_is_added(tmp_path, dtype):
+    kernels, rng = Kernels(Emulator(tmp_path), 1), np.random.default_rng(3)
+    histograms = Histograms(kernels)
+    for outer, places, inner, count in ((1, 50, 1, 900), (3, 7, 5, 40), (2, 1, 1, 3), (1, 3, 4, 1), (1, 1, 1, 1)):
+        array = rng.integers(0, 9, (outer, places, inner)).astype(dtype)
+        key = rng.integers(-places, places, count)
+        values = (rng.integers(0, 9, (outer, count, inner)) * (1 if dtype != "c8" else 1 + 2j)).astype(dtype)
+        given = Array.of(array.copy()), outer, places, Array.of(key)
+        if not histograms.add_at(*given, Array.of(values)):
+            kernels.wait()
+            assert histograms.add_at(*given, Array.of(values))
+        expected = array.copy()
+        np.add.at(expected, (slice(None), key), values)
+        np.testing.assert_allclose(given[0].get(), expected, rtol=1e-5)
+        one = Array.of(values.ravel()[:1])
+        assert histograms.add_at(*given, one) == (dtype != "c8" or values.size == 1)
+        if dtype != "c8":
+            np.add.at(expected, (slice(None), key), values.ravel()[0])
+            np.testing.assert_allclose(given[0].get(), expected, rtol=1e-5)
+    assert not histograms.add_at(Array.of(np.ones(3, "f2")), 1, 3, Array.of(key), Array.of(np.ones(1, "f2")))
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("dtype", "ilILfdFD")
+def test_what_is_added_on_a_gpu(dtype):
+    rng = np.random.default_rng(4)
+    array = rng.integers(0, 9, (6, 7, 8, 3)).astype(dtype)
+    i, j = rng.integers(-7, 7, (9, 1)), rng.integers(-8, 8, (1, 5)).astype("i4")
+    index = {"two axes": (slice(None), i, j), "the first": (i[:, 0] % 6,), "the last": (Ellipsis, j[0] % 3),
+             "apart": (i[:, 0] % 6, slice(None), i[:, 0] % 8)}
+    for places in index.values():
+        for values in (3, rng.integers(0, 9, array[places].shape).astype(dtype)):
+            for function in (np.add, np.subtract):
+                for _ in range(2):      # by the library, and by the kernel
+                    expected, found = array.copy(), lazyarray.asarray(array)
+                    function.at(expected, places, values)
+                    function.at(found, places, values)
+                    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+                    lazyarray.device().wait_for_kernels()
 
 
 @pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")

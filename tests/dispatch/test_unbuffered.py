@@ -1,0 +1,78 @@
+"""``ufunc.at``: what is added, subtracted and compared at places that come again is what a loop gives, and NumPy."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["small on the host", "all on the device"])
+def place(request):
+    with lazyarray.options(small_on_host=request.param):
+        yield
+
+
+def told(work):
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001  NumPy's is compared
+        return type(error)
+
+
+RNG = np.random.default_rng(5)
+SHAPE = (5, 6, 4)
+FIRST, SECOND, THIRD = (RNG.integers(-n, n, 7) for n in SHAPE)
+INDEXES = {
+    "first": (FIRST,), "middle": (slice(None), SECOND), "last": (..., THIRD), "two": (FIRST, SECOND), "two behind": (slice(None), SECOND, THIRD),
+    "all": (FIRST, SECOND, THIRD), "grid": (slice(None), SECOND[:, None], THIRD), "apart": (FIRST, slice(None), THIRD), "a number": (3, SECOND),
+    "reversed": (slice(None, None, -1), SECOND), "small": (FIRST.astype("i1"),), "unsigned": (np.abs(FIRST % 5).astype("u4"),),
+    "mask": (RNG.random(SHAPE) > 0.5,), "rows by mask": (RNG.random(5) > 0.5,), "none": (FIRST[:0],),
+    "beyond": (FIRST + 5,), "two dimensions": (np.stack([FIRST, FIRST[::-1]]),),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES.values(), ids=list(INDEXES))
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u8", "f4", "f8", "c16"])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.maximum, np.minimum], ids=lambda ufunc: ufunc.__name__)
+def test_values(ufunc, dtype, index):
+    plain = RNG.integers(0, 50, SHAPE).astype(dtype)
+    shape = told(lambda: plain[index].shape)
+    given = [3, np.array(4, dtype)]
+    if type(shape) is tuple:
+        given += [RNG.integers(0, 9, shape).astype(dtype), RNG.integers(0, 9, shape[-1:]).astype(dtype)]
+    for values, layout in itertools.product(given, (np.ascontiguousarray, np.asfortranarray)):
+        expected, x = layout(plain.copy()), lazyarray.asarray(layout(plain.copy()))
+        by, given = (tuple([lazyarray.asarray(i) if isinstance(i, np.ndarray) else i for i in given])
+                     for given in (index, (values,)))
+        error = told(lambda expected=expected, values=values: ufunc.at(expected, index, values))
+        found = told(lambda x=x, by=by, given=given: ufunc.at(x, by, *given))
+        assert found is error
+        np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-5)
+
+
+def test_what_numpy_reads_beyond():
+    """NumPy 2.5 reads beyond values that are broadcast to an index of several dimensions: here is what a loop gives."""
+    index, values = np.array([[0, 1, 0], [2, 2, 1]]), np.array([1.0, 10.0, 100.0])
+    x = lazyarray.asarray(np.zeros(3000))
+    np.add.at(x, (lazyarray.asarray(index),), lazyarray.asarray(values))
+    assert np.asarray(x)[:4].tolist() == [101.0, 110.0, 11.0, 0.0]
+
+
+def test_extremes_of_long_integers_stay_on_the_device():
+    x, index = lazyarray.asarray(np.zeros(3000, int)), lazyarray.asarray(np.arange(6000) % 3000)
+    with lazyarray.trace() as t:
+        np.maximum.at(x, index, lazyarray.asarray(np.arange(-3000, 3000)))
+    assert not t.fallbacks
+    assert np.array_equal(x, np.arange(3000))
+
+
+def test_an_array_of_the_host_is_named():
+    plain = np.zeros(3)
+    with pytest.warns(lazyarray.HostFallbackWarning, match="the array that is written to is on the host"):
+        np.add.at(plain, lazyarray.asarray(np.arange(3)).copy(), 1.0)
+    assert plain.tolist() == [1, 1, 1]
