@@ -26,13 +26,13 @@ def told(work):
 
 RNG = np.random.default_rng(5)
 SHAPE = (5, 6, 4)
-FIRST, SECOND, THIRD = (RNG.integers(-n, n, 7) for n in SHAPE)
+A, B, C = (RNG.integers(-n, n, 7) for n in SHAPE)
 INDEXES = {
-    "first": (FIRST,), "middle": (slice(None), SECOND), "last": (..., THIRD), "two": (FIRST, SECOND), "two behind": (slice(None), SECOND, THIRD),
-    "all": (FIRST, SECOND, THIRD), "grid": (slice(None), SECOND[:, None], THIRD), "apart": (FIRST, slice(None), THIRD), "a number": (3, SECOND),
-    "reversed": (slice(None, None, -1), SECOND), "small": (FIRST.astype("i1"),), "unsigned": (np.abs(FIRST % 5).astype("u4"),),
-    "mask": (RNG.random(SHAPE) > 0.5,), "rows by mask": (RNG.random(5) > 0.5,), "none": (FIRST[:0],),
-    "beyond": (FIRST + 5,), "two dimensions": (np.stack([FIRST, FIRST[::-1]]),),
+    "first": (A,), "middle": (slice(None), B), "last": (..., C), "two": (A, B), "two behind": (slice(None), B, C),
+    "all": (A, B, C), "grid": (slice(None), B[:, None], C), "apart": (A, slice(None), C), "a number": (3, B),
+    "reversed": (slice(None, None, -1), B), "small": (A.astype("i1"),), "unsigned": (np.abs(A % 5).astype("u4"),),
+    "mask": (RNG.random(SHAPE) > 0.5,), "rows by mask": (RNG.random(5) > 0.5,), "none": (A[:0],),
+    "beyond": (A + 5,), "two dimensions": (np.stack([A, A[::-1]]),),
 }
 
 

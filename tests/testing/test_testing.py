@@ -196,7 +196,7 @@ class WrapsIndexes(Wrong):
 
 class FirstDuplicateWins(Wrong):
     def __setitem__(self, key, value):
-        if isinstance(key, list) and np.ndim(value) and len(key) == np.shape(value)[0]:
+        if isinstance(key, (list, np.ndarray)) and np.ndim(key) and np.ndim(value) and len(key) == np.shape(value)[0]:
             key, value = key[::-1], np.asarray(value)[::-1]
         super().__setitem__(key, value)
 
