@@ -145,8 +145,8 @@ class Index:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
             if type(i) is handles.array_type and handles.meta_of(i).dtype.kind != "b" and (     # masks are counted once
-                    found := small_arrays.on_host(i)) is not None:
-                return found
+                    found := small_arrays.on_host(i)) is not None and i._self_storage.state != "both":
+                return found        # else what the device has of it serves, and its bounds are looked for once
             return handles.operand_of(i, "an index")
         if isinstance(i, (list, tuple)):
             if len(i) <= _FEW and set(map(type, i)) == {int}:

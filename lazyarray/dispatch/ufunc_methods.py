@@ -305,7 +305,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         # Before anything else, since NumPy 2.4 writes all the same.
         raise ValueError("array to perform in place operation on is read-only")
     if not handles.is_array(target):
-        raise NotOnDevice("the array that is written to is on the host")
+        raise NotOnDevice("the destination is a host array")
     if kwargs or not values or ufunc not in _AT:
         raise NotOnDevice(f"{ufunc.__name__}.at is not supported on the device")
     meta = handles.meta_of(target)

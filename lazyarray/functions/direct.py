@@ -166,8 +166,11 @@ def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: 
         constant = values.pop("constant_values", 0)
         _plain(not values and (type(constant) is int and not constant
                                or type(constant) in (int, float) and array.dtype.kind in "fc"))
-        pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
-        _plain(min([n for pair in pairs for n in pair]) >= 0)
+        if type(pad_width) is int:
+            pairs = ((pad_width, pad_width),) * array.ndim
+        elif not (len(pairs) == array.ndim and all(type(pair) in (tuple, list) and len(pair) == 2 for pair in pairs)):
+            pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
+        _plain(all(first >= 0 <= last for first, last in pairs))
         # In two launches, where the library's own function has one for each side of each axis.
         shape = [first + length + last for (first, last), length in zip(pairs, array.shape)]
         if constant or type(constant) is float:

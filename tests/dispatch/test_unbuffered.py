@@ -73,6 +73,6 @@ def test_extremes_of_long_integers_stay_on_the_device():
 
 def test_an_array_of_the_host_is_named():
     plain = np.zeros(3)
-    with pytest.warns(lazyarray.HostFallbackWarning, match="the array that is written to is on the host"):
+    with pytest.warns(lazyarray.HostFallbackWarning, match="the destination is a host array"):
         np.add.at(plain, lazyarray.asarray(np.arange(3)).copy(), 1.0)
     assert plain.tolist() == [1, 1, 1]
