@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.storage import Storage
-from . import masks
+from . import masks, small_arrays
 from .assigned_values import ONE_VALUE, drop_leading, value_for
-from .parsed_index import WHOLE, Index, uploaded
+from .parsed_index import WHOLE, Index, rises, uploaded
+from .small_arrays import device_operand, is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -35,9 +36,8 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         bounds = facts.bounds_of(x)
     rows = None if device.spread else _rows_of(meta, index)
     if rows is not None:
-        sub, positions = rows
         try:
-            found = device.take_at(_device_view(x, sub), [handles.device_of(p, "an index") for p in positions])
+            found = device.take_at(_device_view(x, rows.sub), rows.keys())
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
         return _with_bounds(handles.fresh(device, found), x, bounds)
@@ -45,18 +45,44 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         return _taken(device, x, meta, index, bounds)
 
 
-def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] | None:
-    """What whole numbers leave of an array, and lazy arrays of positions along its first axes, which are all there.
+class _Rows(NamedTuple):
+    """What whole numbers leave of an array, lazy arrays of positions along its first axes, and what has their forms:
+    the ndarrays of those that are nothing else yet, metas of the others.
+    """
 
-    Several are of one axis and as many elements. None of another index, and of one that has to be looked at.
+    sub: np.ndarray
+    positions: Sequence[Any]
+    forms: Sequence[np.ndarray]
+
+    def keys(self) -> list[Any]:
+        """The positions on the device, which nobody may write to."""
+        return [device_operand(p)[0] if is_light(p) else handles.device_of(p, "an index") for p in self.positions]
+
+    def are_distinct(self) -> bool:
+        """Whether no two rows are the same."""
+        return any(rises(form) if is_light(p) else facts.is_distinct(p) for p, form in zip(self.positions, self.forms))
+
+    def are_of(self, storage: Any) -> bool:
+        """Whether some positions are bytes of a storage."""
+        return any((_home_of(p) if is_light(p) else p._self_storage) is storage for p in self.positions)
+
+
+def _home_of(x: ArrayHandle) -> Any:
+    """The storage of the memory in which an array lies that is nothing but an ndarray; None if it has none yet."""
+    home = _native.recording.home(x)        # type: ignore[union-attr]
+    return x._self_storage if home is None else home.storage
+
+
+def _rows_of(meta: np.ndarray, index: Any) -> _Rows | None:
+    """The rows that an index names: by whole numbers, and by lazy arrays of positions along the next axes, which are
+    all there. Several are of one axis and as many elements. None of another index, and of one that has to be looked at.
     """
     items = index if type(index) is tuple else (index,)
     at = len(items)
     while at and type(items[at - 1]) is handles.array_type:
         at -= 1
     positions, numbers = items[at:], items[:at]
-    if not positions or not all(type(p._self_storage) is Storage and (
-            p._self_array is not None or p._self_storage.pending is not None) for p in positions):
+    if not positions:
         return None
     if numbers:
         if len(numbers) >= meta.ndim or not all(type(i) is int and -n <= i < n for i, n in zip(numbers, meta.shape)):
@@ -64,17 +90,34 @@ def _rows_of(meta: np.ndarray, index: Any) -> tuple[np.ndarray, Sequence[Any]] |
         meta = meta[numbers]
     if len(positions) > meta.ndim or meta.ndim != 1 and not meta.flags.c_contiguous:
         return None
-    forms = [handles.meta_of(p) for p in positions]
-    if any(form.dtype.kind not in "iu" or not form.ndim for form in forms) or len(forms) > 1 and any(
-            form.ndim > 1 or form.shape != forms[0].shape for form in forms):
-        return None
-    for p in positions:         # before one is computed: it does not know then what of
-        known_ranges.note(p)
-    for p, length in zip(positions, meta.shape):
-        bounds = facts.bounds_of(p)
+    forms = []
+    for p in positions:
+        if is_light(p):
+            form = small_arrays.on_host(p)
+            if form is None or form.nbytes > _MOST_LOOKED_AT:
+                return None
+        elif type(p._self_storage) is Storage and (
+                p._self_array is not None or p._self_storage.pending is not None):
+            form = handles.meta_of(p)
+        else:
+            return None
+        if form.dtype.kind not in "iu" or not form.ndim or not form.size or len(positions) > 1 and (
+                form.ndim > 1 or form.shape != (forms or [form])[0].shape):
+            return None
+        forms.append(form)
+    for p, form, length in zip(positions, forms, meta.shape):
+        if is_light(p):
+            bounds = int(form.min()), int(form.max())
+        else:
+            known_ranges.note(p)        # before one is computed: it does not know then what of
+            bounds = facts.bounds_of(p)     # type: ignore[assignment]
         if bounds is None or bounds[0] < -length or bounds[1] >= length:
             return None
-    return meta, positions
+    return _Rows(meta, positions, forms)
+
+
+#: Bytes of positions that are looked through on the host at each use.
+_MOST_LOOKED_AT = 1 << 14
 
 
 def _with_bounds(taken: Any, x: ArrayHandle, bounds: facts.Bounds | None, once: bool = False) -> Any:
@@ -159,11 +202,11 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device, storage = devices.current(), x._self_storage
     rows = None if device.spread else _rows_of(meta, index)
     one = type(value) is not handles.array_type and isinstance(value, ONE_VALUE)
-    if rows is not None and not any(p._self_storage is storage for p in rows[1]) and (one or _is_fit(value, rows)):
-        sub, positions = rows
-        once = one or any(map(facts.is_distinct, positions))
-        if once or len(positions) == 1 and _are_few(sub, positions[0]):
-            keys = [handles.device_of(p, "an index") for p in positions]
+    if rows is not None and not rows.are_of(storage) and (one or _is_fit(value, rows)):
+        sub, positions, _ = rows
+        once = one or rows.are_distinct()
+        if once or len(positions) == 1 and not is_light(positions[0]) and _are_few(sub, positions[0]):
+            keys = rows.keys()
             given = value_for(x, sub, value, by_arrays=True)
             # Of several values to one element, each is the last one, as in `_last_wins`.
             last = None if once else _last_of_each(device, positions[0], keys[0], sub.size)
@@ -225,11 +268,10 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
 _wrote = None if _native.recording is None else _native.recording.wrote
 
 
-def _is_fit(value: Any, rows: tuple[np.ndarray, Sequence[Any]]) -> bool:
+def _is_fit(value: Any, rows: _Rows) -> bool:
     """Whether a value has an element for each that is assigned to."""
-    sub, positions = rows
     return handles.is_array(value) and handles.meta_of(value).shape == (
-        *handles.meta_of(positions[0]).shape, *sub.shape[len(positions):])
+        *rows.forms[0].shape, *rows.sub.shape[len(rows.positions):])
 
 
 def _are_few(sub: np.ndarray, positions: Any) -> bool:

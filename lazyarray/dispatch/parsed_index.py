@@ -18,6 +18,7 @@ from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.storage import Storage
 from . import masks, small_arrays
 from .assigned_values import with_values
+from .small_arrays import is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -71,7 +72,7 @@ class Index:
         kinds: list[str] = []               # of the dtypes of arrays; "" for other items
         items = index if type(index) is tuple else (index,)
         for i in items:     # before one is computed: it does not know then what of
-            if type(i) is handles.array_type and type(i._self_storage) is Storage and (
+            if type(i) is handles.array_type and not is_light(i) and type(i._self_storage) is Storage and (
                     i._self_storage.pending is not None):
                 known_ranges.note(i)
         for i in items:
@@ -145,7 +146,7 @@ class Index:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
             if type(i) is handles.array_type and handles.meta_of(i).dtype.kind != "b" and (     # masks are counted once
-                    found := small_arrays.on_host(i)) is not None and i._self_storage.state != "both":
+                    found := small_arrays.on_host(i)) is not None and (is_light(i) or i._self_storage.state != "both"):
                 return found        # else what the device has of it serves, and its bounds are looked for once
             return handles.operand_of(i, "an index")
         if isinstance(i, (list, tuple)):
@@ -229,7 +230,7 @@ class Index:
         """Whether an array that has the shape of all of them is known to name no place twice."""
         return any(array.shape == self.common and (
             given is SORTED or given is not None and facts.is_distinct(given)
-            or isinstance(array, np.ndarray) and _rises(array)) for array, _, _, given in self.positions)
+            or isinstance(array, np.ndarray) and rises(array)) for array, _, _, given in self.positions)
 
     def key(self, device: Device, positive: bool = False, host: list[Any] | None = None) -> Any:
         """The places along the axes taken as one, in memory order; `host`: the arrays, where NumPy is to compute.
@@ -299,7 +300,7 @@ class Index:
 SORTED = object()
 
 
-def _rises(array: np.ndarray) -> bool:
+def rises(array: np.ndarray) -> bool:
     """Whether each integer is greater than the one before, as those of ``arange`` are, and none is negative."""
     return array.ndim == 1 and array.size > 0 and bool(array[0] >= 0 and (array[1:] > array[:-1]).all())
 

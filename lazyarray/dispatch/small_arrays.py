@@ -28,7 +28,7 @@ from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
 from .cheap_on_host import CHEAP, COSTLY
 
-__all__ = ["GROWING", "ON_HOST", "for_native", "limit", "made", "measured", "on_host", "quick_array", "run",
+__all__ = ["GROWING", "ON_HOST", "for_native", "is_light", "limit", "made", "measured", "on_host", "quick_array", "run",
            "run_ufunc", "unless_small", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
@@ -346,14 +346,15 @@ def device_operand(x: Any) -> tuple[Any, bool]:
     A small array that is nothing but an ndarray yet stays one: its bytes are among those that were uploaded before, or
     are kept from now on.
     """
-    if type(x) is handles.array_type and _is_light(x):
+    if type(x) is handles.array_type and is_light(x):
         host, device = on_host(x), devices.current()
         if host is not None and device.can_hold(host.dtype) and handles.stays_light(x, host):
             return upload_cache.operand(device, host, "operand", allowed=True), False
     return handles.operand_of(x), True
 
 
-_is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
+#: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
+is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
 
 
 def quick_array(*args: Any) -> Any:
