@@ -74,20 +74,25 @@ def _home_of(x: ArrayHandle) -> Any:
 
 
 def _rows_of(meta: np.ndarray, index: Any) -> _Rows | None:
-    """The rows that an index names: by whole numbers, and by lazy arrays of positions along the next axes, which are
-    all there. Several are of one axis and as many elements. None of another index, and of one that has to be looked at.
+    """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, and
+    by whole numbers before and behind. Several are of one axis and as many elements. None of another index, and of one
+    that has to be looked at.
     """
     items = index if type(index) is tuple else (index,)
-    at = len(items)
+    end = len(items)
+    while end and type(items[end - 1]) is int:
+        end -= 1
+    at = end
     while at and type(items[at - 1]) is handles.array_type:
         at -= 1
-    positions, numbers = items[at:], items[:at]
-    if not positions:
+    positions, numbers = items[at:end], (*items[:at], *items[end:])
+    if not positions or len(items) > meta.ndim:
         return None
     if numbers:
-        if len(numbers) >= meta.ndim or not all(type(i) is int and -n <= i < n for i, n in zip(numbers, meta.shape)):
+        lengths = *meta.shape[:at], *meta.shape[end:]
+        if not all(type(i) is int and -n <= i < n for i, n in zip(numbers, lengths)):
             return None
-        meta = meta[numbers]
+        meta = meta[(*items[:at], *(WHOLE,) * len(positions), *items[end:])]
     if len(positions) > meta.ndim or meta.ndim != 1 and not meta.flags.c_contiguous:
         return None
     forms = []

@@ -30,6 +30,7 @@ from .advanced_indexing import put, take
 from .assigned_values import for_dtype, value_for, with_values
 from .host_fallback import lazily, on_host
 from .parsed_index import plain_slice
+from .small_arrays import form_of
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
@@ -65,7 +66,8 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
 
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
-    held((x, value, *index) if type(index) is tuple else (x, value, index), _setitem, x, index, value)
+    given = (value, *index) if type(index) is tuple else (value, index)
+    held((x, *small_arrays.to_hold(given)), _setitem, x, index, value)
 
 
 def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
@@ -230,7 +232,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     """
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
-    if type(index) is handles.array_type and handles.meta_of(index).ndim:
+    if type(index) is handles.array_type and form_of(index).ndim:
         return None
     if type(index) is not tuple:
         index = (index,)
@@ -259,7 +261,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
             items.append(i)
             ellipsis = True
         elif kind is handles.array_type:
-            meta = handles.meta_of(i)
+            meta = form_of(i)
             if meta.ndim or meta.dtype.kind not in "iu":
                 return None
             items.append(operator.index(i))

@@ -18,7 +18,7 @@ from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.storage import Storage
 from . import masks, small_arrays
 from .assigned_values import with_values
-from .small_arrays import is_light
+from .small_arrays import form_of, is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -145,7 +145,7 @@ class Index:
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            if type(i) is handles.array_type and handles.meta_of(i).dtype.kind != "b" and (     # masks are counted once
+            if type(i) is handles.array_type and form_of(i).dtype.kind != "b" and (     # masks are counted once
                     found := small_arrays.on_host(i)) is not None and (is_light(i) or i._self_storage.state != "both"):
                 return found        # else what the device has of it serves, and its bounds are looked for once
             return handles.operand_of(i, "an index")

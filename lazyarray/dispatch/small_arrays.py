@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from _thread import _count as other_threads  # type: ignore[attr-defined]
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _native, devices
+from ..errors.own_threads import others_run
 from ..events import trace
 from ..events.trace import begin, end
 from ..functions import tables, written_parameters
@@ -28,8 +28,8 @@ from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
 from .cheap_on_host import CHEAP, COSTLY
 
-__all__ = ["GROWING", "ON_HOST", "for_native", "is_light", "limit", "made", "measured", "on_host", "quick_array", "run",
-           "run_ufunc", "unless_small", "writing"]
+__all__ = ["GROWING", "ON_HOST", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
+           "quick_array", "run", "run_ufunc", "to_hold", "unless_small", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
 #: The ndarray of a lazy array that is small and current on the host, or None.
@@ -318,7 +318,7 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         # What the device has, too, would have to be sent again: such a write counts as costly.
         if host is None or host.nbytes > limit() // COSTLY and not native.is_light(x) and x._self_storage.homes > 1:
             return NotImplemented
-    if other_threads():     # one of them may take the bytes to the device meanwhile
+    if others_run():     # one of them may take the bytes to the device meanwhile
         return handles.held_on_host(lazy, _written, func, args, kwargs, lazy)
     return _written(func, args, kwargs, lazy)
 
@@ -355,6 +355,17 @@ def device_operand(x: Any) -> tuple[Any, bool]:
 
 #: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
 is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
+
+
+def to_hold(given: Sequence[Any]) -> Sequence[Any]:
+    """What a statement that reads these has to hold: nothing that is but an ndarray, where there is one thread."""
+    return given if others_run() else [x for x in given if type(x) is not handles.array_type or not is_light(x)]
+
+
+def form_of(x: Any) -> np.ndarray:
+    """What has the shape, the dtype and the flags of a lazy array, which need not have a storage for it."""
+    host = on_host(x) if is_light(x) else None
+    return handles.meta_of(x) if host is None else host
 
 
 def quick_array(*args: Any) -> Any:

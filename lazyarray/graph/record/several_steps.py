@@ -18,6 +18,7 @@ __all__ = ["SEVERAL"]
 
 _none = np._NoValue
 _NUMBERS = frozenset((int, float))
+_ALL = "?bBhHiIlLqQfdFD"
 
 
 def _recorded(func: Callable[..., Any], *operands: Any) -> Any:
@@ -38,10 +39,18 @@ def _are_plain(keepdims: Any, *others: Any) -> bool:
     return (keepdims is _none or type(keepdims) is bool) and all(other is _none for other in others)
 
 
+def _on_host(x: Any) -> Any:
+    """The values of a result that are on the host, which computes with small arrays; else None."""
+    if handles.is_scalar(x):
+        return x._self_value
+    return native.on_host(x) if handles.is_array(x) else x
+
+
 def _has(result: Any, value: Any, why: str = "all-NaN check") -> bool:
     """Whether a result has this value, which that of a slice that is all NaN has: few are looked at on the host."""
-    if not handles.is_lazy(result):     # of small arrays, on the host
-        return bool(result == value)
+    on_host = _on_host(result)
+    if on_host is not None:
+        return bool(np.any(on_host == value))
     found = handles.operand_of(result)
     if found.nbytes <= FETCHED:
         return bool(np.any(fetch(found, why) == value))
@@ -138,6 +147,13 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     return np.true_divide(result, total)
 
 
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Of vectors."""
+    if out is not None or _dtype_of(a, _ALL) is None or _dtype_of(b, _ALL) is None or a.ndim != 1 or b.ndim != 1:
+        return None
+    return _recorded(np.multiply, a[:, np.newaxis], b)
+
+
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """The choice of the first condition that holds: from the last on, each takes the place of what comes after it."""
     if native is None or not isinstance(condlist, (list, tuple)) or not isinstance(choicelist, (list, tuple)) or (
@@ -175,5 +191,6 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
-    np.angle: angle, np.average: average, np.select: select,
+    np.angle: angle, np.average: average, np.outer: outer,
+    np.select: select,
 }
