@@ -322,13 +322,16 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     parsed = Index(meta, index)
     parsed.check()
     device = devices.current()
+    rows = None
     try:
         operand = value_for(target, meta, value, by_arrays=True)
+        if ufunc in _SUMS:
+            operand = _added(device.xp, meta.dtype, operand, ufunc)
+            rows = _rows(device, parsed, operand)
     except OverflowError:
         raise NotOnDevice("a Python integer is out of range for the dtype") from None
-    if ufunc in _SUMS:
-        operand = _added(device.xp, meta.dtype, operand, ufunc)
-    rows = _rows(device, parsed, operand) if ufunc in _SUMS else None
+    except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+        raise device.refusal(error) from None
 
     def accumulate_at(array: Any) -> None:
         try:
