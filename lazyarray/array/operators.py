@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .. import devices
-from ..devices.base import HERE
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
@@ -61,7 +60,7 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
     place = places.of_partner(device, other)    # it stays there, as one of CuPy's sparse matrices has to
     if place is None:
         place = places.of(device, x)
-    with device.noting, HERE if place is None else device.on(place):
+    with device.noting, device.on(place):
         result = function(handles.operand_of(x))
         return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 

@@ -442,8 +442,8 @@ class Device(Operations):
         """
 
     @abstractmethod
-    def on(self, device_id: int) -> AbstractContextManager[Any]:
-        """A context in which this device is the current one of this thread."""
+    def on(self, device_id: int | None) -> AbstractContextManager[Any]:
+        """A context in which this device is the current one of this thread; None: the one that is."""
 
     @abstractmethod
     def lend(self, d: Any) -> tuple[Any, Any]:

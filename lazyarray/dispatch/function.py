@@ -5,7 +5,6 @@
 """
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,7 +75,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     written = [*(out if type(out) is tuple else (out,)), *(a for i, a in enumerate(bare_args) if i in positions),
                *(bare_kwargs.get(name) for name in names)]
     given = leaves((bare_args, bare_kwargs))
-    with devices_of(device, given, written):
+    with places.on_one(device, given, written):
         if places.apart(device, given):     # nobody writes to one after another one has been copied
             return held((*given, *written), _by_tables, func, args, kwargs)
         return _by_tables(func, args, kwargs)
@@ -235,23 +234,6 @@ def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> A
     array = handles.device_of(x)
     writing.append((x._self_storage, meta, array))
     return array
-
-
-_here = contextlib.nullcontext()
-
-
-def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] = ()
-               ) -> contextlib.AbstractContextManager[Any]:
-    """Run where the largest operand lies, on a machine with several devices; where the first written one lies, if any.
-
-    Operands that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
-    """
-    if device.count == 1 or places.one_alone(device, operands):
-        return _here
-    place = next((number for x in written if (number := places.of(device, x)) is not None), None)
-    if place is None:
-        place = places.largest(device, operands)
-    return _here if place is None else device.on(place)
 
 
 def _unwrapped(device: Device, sources: list[Any], brought: dict[int, tuple[Any, Any]], func: Callable[..., Any],

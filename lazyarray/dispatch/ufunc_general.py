@@ -13,9 +13,9 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.kinds import NUMBERS, WEAK
-from ..storage import handles, transfer, views
+from ..storage import handles, places, transfer, views
 from ..storage.writeable import may_write
-from .function import devices_of, upload_operand, write
+from .function import upload_operand, write
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -142,7 +142,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)
     ordered = ufunc.signature is None and any(out is None for out in outs)
-    with devices_of(device, operands, outs):
+    with places.on_one(device, operands, outs):
         if not all(map(_fits, dtypes, kinds, operands)):
             return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), (), outs, where, shape, kwargs, core)
         sources: list = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from ..devices.base import HERE
 from ..dispatch import host_fallback
 from ..errors import NotOnDevice
 from ..functions.kinds import CONTAINER, DEVICE, GENERIC, GPU, HOST, LAZY, OTHER, SCALAR, SUBCLASS, kind_of
@@ -320,13 +321,11 @@ class Arguments:
         An argument that computes with device arrays, as a sparse matrix of CuPy's, can't be moved: it wins.
         """
         device = self.device
-        number = None
-        if device.count > 1:
-            number = next((found for obj in (*self.args, *self.kwargs.values()) if device.computes_with(type(obj))
-                           and (found := places.of_partner(device, obj)) is not None), None)
-            if number is None:
-                number = places.largest(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)])
-        return contextlib.nullcontext() if number is None else device.on(number)
+        if device.count == 1:
+            return HERE
+        number = next((found for obj in (*self.args, *self.kwargs.values()) if device.computes_with(type(obj))
+                       and (found := places.of_partner(device, obj)) is not None), None)
+        return places.on_one(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)], (), number)
 
     # -- back ------------------------------------------------------------------------------
 

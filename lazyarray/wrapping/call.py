@@ -5,7 +5,6 @@ Its parts: `arguments` (to the device, and back where it was modified), `results
 """
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,6 @@ from .parameters import rules_of
 from .results import Results, at_once
 
 Writes = tuple[str, ...] | None
-
-_here = contextlib.nullcontext()
 
 
 def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
@@ -101,10 +98,9 @@ def small(arguments: Arguments) -> bool:
 
 def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: bool) -> Any:
     device = arguments.device
-    place = arguments.place() if device.count > 1 else _here
     going_on = False
     try:
-        with place:
+        with arguments.place():
             device_args, device_kwargs = arguments.convert(has_twin)
             results = Results(device, arguments.sources, arguments.back, arguments.copied)
 

@@ -378,8 +378,8 @@ class SimulatedDevice(Device):
         self.order(stream, owner)
         return result
 
-    def on(self, device_id: int) -> AbstractContextManager[Any]:
-        if hardware.count == 1 or device_id == hardware.current_device():
+    def on(self, device_id: int | None) -> AbstractContextManager[Any]:
+        if hardware.count == 1 or device_id is None or device_id == hardware.current_device():
             return HERE
         return DeviceContext(device_id)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import _native, devices
-from ...devices.base import HERE, HOLDABLE
+from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
 from ...storage import facts, handles, transfer, upload_cache, views
@@ -102,7 +102,7 @@ class Operands:
         for position, item in enumerate(self.items):
             if item is None:
                 place = self.device.sole if self.place is None and self.device.spread else self.place
-                with HERE if place is None else self.device.on(place):
+                with self.device.on(place):
                     storage = _copy_of(self.device, self.sources[position], self.function, self.allowed)
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
