@@ -103,9 +103,6 @@ class Arguments:
             elif kind != OTHER:
                 self._note(obj, kind, rules.role(slot))
         self.only_device = bool(self.kinds & _DEVICE) and not self.kinds & _OTHERS
-        self._begin()
-
-    def _begin(self) -> None:
         self.given: dict[int, Any] = {}             # identity of what the caller passed -> what the function gets
         self.sources: list[Any] = []
         self.back: dict[int, Any] = {}
@@ -131,15 +128,6 @@ class Arguments:
 
         Raises NotOnDevice for what a host twin is better at.
         """
-        try:
-            return self._convert(has_twin)
-        except MemoryError:
-            if not upload_cache.forget_all():
-                raise
-        self._begin()       # there is more room now
-        return self._convert(has_twin)
-
-    def _convert(self, has_twin: bool) -> tuple[list[Any], dict[str, Any]]:
         lazies, hosts = [], []
         for entry in self.found.values():
             obj, kind, _ = entry
