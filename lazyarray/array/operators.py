@@ -246,10 +246,9 @@ UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": n
 def for_native() -> dict[str, Any]:
     """What the part in C goes by: a call of these, with operands that are asked for nothing, is that of a ufunc."""
     ufuncs = {getattr(operator, name): ufunc for name, (ufunc, _) in COMPARISONS.items()}
-    ufuncs |= {getattr(operator, name): ufunc for name, ufunc in UNARY.items()}
-    for name, ufunc in {**BINARY, "pow": np.power}.items():
-        ufuncs[getattr(operator, f"{name}_" if name in ("and", "or") else name)] = ufunc
-        ufuncs[getattr(operator, f"i{name}")] = ufunc
+    binary = {**BINARY, "pow": np.power}
+    for name, ufunc in {**UNARY, **binary, **{f"i{name}": ufunc for name, ufunc in binary.items()}}.items():
+        ufuncs[getattr(operator, f"__{name}__")] = ufunc
     ufuncs[operator.matmul] = np.matmul
     return {"direct": direct, "operators": ufuncs, "powers": tuple([ufunc for *_, ufunc in _POWERS]),
             "power": np.power}

@@ -20,7 +20,6 @@ from .function import upload_operand, write
 if TYPE_CHECKING:
     from ..devices import Device
 
-_COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
 #: (ufunc, dtype or type of number for each operand) -> (device function, dtypes of the loop), for all plain calls whose
 #: operands and results need no cast: with a signature, such as ``matmul``, with several results, or of scalars, too.
@@ -311,7 +310,7 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     """The result where the loop's dtype can't hold a Python integer: NumPy compares by value, and refuses the rest."""
     small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
-    if ufunc not in _COMPARISONS:
+    if ufunc not in tables.COMPARISONS:
         raise NotOnDevice("a Python integer is out of range for the dtype")
     device = devices.current()
     shape = np.broadcast_shapes(*list(map(shape_of, operands)))

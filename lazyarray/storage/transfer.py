@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from ..devices.base import HERE, MOST_FETCHED
+from ..devices.base import HERE, MOST_FETCHED, flat_bytes
 from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
@@ -36,13 +36,6 @@ steering: ContextVar[bool] = ContextVar("steering", default=False)
 
 #: Whether anything was sent to a device in this process.
 sent = False
-
-
-def flat_bytes(array: np.ndarray) -> np.ndarray:
-    """The memory of a dense array, in whatever axis order, as one run of bytes."""
-    if array.ndim > 1 and not array.flags.c_contiguous:
-        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
-    return array.reshape(-1).view(_u8)
 
 
 #: The extent of an array, against its bytes, up to which it is quicker copied with its gaps than gathered first.

@@ -82,20 +82,14 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             tokens.append((x._self_storage, weakref.ref(token)))
             del token
         back[id(array)] = x
-        if type(slot) is int:
-            device_args[slot] = array
-        else:
-            device_kwargs[slot] = array
+        (device_args if type(slot) is int else device_kwargs)[slot] = array
     copied = []
     if host is not None:
         slot, passed = host
         array, kept = upload_cache.argument(device, passed, f"operand of {name}")
         copied.append(Copied(passed, array, kept=kept))
         back[id(array)] = passed
-        if type(slot) is int:
-            device_args[slot] = array
-        else:
-            device_kwargs[slot] = array
+        (device_args if type(slot) is int else device_kwargs)[slot] = array
     array = None
     try:
         if modifies:

@@ -14,6 +14,7 @@ from ... import _native, devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
+from ...functions.kinds import NUMBERS
 from ...storage import facts, handles, transfer, upload_cache, views
 from ...storage.state import all_ended
 from ...storage.storage import Storage
@@ -83,7 +84,7 @@ class Operands:
             return self._add_number(x, x.dtype)
         if kind is np.ndarray:
             return self._add_host(x)
-        return kind in _python_numbers and self._add_number(x, kind)
+        return kind in NUMBERS and self._add_number(x, kind)
 
     def _add_number(self, x: Any, kind: Any) -> bool:
         self._append(kind, x, None, None)
@@ -275,9 +276,6 @@ def fits(device: Any, nbytes: int) -> bool:
 
 def is_strided(item: Any, size: int) -> bool:
     return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
-
-
-_python_numbers = frozenset({int, float, complex, bool})
 
 
 def brought(x: Any, function: Any) -> Storage | None:
