@@ -61,8 +61,7 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
                       **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
     finally:        # what fails may have written some of it
         opened.hand_on()
-    if token is not None:
-        end(token)
+    end(token)
     if fell_back:
         warn_fallback(name, reason)     # not before: what NumPy refuses has not run on the host either
     return opened.given_back(result) if aliases else replace(result, opened.back)

@@ -197,8 +197,7 @@ def _on_host(self: Generator, name: str, theirs: Callable[..., Any], args: tuple
         args, kwargs) else theirs(*args, **kwargs)
     if type(result) is np.ndarray and not any(result is given for given in (*args, *kwargs.values())):
         result = handles.host_result(result)
-    if token is not None:
-        end(token)
+    end(token)
     if reason and handles.is_array(result):
         warn_fallback(path, reason)
     return result

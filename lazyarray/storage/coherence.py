@@ -405,8 +405,7 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
         token = begin("materialise", stale.nbytes, view.shape, view.dtype, "refresh of an alias")
         for low, high in stale:
             device.download(device.view(storage.block, (high - low,), _u8, (1,), low), whole[low - start:high - start])
-        if token is not None:
-            end(token)
+        end(token)
         return start, whole
     low, high = views.extent(view)
     extent = np.empty(high - low, _u8)

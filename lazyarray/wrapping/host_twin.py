@@ -39,8 +39,7 @@ def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> 
         result = function(*args, **kwargs)
     finally:        # what fails may have written some of it
         call.hand_on()
-    if token is not None:
-        end(token)
+    end(token)
     warn_fallback(name, reason)     # not before: what the host function refuses has not run there either
     result = call.results(result)
     if arguments.copies is not None:
