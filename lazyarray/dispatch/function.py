@@ -239,20 +239,28 @@ def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> A
 def _unwrapped(device: Device, sources: list[Any], brought: dict[int, tuple[Any, Any]], func: Callable[..., Any],
                obj: Any) -> Any:
     """The device array of a lazy or a host array; what else there is among arguments stays."""
-    if handles.is_lazy(obj):
-        if obj._self_storage is not None:
-            sources.append(obj)
-        array = handles.operand_of(obj)
-        if device.several and handles.is_array(obj) and array is not handles.device_of(obj):
-            brought[id(array)] = array, obj
-        return array
-    if isinstance(obj, np.ndarray):
-        if kind_of(type(obj)) == SUBCLASS:
-            raise SubclassTakesPart
-        return upload_operand(device, obj, func)
+    if kind_of(type(obj)) == SUBCLASS:
+        raise SubclassTakesPart
     if is_container(type(obj)):
         raise NotOnDevice("an argument is a list or dict that contains itself")
-    return transfer.to_current(device, obj, "operand") if isinstance(obj, device.array_type) else obj
+    array = read_operand(device, obj, sources, func)
+    if device.several and handles.is_array(obj) and array is not handles.device_of(obj):
+        brought[id(array)] = array, obj
+    return array
+
+
+def read_operand(device: Device, x: Any, sources: list[Any], func: Callable[..., Any]) -> Any:
+    """An operand that is only read, as a device array on the current device; what is no array as it is.
+
+    A lazy one is added to `sources`. NotOnDevice if the device can't hold the dtype of a host array.
+    """
+    if handles.is_lazy(x):
+        if x._self_storage is not None:
+            sources.append(x)
+        return handles.operand_of(x)
+    if isinstance(x, np.ndarray):
+        return upload_operand(device, x, func)
+    return transfer.to_current(device, x, "operand") if isinstance(x, device.array_type) else x
 
 
 def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:

@@ -13,9 +13,9 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.kinds import NUMBERS, WEAK
-from ..storage import handles, places, transfer, views
+from ..storage import handles, places, views
 from ..storage.writeable import may_write
-from .function import upload_operand, write
+from .function import read_operand, write
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -215,17 +215,11 @@ def _share_memory(outs: Sequence[Any]) -> bool:
 
 
 def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
-    if handles.is_lazy(x):
-        if x._self_storage is not None:
-            sources.append(x)
-        return handles.operand_of(x)
     if not isinstance(kind, np.dtype):
         if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
             raise NotOnDevice(f"a Python {kind.__name__} operand for a loop of {dtype} is not supported on the device")
         return dtype.type(x)
-    if isinstance(x, np.ndarray):
-        return upload_operand(device, x, ufunc)
-    return transfer.to_current(device, x, "operand") if isinstance(x, device.array_type) else x
+    return read_operand(device, x, sources, ufunc)
 
 
 def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
