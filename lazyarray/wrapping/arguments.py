@@ -293,15 +293,23 @@ class Arguments:
 
     # -- while the function runs -----------------------------------------------------------
 
-    def opened(self, run: Callable[[], Any], again: bool = False) -> Any:
-        """Return ``run()``, in which the function may run; `again` if it has run in one before.
+    def opened(self, run: Callable[[], Any], goes_on: bool = False, has_twin: bool = False) -> Any:
+        """Return ``run()``, in which the function may run, once or, if it `goes_on`, in steps.
 
-        Before it, lazy arrays are brought up to date, and after it others see what was written to them.
+        Before it, lazy arrays are brought up to date, and after it others see what was written to them. If it fails,
+        what was written before stays written, as it is with NumPy, unless it `has_twin`.
         """
-        if again:
+        if goes_on:
             for x in self.sources:
                 handles.device_of(x, f"operand of {self.name}")
-        return write_all(self.writes, run) if self.writes else run()
+        try:
+            return write_all(self.writes, run) if self.writes else run()
+        except self.device.faults:
+            raise
+        except (Exception, KeyboardInterrupt):
+            if not has_twin:
+                self.copy_back(goes_on)
+            raise
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the device of the largest argument that lies on one is the current one.
@@ -321,6 +329,12 @@ class Arguments:
         """The function has failed, and the host twin is to see what it saw."""
         for array, copy in self._saved:
             self.device.assign(array, copy)
+
+    def close(self, back: Callable[[Any], Any], goes_on: bool = False) -> None:
+        """Give the caller what the function did to copies: of arrays, and of containers, with ``back`` of new items."""
+        self.copy_back(goes_on)
+        if self.copies is not None:
+            self.copies.hand_on(back)
 
     def copy_back(self, goes_on: bool = False) -> None:
         """Copy what the function modified to the arrays on the host, or another device, that it was given as.

@@ -116,21 +116,12 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                     results.look(box)
                 return box
 
-            try:
-                box = arguments.opened(run)
-            except device.faults:
-                raise
-            except (Exception, KeyboardInterrupt):
-                if not has_twin:
-                    arguments.copy_back()       # as it is with NumPy: what was written before stays written
-                raise
+            box = arguments.opened(run, has_twin=has_twin)
             if generators.is_stepped(box[0]):
                 going_on = True
                 return generators.drive(box[0], arguments)
             result = box[0] if arguments.only_device else results.wrap(box[0])
-            arguments.copy_back()
-            if arguments.copies is not None:
-                arguments.copies.hand_on(results.wrap)
+            arguments.close(results.wrap)
             return at_once(result, (arguments.args, arguments.kwargs))
     finally:
         if not going_on:
