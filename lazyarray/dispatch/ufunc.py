@@ -3,7 +3,7 @@
 `call` is `__array_ufunc__`. NumPy resolves the loop (`ufunc.resolve_dtypes`), so result dtypes,
 NEP 50 and casting errors are NumPy's; the device function then gets operands of that loop's dtypes
 wherever it would have chosen another one by itself. What was resolved is remembered per ufunc and
-operand dtypes in `PLANS`.
+operand dtypes in `LOOPS`.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One call of a GPU function, with lazy, host or device arrays.
 
-Its parts: `arguments` (to the device, and back where it was modified), `results` and `held`
-(where a result belongs, and who holds it), `host` (the host twin); `quick` is the commonest call.
+Its parts: `arguments` (to the device, and back where it was modified), `results` and `ownership`
+(where a result belongs, and who holds it), `host_twin`; `fast_call` is the commonest call.
 """
 from __future__ import annotations
 
