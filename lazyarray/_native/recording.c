@@ -34,10 +34,8 @@ PyDoc_STRVAR(new_array_doc, "new_array(storage, meta, array=None, base=None, /)\
 static PyObject *
 new_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs < 2 || nargs > 4) {
-        PyErr_SetString(PyExc_TypeError, "new_array takes a storage, a meta, a device array and a base");
-        return NULL;
-    }
+    if (nargs < 2 || nargs > 4)
+        return mistaken("new_array takes a storage, a meta, a device array and a base");
     return made_array(args[0], args[1], nargs > 2 ? args[2] : Py_None, nargs > 3 ? args[3] : Py_None);
 }
 

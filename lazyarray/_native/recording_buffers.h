@@ -58,10 +58,8 @@ buffer_of(PyObject *parts, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 release_buffer(PyObject *Py_UNUSED(none), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2) {
-        PyErr_SetString(PyExc_TypeError, "__release_buffer__ takes one argument, a memoryview");
-        return NULL;
-    }
+    if (nargs != 2)
+        return mistaken("__release_buffer__ takes one argument, a memoryview");
     return PyObject_CallMethodNoArgs(args[1], text_release);
 }
 
@@ -79,10 +77,8 @@ PyDoc_STRVAR(buffer_methods_doc, "buffer_methods(buffer, from_handler, /)\n--\n\
 static PyObject *
 make_buffer_methods(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2) {
-        PyErr_SetString(PyExc_TypeError, "buffer_methods takes two functions");
-        return NULL;
-    }
+    if (nargs != 2)
+        return mistaken("buffer_methods takes two functions");
     PyObject *made = PyTuple_New(2), *parts = PyTuple_Pack(2, args[0], args[1]);
     for (int i = 0; made != NULL && i < 2; i++) {
         PyObject *function = parts == NULL ? NULL : PyCFunction_New(&buffer_methods[i], parts);

@@ -400,10 +400,8 @@ PyDoc_STRVAR(recorded_doc, "recorded(ufunc, inputs, written=None, /)\n--\n\n"
 static PyObject *
 recorded(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs < 2 || nargs > 3 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1) {
-        PyErr_SetString(PyExc_TypeError, "recorded takes a ufunc, a tuple of operands and a meta");
-        return NULL;
-    }
+    if (nargs < 2 || nargs > 3 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1)
+        return mistaken("recorded takes a ufunc, a tuple of operands and a meta");
     if (forked || types.LazyNdarray == NULL)
         Py_RETURN_NONE;
     PyObject *bytes = NULL, *result = NULL;

@@ -348,10 +348,8 @@ PyDoc_STRVAR(tried_doc, "tried(func, args, kwargs, /)\n--\n\n"
 static PyObject *
 tried(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "tried takes a function, a tuple and a dict");
-        return NULL;
-    }
+    if (nargs != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+        return mistaken("tried takes a function, a tuple and a dict");
     return types.LazyNdarray == NULL ? Py_NewRef(Py_NotImplemented) : called(args[0], args[1], args[2], 0);
 }
 
@@ -380,10 +378,8 @@ PyDoc_STRVAR(looped_doc, "looped(ufunc, inputs, /)\n--\n\n"
 static PyObject *
 looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2 || !PyTuple_CheckExact(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "looped takes a ufunc and a tuple of operands");
-        return NULL;
-    }
+    if (nargs != 2 || !PyTuple_CheckExact(args[1]))
+        return mistaken("looped takes a ufunc and a tuple of operands");
     PyObject *ufunc = args[0], *inputs = args[1], *device, *operands[MOST_OPERANDS + 1], *result = NULL, *loop = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(inputs), made = 0;
     if (types.LazyNdarray == NULL || count < 1 || count > MOST_OPERANDS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type)

@@ -546,10 +546,8 @@ PyDoc_STRVAR(member_doc, "member(callee, otherwise, kind=0, /)\n--\n\n"
 static PyObject *
 member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs < 2 || nargs > 3) {
-        PyErr_SetString(PyExc_TypeError, "member takes what is called on the host, what is otherwise, and a kind");
-        return NULL;
-    }
+    if (nargs < 2 || nargs > 3)
+        return mistaken("member takes what is called on the host, what is otherwise, and a kind");
     Member *made = (Member *)member_type->tp_alloc(member_type, 0);
     if (made == NULL)
         return NULL;
@@ -588,10 +586,8 @@ PyDoc_STRVAR(run_on_host_doc, "run_on_host(func, args, kwargs, entry=None, /)\n-
 static PyObject *
 run_on_host(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs < 3 || nargs > 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]) || (nargs > 3 && !PyTuple_Check(args[3]))) {
-        PyErr_SetString(PyExc_TypeError, "run_on_host takes a function, a tuple, a dict and an entry");
-        return NULL;
-    }
+    if (nargs < 3 || nargs > 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]) || (nargs > 3 && !PyTuple_Check(args[3])))
+        return mistaken("run_on_host takes a function, a tuple, a dict and an entry");
     if (nargs > 3 && small_bytes > 0)
         return known_on_host(args[0], args[3], args[1], args[2]);
     return small_bytes == 0 ? Py_NewRef(Py_NotImplemented) : function_on_host(args[0], args[0], args[1], args[2], -1, 0);

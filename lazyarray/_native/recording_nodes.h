@@ -141,10 +141,8 @@ static PyObject *
 noted_reader(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || types.Node == NULL
-            || (Py_TYPE(args[0]) != types.Node && !PyObject_TypeCheck(args[0], types.Storage))) {
-        PyErr_SetString(PyExc_TypeError, "note_reader takes a storage or a node, and a reference");
-        return NULL;
-    }
+            || (Py_TYPE(args[0]) != types.Node && !PyObject_TypeCheck(args[0], types.Storage)))
+        return mistaken("note_reader takes a storage or a node, and a reference");
     return note_reader(args[0], args[1]) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -388,10 +386,8 @@ given_array_of(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t na
     for (Py_ssize_t i = 0; i < count; i++)
         if (Py_TYPE(PyList_GET_ITEM(args[0], i)) != types.Node)
             count = 0;
-    if (count == 0) {
-        PyErr_SetString(PyExc_TypeError, "array_of takes a list of nodes, and an order of axes");
-        return NULL;
-    }
+    if (count == 0)
+        return mistaken("array_of takes a list of nodes, and an order of axes");
     return array_of_nodes(((PyListObject *)args[0])->ob_item, count, args[1]);
 }
 

@@ -99,18 +99,14 @@ bind(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyObject *numbers[sizeof limits / sizeof(Py_ssize_t)];
     Type *found = (Type *)&types;
-    if (!PyDict_Check(given)) {
-        PyErr_SetString(PyExc_TypeError, "bind takes a dict");
-        return NULL;
-    }
+    if (!PyDict_Check(given))
+        return mistaken("bind takes a dict");
     if (find_objects((PyObject **)&types, given, NAMES(TYPES)) < 0 || find_objects((PyObject **)&py, given, NAMES(OBJECTS)) < 0
             || find_objects(numbers, given, NAMES(LIMITS)) < 0)
         return NULL;
     for (size_t i = 0; i < sizeof types / sizeof(Type); i++)
-        if (!PyType_Check((PyObject *)found[i])) {
-            PyErr_SetString(PyExc_TypeError, "bind takes classes by the names of classes");
-            return NULL;
-        }
+        if (!PyType_Check((PyObject *)found[i]))
+            return mistaken("bind takes classes by the names of classes");
     for (size_t i = 0; i < COUNT(numbers); i++)
         if ((((Py_ssize_t *)&limits)[i] = PyLong_AsSsize_t(numbers[i])) < 0)
             return NULL;

@@ -21,20 +21,24 @@ is_set_to(PyObject *object, PyObject *name, PyObject *value)
     return found == NULL ? -1 : found == value;
 }
 
+/* Whether the bytes are current on the device alone; -1: an error. */
+static int
+is_on_device_alone(PyObject *storage)
+{
+    int alone = is_set_to(storage, text.mirror, Py_None);
+    return alone == 0 ? is_set_to(storage, text.device_only, Py_True) : alone;
+}
+
 /* Whether the bytes are current on the device alone, were written on this stream, and are nobody else's; -1: an error. */
 static int
 is_open(PyObject *storage, PyObject *stream)
 {
-    PyObject *loans = got(storage, S.loans);
-    if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None || got(storage, S.foreign) != Py_False
-            || !PyTuple_CheckExact(loans) || PyTuple_GET_SIZE(loans) > 0)
+    if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None || is_held(storage))
         return 0;
     PyObject *written = Py_NewRef(got(storage, S.stream));
     int alike = same(written, stream);
     Py_DECREF(written);
-    int alone = alike > 0 ? is_set_to(storage, text.mirror, Py_None) : alike;
-    if (alike > 0 && alone == 0)
-        alone = is_set_to(storage, text.device_only, Py_True);
+    int alone = alike > 0 ? is_on_device_alone(storage) : alike;
     if (alone <= 0)
         return alone;
     PyObject *joined = PyObject_GetAttr(storage, text.joined);
@@ -445,10 +449,6 @@ write_chain(PyObject *node, Place *place, PyObject *target)
         written = join_readers(storage) < 0 ? -1 : launch_into(kernel, arguments, shape, fortran, &results);
         if (note_written(place) < 0 || written < 0)
             goto end;
-        if (written && !PyList_CheckExact(results)) {
-            PyErr_SetString(PyExc_TypeError, "a kernel gives a list of its outputs");
-            goto end;
-        }
     }
     if (!written) {
         if (chain.nodes == 1 && kept == 0) {
@@ -561,11 +561,7 @@ become_recorded(PyObject *x, PyObject *result, Place *read, Reads *reads)
             || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
         return 0;
     if (got(storage, S.pending) == Py_None) {
-        PyObject *loans = got(storage, S.loans);
-        int free = got(storage, S.clean) == Py_True && got(storage, S.foreign) == Py_False && PyTuple_CheckExact(loans)
-            && PyTuple_GET_SIZE(loans) == 0;
-        if (free > 0 && (free = is_set_to(storage, text.mirror, Py_None)) == 0)
-            free = is_set_to(storage, text.device_only, Py_True);
+        int free = got(storage, S.clean) != Py_True || is_held(storage) ? 0 : is_on_device_alone(storage);
         if (free > 0)
             free = is_set_to(storage, text.compacts, Py_None);
         if (free <= 0)
@@ -603,10 +599,8 @@ PyDoc_STRVAR(updated_doc, "updated(ufunc, inputs, out, /)\n--\n\n"
 static PyObject *
 updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3) {
-        PyErr_SetString(PyExc_TypeError, "updated takes a ufunc, a tuple of operands and an output");
-        return NULL;
-    }
+    if (nargs != 3)
+        return mistaken("updated takes a ufunc, a tuple of operands and an output");
     PyObject *ufunc = args[0], *inputs = args[1], *x = args[2], *node = NULL, *target = NULL, *result = NULL, *bytes = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || !PyTuple_CheckExact(inputs)
             || PyTuple_GET_SIZE(inputs) < 1)
@@ -781,10 +775,8 @@ PyDoc_STRVAR(assigned_doc, "assigned(x, index, value, /)\n--\n\n"
 static PyObject *
 assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3) {
-        PyErr_SetString(PyExc_TypeError, "assigned takes a lazy array, an index and a value");
-        return NULL;
-    }
+    if (nargs != 3)
+        return mistaken("assigned takes a lazy array, an index and a value");
     PyObject *x = args[0], *value = args[2], *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
     PyObject *seen = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
@@ -877,10 +869,8 @@ PyDoc_STRVAR(wrote_doc, "wrote(x, meta, work, /)\n--\n\n"
 static PyObject *
 wrote(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3) {
-        PyErr_SetString(PyExc_TypeError, "wrote takes a lazy array, a meta and a function");
-        return NULL;
-    }
+    if (nargs != 3)
+        return mistaken("wrote takes a lazy array, a meta and a function");
     if (forked || types.LazyNdarray == NULL || Py_TYPE(args[0]) != types.LazyNdarray || !PyArray_Check(args[1]))
         Py_RETURN_FALSE;
     Place place;

@@ -5,6 +5,14 @@ static PyObject *scopes, *options_names, *text_default;
 
 #define AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
+/* NULL, with a TypeError of this text. */
+static inline void *
+mistaken(const char *what)
+{
+    PyErr_SetString(PyExc_TypeError, what);
+    return NULL;
+}
+
 /* A slot that never was filled counts as None. */
 static inline PyObject *
 got(PyObject *object, Py_ssize_t offset)

@@ -1,7 +1,7 @@
 """The members of `numpy.ndarray`, by kind: tables, and the functions that become members.
 
 Nothing here depends on the class it ends up in: a member takes `x`, and reaches its storage and
-its meta through `wrap`.
+its meta through `handles`.
 """
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .. import devices
-from ..devices.base import HERE
 from ..dispatch import ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
@@ -61,7 +60,7 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
     place = places.of_partner(device, other)    # it stays there, as one of CuPy's sparse matrices has to
     if place is None:
         place = places.of(device, x)
-    with device.noting, HERE if place is None else device.on(place):
+    with device.noting, device.on(place):
         result = function(handles.operand_of(x))
         return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 
@@ -247,10 +246,9 @@ UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": n
 def for_native() -> dict[str, Any]:
     """What the part in C goes by: a call of these, with operands that are asked for nothing, is that of a ufunc."""
     ufuncs = {getattr(operator, name): ufunc for name, (ufunc, _) in COMPARISONS.items()}
-    ufuncs |= {getattr(operator, name): ufunc for name, ufunc in UNARY.items()}
-    for name, ufunc in {**BINARY, "pow": np.power}.items():
-        ufuncs[getattr(operator, f"{name}_" if name in ("and", "or") else name)] = ufunc
-        ufuncs[getattr(operator, f"i{name}")] = ufunc
+    binary = {**BINARY, "pow": np.power}
+    for name, ufunc in {**UNARY, **binary, **{f"i{name}": ufunc for name, ufunc in binary.items()}}.items():
+        ufuncs[getattr(operator, f"__{name}__")] = ufunc
     ufuncs[operator.matmul] = np.matmul
     return {"direct": direct, "operators": ufuncs, "powers": tuple([ufunc for *_, ufunc in _POWERS]),
             "power": np.power}

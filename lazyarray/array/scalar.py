@@ -355,7 +355,7 @@ def _through_array(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
 def _complete() -> None:
     # There are no in-place operators: `s += 1` makes a new scalar and rebinds the name.
     for name, func in operators.BINARY.items():
-        on_host = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+        on_host = getattr(operator, f"__{name}__")
         setattr(LazyScalar, f"__{name}__", _binary(operators.binary(func, f"__r{name}__"), on_host, func))
         setattr(LazyScalar, f"__r{name}__", _binary(operators.reflected(func, f"__{name}__"), _swapped(on_host), func,
                                                     True))

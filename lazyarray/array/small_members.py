@@ -47,7 +47,7 @@ def complete(array_type: type) -> None:
     put("__array_ufunc__", "ufunc")
     put("__array_function__", "function")
     for name in (*operators.BINARY, "pow"):
-        function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+        function = getattr(operator, f"__{name}__")
         powers = ("POWERS",) if name == "pow" else ()       # squares are cheap
         put(f"__{name}__", function, "BROADCASTS", "COMPUTES", *powers)
         put(f"__r{name}__", function, "BROADCASTS", "COMPUTES", "REFLECTED")

@@ -89,6 +89,13 @@ def is_negative_zero(value: Any) -> bool:
     return bool(value == 0) and any(np.asarray(value).tobytes())
 
 
+def flat_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of a dense array, in whatever axis order, as one run of bytes."""
+    if array.ndim > 1 and not array.flags.c_contiguous:
+        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return array.reshape(-1).view(np.uint8)
+
+
 class _Noting:
     """`Device.noting`: it has no state, so that threads share it."""
 
@@ -442,8 +449,8 @@ class Device(Operations):
         """
 
     @abstractmethod
-    def on(self, device_id: int) -> AbstractContextManager[Any]:
-        """A context in which this device is the current one of this thread."""
+    def on(self, device_id: int | None) -> AbstractContextManager[Any]:
+        """A context in which this device is the current one of this thread; None: the one that is."""
 
     @abstractmethod
     def lend(self, d: Any) -> tuple[Any, Any]:

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from .program import Extent, Program, Reduction, Step
 
 
+def numbered(xp: Any, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
+    """`Operations.numbered` with the functions of a namespace."""
+    numbers, step = None, 1
+    for array, length, wraps in zip(reversed(positions), reversed(lengths), reversed(from_end)):
+        array = array.astype(np.int64, copy=False)
+        if wraps:
+            array = xp.remainder(array, np.int64(length))
+        array = array * np.int64(step) if step != 1 else array
+        numbers = array if numbers is None else numbers + array
+        step *= length
+    return numbers
+
+
 class Factors(ABC):
     """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
 
@@ -233,15 +246,7 @@ class Operations(ABC):
         `from_end`: whether some positions along an axis may be counted from its end. Where it says no and some are, the
         numbers are those of other elements.
         """
-        numbers, step = None, 1
-        for array, length, wraps in zip(reversed(positions), reversed(lengths), reversed(from_end)):
-            array = array.astype(np.int64, copy=False)
-            if wraps:
-                array = self.xp.remainder(array, np.int64(length))
-            array = array * np.int64(step) if step != 1 else array
-            numbers = array if numbers is None else numbers + array
-            step *= length
-        return numbers
+        return numbered(self.xp, positions, lengths, from_end)
 
     def joined(self, arrays: Sequence[Any], axis: int) -> Any:
         """A new array of device arrays of one dtype behind each other along an axis, from 0 on. All are on the current

@@ -143,8 +143,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any,
         if parsed.plain:
             token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size") if parsed.masks else None
             found = _laid_out(device, parsed, handles.device_of(x)[parsed.device()])
-            if token is not None:
-                end(token)
+            end(token)
             taken = handles.wrap(device, found, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
         elif mask is not None and parsed.arrays[0][1][0] == 0 and not masks.comes_again(
                 known := masks.known(parsed.lazy.get(id(mask)))):
@@ -188,8 +187,7 @@ def _rows(device: Device, x: ArrayHandle, sub: np.ndarray, mask: Any, known: dic
         found = device.select(array, mask)
     if found is None:
         found = array[mask]
-    if token is not None:
-        end(token)
+    end(token)
     if known is not None:
         known["count"] = found.shape[0]
     return found
@@ -234,8 +232,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size") if parsed.masks else None
         items = parsed.device()
         _write(device, x, meta, lambda target: operator.setitem(target, items, value))
-        if token is not None:
-            end(token)
+        end(token)
         return
     if mask is not None and mask.size and not array:        # without a wait
         where = uploaded(device, mask)
@@ -325,8 +322,7 @@ def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any)
     found = device.place(mask, value, meta.nbytes // mask.size)
     if found is None:
         return None
-    if token is not None:
-        end(token)
+    end(token)
     count, write = found
     if known is not None:
         known["count"] = count

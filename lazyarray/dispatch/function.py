@@ -5,7 +5,6 @@
 """
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,7 +75,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     written = [*(out if type(out) is tuple else (out,)), *(a for i, a in enumerate(bare_args) if i in positions),
                *(bare_kwargs.get(name) for name in names)]
     given = leaves((bare_args, bare_kwargs))
-    with devices_of(device, given, written):
+    with places.on_one(device, given, written):
         if places.apart(device, given):     # nobody writes to one after another one has been copied
             return held((*given, *written), _by_tables, func, args, kwargs)
         return _by_tables(func, args, kwargs)
@@ -237,40 +236,31 @@ def _opened(x: ArrayHandle, writing: list[tuple[Storage, np.ndarray, Any]]) -> A
     return array
 
 
-_here = contextlib.nullcontext()
-
-
-def devices_of(device: Device, operands: Sequence[Any], written: Sequence[Any] = ()
-               ) -> contextlib.AbstractContextManager[Any]:
-    """Run where the largest operand lies, on a machine with several devices; where the first written one lies, if any.
-
-    Operands that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
-    """
-    if device.count == 1 or places.one_alone(device, operands):
-        return _here
-    place = next((number for x in written if (number := places.of(device, x)) is not None), None)
-    if place is None:
-        place = places.largest(device, operands)
-    return _here if place is None else device.on(place)
-
-
 def _unwrapped(device: Device, sources: list[Any], brought: dict[int, tuple[Any, Any]], func: Callable[..., Any],
                obj: Any) -> Any:
     """The device array of a lazy or a host array; what else there is among arguments stays."""
-    if handles.is_lazy(obj):
-        if obj._self_storage is not None:
-            sources.append(obj)
-        array = handles.operand_of(obj)
-        if device.several and handles.is_array(obj) and array is not handles.device_of(obj):
-            brought[id(array)] = array, obj
-        return array
-    if isinstance(obj, np.ndarray):
-        if kind_of(type(obj)) == SUBCLASS:
-            raise SubclassTakesPart
-        return upload_operand(device, obj, func)
+    if kind_of(type(obj)) == SUBCLASS:
+        raise SubclassTakesPart
     if is_container(type(obj)):
         raise NotOnDevice("an argument is a list or dict that contains itself")
-    return transfer.to_current(device, obj, "operand") if isinstance(obj, device.array_type) else obj
+    array = read_operand(device, obj, sources, func)
+    if device.several and handles.is_array(obj) and array is not handles.device_of(obj):
+        brought[id(array)] = array, obj
+    return array
+
+
+def read_operand(device: Device, x: Any, sources: list[Any], func: Callable[..., Any]) -> Any:
+    """An operand that is only read, as a device array on the current device; what is no array as it is.
+
+    A lazy one is added to `sources`. NotOnDevice if the device can't hold the dtype of a host array.
+    """
+    if handles.is_lazy(x):
+        if x._self_storage is not None:
+            sources.append(x)
+        return handles.operand_of(x)
+    if isinstance(x, np.ndarray):
+        return upload_operand(device, x, func)
+    return transfer.to_current(device, x, "operand") if isinstance(x, device.array_type) else x
 
 
 def upload_operand(device: Device, array: np.ndarray, func: Callable[..., Any] | None = None) -> Any:

@@ -19,8 +19,10 @@ from ..storage.writeable import writeable
 
 
 def name_of(func: Callable[..., Any]) -> str:
-    """The dotted name of a NumPy function, as users write it."""
+    """How users write what is called: the dotted name of a function or ufunc, or an operator."""
     module = getattr(func, "__module__", None) or "numpy"
+    if module == "_operator":
+        module = "operator"
     if isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:
         module = _home_of(func)     # a ufunc of another library does not know where it is
     return f"{module}.{getattr(func, '__name__', func)}"
@@ -53,14 +55,13 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         for x in leaves((*args, *kwargs.values())))
     if fell_back:
         token = begin("fallback", 0, None, None, reason, name)
-    opened = _Arguments(why)
+    opened = HostArguments(why)
     try:
         result = func(*[opened.host(a, aliases or i in positions) for i, a in enumerate(args)],
                       **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
     finally:        # what fails may have written some of it
         opened.hand_on()
-    if token is not None:
-        end(token)
+    end(token)
     if fell_back:
         warn_fallback(name, reason)     # not before: what NumPy refuses has not run on the host either
     return opened.given_back(result) if aliases else replace(result, opened.back)
@@ -70,7 +71,7 @@ def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     """Call what knows only ndarrays, with aliases; an alias that it returns comes back as the lazy array it is of."""
     if not devices.is_chosen():     # the program has no lazy arrays yet, and needs no device to be told so
         return func(*args, **kwargs)
-    opened = _Arguments(why)
+    opened = HostArguments(why)
     try:
         result = func(*[opened.host(a, True) for a in args], **{k: opened.host(v, True) for k, v in kwargs.items()})
     finally:
@@ -78,7 +79,7 @@ def with_aliases(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return opened.given_back(result)
 
 
-class _Arguments:
+class HostArguments:
     """The host arrays of one call's arguments, and the way back of its results."""
 
     def __init__(self, why: str) -> None:
@@ -93,11 +94,11 @@ class _Arguments:
 
     def _alias(self, obj: Any) -> Any:
         if type(obj) is np.ndarray:
-            return self._lend(obj, obj)
+            return self.lend(obj, obj)
         if not handles.is_array(obj):
             return self._read(obj)
         self.written.append(obj)
-        return self._lend(obj, handles.alias_of(obj, self.why))
+        return self.lend(obj, handles.alias_of(obj, self.why))
 
     def _read(self, obj: Any) -> Any:
         if handles.is_scalar(obj):
@@ -105,10 +106,10 @@ class _Arguments:
         if handles.is_array(obj):
             array = self.read.get(id(obj))
             if array is None:
-                array = self.read[id(obj)] = self._lend(obj, handles.host_of(obj, self.why))
+                array = self.read[id(obj)] = self.lend(obj, handles.host_of(obj, self.why))
             return array
         if type(obj) is np.ndarray:     # given back as it is, if it is the result
-            return self._lend(obj, obj if obj.dtype != object else self._elements(obj))
+            return self.lend(obj, obj if obj.dtype != object else self._elements(obj))
         device = devices.current()
         return transfer.to_host(device, obj, self.why) if isinstance(obj, device.array_type) else obj
 
@@ -121,7 +122,7 @@ class _Arguments:
             copy[place] = self._read(objects[place])
         return copy
 
-    def _lend(self, obj: Any, array: np.ndarray) -> np.ndarray:
+    def lend(self, obj: Any, array: np.ndarray) -> np.ndarray:
         self.lent[id(array)] = obj, array
         return array
 
@@ -140,7 +141,11 @@ class _Arguments:
         if id(result) in self.lent:
             return self.lent[id(result)][0]
         home = home_on_host(result, [x for x, _ in self.lent.values()]) if type(result) is np.ndarray else None
-        return lazily(result) if home is None else home
+        return self.new(result) if home is None else home
+
+    def new(self, result: Any) -> Any:
+        """The same of one that is no lazy array's."""
+        return lazily(result)
 
 
 def lazily(result: Any) -> Any:

@@ -53,8 +53,7 @@ def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.nd
     else:
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
         found, = common.places_of(xp, flat)
-        if token is not None:
-            end(token)
+        end(token)
     if known is not None:
         known["count"] = found.size
         if found.nbytes <= _MOST:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
+from ..devices.operations import numbered
 from ..errors import NotOnDevice
 from ..functions import index_bounds
 from ..functions.adapters.indexing import at
@@ -241,17 +242,10 @@ class Index:
         if len(arrays) == 1 and not positive:
             return uploaded(device, arrays[0])
         on_host = all(isinstance(array, np.ndarray) for array in arrays)
+        lengths, from_end = zip(*[(length, least is None or least < 0) for _, length, least, _ in self.positions])
         if not on_host and len(arrays) > 1:
-            return device.numbered([uploaded(device, array) for array in arrays], [p[1] for p in self.positions],
-                                   [p[2] is None or p[2] < 0 for p in self.positions])
-        key, step = None, 1
-        for array, (_, length, least, _) in zip(reversed(arrays), reversed(self.positions)):
-            array = array.astype(np.int64, copy=False)
-            if least is None or least < 0:
-                array = (np if on_host else device.xp).remainder(array, np.int64(length))
-            array = array * np.int64(step) if step != 1 else array
-            key = array if key is None else key + array
-            step *= length
+            return device.numbered([uploaded(device, array) for array in arrays], lengths, from_end)
+        key = numbered(np if on_host else device.xp, arrays, lengths, from_end)
         return uploaded(device, key) if on_host and host is None else key
 
     def leading(self, device: Device) -> list[Any] | None:

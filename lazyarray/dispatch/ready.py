@@ -103,8 +103,7 @@ def block_until_ready(*arrays: Any) -> Any:
             for number in device.in_use():
                 with device.noting:     # all of its streams, as other objects may have been computed on any
                     device.xp.cuda.Device(number).synchronize()
-        if token is not None:
-            end(token)
+        end(token)
     return arrays[0] if len(arrays) == 1 else arrays
 
 

@@ -26,7 +26,9 @@ from ..graph import cost_model
 from ..settings.options import current as current_options
 from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
+from ..storage.state import small_limit as limit
 from .cheap_on_host import CHEAP, COSTLY
+from .host_fallback import name_of
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
            "quick_array", "run", "run_ufunc", "to_hold", "unless_small", "writing"]
@@ -35,16 +37,9 @@ _native_run = None if _native.recording is None else _native.recording.run_on_ho
 #: The ndarray of a lazy array that is small and current on the host, or None.
 on_host: Callable[[Any], np.ndarray | None] = (
     (lambda x: None) if _native.recording is None else _native.recording.on_host)
-#: The most bytes of a small array; 0: none is.
-limit: Callable[[], int] = (lambda: 0) if _native.recording is None else _native.recording.small
+#: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
+is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
 REASON = "computed on the host: small"
-
-
-def name_of(callee: Callable[..., Any]) -> str:
-    """How users write what is called: a NumPy function or ufunc, or an operator."""
-    name = getattr(callee, "__name__", str(callee))
-    module = getattr(callee, "__module__", None) or "numpy"
-    return f"operator.{name}" if module == "_operator" else f"{module}.{name}"
 
 
 def begin_on_host(callee: Callable[..., Any]) -> Any:
@@ -312,11 +307,10 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     lazy = [x for x in written if type(x) is handles.array_type]
     if not lazy:
         return _native_run(func, args, kwargs)
-    native = _native.recording
     for x in lazy:
         host = on_host(x)
         # What the device has, too, would have to be sent again: such a write counts as costly.
-        if host is None or host.nbytes > limit() // COSTLY and not native.is_light(x) and x._self_storage.homes > 1:
+        if host is None or host.nbytes > limit() // COSTLY and not is_light(x) and x._self_storage.homes > 1:
             return NotImplemented
     if others_run():     # one of them may take the bytes to the device meanwhile
         return handles.held_on_host(lazy, _written, func, args, kwargs, lazy)
@@ -325,7 +319,6 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], lazy: list[Any]) -> Any:
     """`writing`, with the lazy arrays that are written."""
-    native = _native.recording
     done: Any = None
     try:
         done = _native_run(func, args, kwargs)
@@ -333,7 +326,7 @@ def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     finally:
         if done is not NotImplemented:      # after an error too: some of it may be written
             for x in lazy:
-                if not native.is_light(x):
+                if not is_light(x):
                     handles.wrote_on_host(x)
 
 
@@ -351,10 +344,6 @@ def device_operand(x: Any) -> tuple[Any, bool]:
         if host is not None and device.can_hold(host.dtype) and handles.stays_light(x, host):
             return upload_cache.operand(device, host, "operand", allowed=True), False
     return handles.operand_of(x), True
-
-
-#: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
-is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
 
 
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 `call` is `__array_ufunc__`. NumPy resolves the loop (`ufunc.resolve_dtypes`), so result dtypes,
 NEP 50 and casting errors are NumPy's; the device function then gets operands of that loop's dtypes
 wherever it would have chosen another one by itself. What was resolved is remembered per ufunc and
-operand dtypes in `PLANS`.
+operand dtypes in `LOOPS`.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..storage.handles import new_array, new_scalar
 from ..storage.statements import held
 from ..storage.storage import Storage
 from . import small_arrays, ufunc_methods
-from .function import TAKES_PART, devices_of
+from .function import TAKES_PART
 from .host_fallback import name_of, on_host
 from .ufunc_general import LOOPS, elementwise
 
@@ -104,7 +104,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
             raise NotOnDevice(devices.current().usable())
         if method == "__call__":
             return elementwise(ufunc, inputs, kwargs)
-        with devices_of(devices.current(), inputs, inputs[:1] if method == "at" else outs):
+        with places.on_one(devices.current(), inputs, inputs[:1] if method == "at" else outs):
             return ufunc_methods.METHODS[method](ufunc, inputs, kwargs)
     except NotOnDevice as error:
         reason = str(error)

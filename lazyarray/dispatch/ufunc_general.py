@@ -13,14 +13,13 @@ from .. import devices
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.kinds import NUMBERS, WEAK
-from ..storage import handles, transfer, views
+from ..storage import handles, places, views
 from ..storage.writeable import may_write
-from .function import devices_of, upload_operand, write
+from .function import read_operand, write
 
 if TYPE_CHECKING:
     from ..devices import Device
 
-_COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
 #: (ufunc, dtype or type of number for each operand) -> (device function, dtypes of the loop), for all plain calls whose
 #: operands and results need no cast: with a signature, such as ``matmul``, with several results, or of scalars, too.
@@ -142,7 +141,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)
     ordered = ufunc.signature is None and any(out is None for out in outs)
-    with devices_of(device, operands, outs):
+    with places.on_one(device, operands, outs):
         if not all(map(_fits, dtypes, kinds, operands)):
             return _given(device, (_beyond(ufunc, kinds, operands, dtypes),), (), outs, where, shape, kwargs, core)
         sources: list = []
@@ -216,17 +215,11 @@ def _share_memory(outs: Sequence[Any]) -> bool:
 
 
 def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
-    if handles.is_lazy(x):
-        if x._self_storage is not None:
-            sources.append(x)
-        return handles.operand_of(x)
     if not isinstance(kind, np.dtype):
         if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
             raise NotOnDevice(f"a Python {kind.__name__} operand for a loop of {dtype} is not supported on the device")
         return dtype.type(x)
-    if isinstance(x, np.ndarray):
-        return upload_operand(device, x, ufunc)
-    return transfer.to_current(device, x, "operand") if isinstance(x, device.array_type) else x
+    return read_operand(device, x, sources, ufunc)
 
 
 def _compute(ufunc: np.ufunc, function: Callable[..., Any], kinds: Sequence[Any], arguments: Sequence[Any],
@@ -311,7 +304,7 @@ def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtyp
     """The result where the loop's dtype can't hold a Python integer: NumPy compares by value, and refuses the rest."""
     small = [x if k is int else np.zeros((), d)[None] for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
-    if ufunc not in _COMPARISONS:
+    if ufunc not in tables.COMPARISONS:
         raise NotOnDevice("a Python integer is out of range for the dtype")
     device = devices.current()
     shape = np.broadcast_shapes(*list(map(shape_of, operands)))

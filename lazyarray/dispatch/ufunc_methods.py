@@ -14,12 +14,12 @@ from ..functions import memory_order, tables
 from ..functions.adapters import common
 from ..functions.adapters.reductions import finite_product
 from ..graph.record import reductions
-from ..storage import handles, transfer, views
+from ..storage import handles, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import ufunc_general
 from .assigned_values import value_for
-from .function import mask_of, upload_operand, write
+from .function import mask_of, read_operand, upload_operand, write
 from .parsed_index import Index
 
 if TYPE_CHECKING:
@@ -110,16 +110,10 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
         raise NotOnDevice("the argument is a Python number")
     if not device.can_hold(kind):
         raise NotOnDevice(f"{kind} is not supported on the device")
-    if handles.is_lazy(x):
-        array = handles.operand_of(x)
-        if isinstance(array, np.generic):
-            raise NotOnDevice("the scalar is on the host")
-        return array
-    if isinstance(x, np.ndarray):
-        return upload_operand(device, x, ufunc)
-    if isinstance(x, np.generic):
+    array = read_operand(device, x, [], ufunc)
+    if isinstance(array, np.generic):
         raise NotOnDevice("the scalar is on the host")
-    return transfer.to_current(device, x, "operand")
+    return array
 
 
 def _finish(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], scalar: bool = True) -> Any:

@@ -1,8 +1,8 @@
 """Events: what was copied between device and host, how long it took, and which line of the user's code caused it.
 
-The code that copies calls ``token = begin(...)`` before and ``if token is not None: end(token)`` after. `begin` returns
-None at once when nobody listens. Who listens lies on one ContextVar stack (`trace` and `no_transfers` blocks) and in
-one process-wide tuple; inner and later ones decide over outer and earlier ones.
+The code that copies calls ``token = begin(...)`` before and ``end(token)`` after. `begin` returns None at once when
+nobody listens. Who listens lies on one ContextVar stack (`trace` and `no_transfers` blocks) and in one process-wide
+tuple; inner and later ones decide over outer and earlier ones.
 """
 from __future__ import annotations
 
@@ -92,8 +92,10 @@ def begin(
     return _begin(_process + listening, kind, nbytes, shape, dtype, reason, name, source, allowed)
 
 
-def end(token: _Token) -> None:
-    """Record the event that `begin` announced, with the time since then."""
+def end(token: _Token | None) -> None:
+    """Record the event that `begin` announced, with the time since then; nothing, if that gave None."""
+    if token is None:
+        return
     seconds = perf_counter() - token.start
     if token.ranged and ranges is not None:
         ranges[1]()

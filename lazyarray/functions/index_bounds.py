@@ -147,6 +147,5 @@ def _fetched(device: Device, arrays: list[Any]) -> list[list[np.ndarray]]:
             for copy, values in zip(copies, [values for several in found for values in several]):
                 device.fetch_end(copy, values.reshape(-1).view(np.uint8).data)
                 values.flags.writeable = False
-    if token is not None:
-        end(token)
+    end(token)
     return found

@@ -74,63 +74,64 @@ def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, 
     refuse(not abs(quotient) < _LARGEST, "the arguments are invalid")
     n = max(0, math.ceil(quotient))
     # NumPy stores the first two values, and goes on by their difference.
-    head = np.empty(2, dtype)
+    head = np.zeros(2, dtype)
     for i in range(min(n, 2)):
         head[i] = start + step if i else start
     return n, head
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
-    n, head = range_of(start, stop, step, dtype, device=device)
-    xp = device_for(head.dtype).xp
-    return wrapped(_integers(xp, n, head) if head.dtype.kind in "iu" else _floats(xp, n, head))
+class Steps(NamedTuple):
+    """How numbers follow from their places, which are counted in the dtype `kind`.
+
+    The `ufuncs`, each with its other operand if it has one, are applied in turn. Then one number is `replaced`, given
+    as its place and its value, and all are cast to the dtype `target`.
+    """
+
+    n: int
+    kind: np.dtype
+    ufuncs: list[tuple[Any, ...]]
+    replaced: tuple[int, Any] | None
+    target: np.dtype
 
 
-def _integers(xp: Any, n: int, head: np.ndarray) -> Any:
-    wide = np.dtype(np.int64 if head.dtype.kind == "i" else np.uint64)
-    array = xp.arange(n, dtype=wide)
-    first, second = (int(v) for v in head) if n > 1 else (int(head[0]) if n else 0, 0)
-    delta = second - first
-    if n > 1 and delta != 1:
-        array *= np.array(delta % 2**64, np.uint64).astype(wide)[()]
-    if n and first:
-        array += wide.type(first)
-    return array if wide == head.dtype else array.astype(head.dtype)
-
-
-def _floats(xp: Any, n: int, head: np.ndarray) -> Any:
-    dtype = head.dtype
-    work = np.dtype(np.float32) if dtype == np.float16 else dtype
-    array = xp.arange(n, dtype=work)
-    if n > 1:
-        first, second = head.astype(work)
+def steps_of_range(n: int, head: np.ndarray) -> Steps:
+    """The steps of what `range_of` found."""
+    dtype, ufuncs, exact = head.dtype, [], True
+    if dtype.kind in "iu":
+        work = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
+    else:
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    first, second = head.astype(work)
+    if n < 2:
+        return Steps(n, work, [], (0, first) if n else None, dtype)
+    if dtype.kind in "iu":
+        delta = np.array((int(second) - int(first)) % 2**64, np.uint64).astype(work)[()]
+    else:
         with np.errstate(all="ignore"):
             delta = second - first
             exact = first + delta == second
         refuse(not np.isfinite(delta), "infinite steps")
-        if delta != 1:
-            array *= delta
-        if first:
-            array += first
-        if not exact:
-            array[1] = second
-    elif n:
-        array[0] = head.astype(work)[0]
-    return array.astype(dtype, copy=False)
+    if delta != 1:
+        ufuncs.append((np.multiply, delta))
+    if first:
+        ufuncs.append((np.add, first))
+    return Steps(n, work, ufuncs, None if exact else (1, second), dtype)
 
 
-class Spacing(NamedTuple):
-    """What ``linspace`` makes: `num` values, computed as `kind` and given as `target`."""
+def _computed(steps: Steps) -> Any:
+    device_for(steps.target)
+    xp = device_for(steps.kind).xp
+    array = xp.arange(steps.n, dtype=steps.kind)
+    for ufunc, *numbers in steps.ufuncs:
+        getattr(xp, ufunc.__name__)(array, *numbers, array)
+    if steps.replaced is not None:
+        place, value = steps.replaced
+        array[place] = value
+    return wrapped(array.astype(steps.target, copy=False))
 
-    kind: np.dtype
-    target: np.dtype
-    start: Any
-    stop: Any
-    num: int
-    endpoint: bool
-    step: Any
-    #: Where the step is too small to be told from nothing: the two that it is the quotient of.
-    parts: tuple[Any, Any] | None
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+    return _computed(steps_of_range(*range_of(start, stop, step, dtype, device=device)))
 
 
 def _is_plain(number: Any) -> bool:
@@ -139,7 +140,8 @@ def _is_plain(number: Any) -> bool:
 
 
 def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
-               dtype: Any = None, axis: int = 0, *, device: Any = None) -> Spacing:
+               dtype: Any = None, axis: int = 0, *, device: Any = None) -> tuple[Steps, Any]:
+    """The steps of ``linspace``, and the difference of its numbers."""
     if device is not None:
         check_device(device)
     _numbers(start, stop)
@@ -155,27 +157,23 @@ def spacing_of(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, rets
     start, stop = kind.type(start), kind.type(stop)
     delta, div = stop - start, num - 1 if endpoint else num
     step = delta / div if div > 0 else math.nan
-    return Spacing(kind, target, start, stop, num, bool(endpoint), step, (kind.type(div), delta) if step == 0 else None)
+    if step == 0:       # too small to be told from nothing
+        ufuncs: list[tuple[Any, ...]] = [(np.true_divide, kind.type(div)), (np.multiply, delta)]
+    else:
+        ufuncs = [(np.multiply, step)] if div > 0 else []
+    if start:
+        ufuncs.append((np.add, start))
+    if target.kind in "iu":
+        ufuncs.append((np.floor,))
+        stop = np.floor(stop)
+    return Steps(num, kind, ufuncs, (num - 1, stop) if endpoint and num > 1 else None, target), step
 
 
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
              dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
-    plan = spacing_of(start, stop, num, endpoint, retstep, dtype, axis, device=device)
-    xp = device_for(plan.kind).xp
-    y = xp.arange(plan.num, dtype=plan.kind)
-    if plan.parts:
-        y /= plan.parts[0]
-        y *= plan.parts[1]
-    elif plan.num > plan.endpoint:
-        y *= plan.step
-    if plan.start:
-        y += plan.start
-    if plan.endpoint and plan.num > 1:
-        y[-1] = plan.stop
-    if plan.target.kind in "iu":
-        y = xp.floor(y)
-    x = wrapped(y.astype(plan.target, copy=False))
-    return (x, plan.step) if retstep else x
+    steps, step = spacing_of(start, stop, num, endpoint, retstep, dtype, axis, device=device)
+    x = _computed(steps)
+    return (x, step) if retstep else x
 
 
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
@@ -213,14 +211,20 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
 
 # -- places ----------------------------------------------------------------------------------
 
+def _shape(N: Any, M: Any, k: Any) -> tuple[int, int, int]:
+    """The lengths of a matrix, and which diagonal is meant."""
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    refuse(min(N, M) < 0, "the size is negative")
+    return N, M, k
+
+
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
         device: Any = None) -> Any:
     check_device(device)
     dtype = np.dtype(dtype)
-    N, k = operator.index(N), operator.index(k)
-    M = N if M is None else operator.index(M)
-    refuse(min(N, M) < 0 or order not in ("C", "F"), "the arguments are invalid")
-    return wrapped(device_for(dtype).xp.eye(N, M, k, dtype, order))
+    refuse(order not in ("C", "F"), "the arguments are invalid")
+    return wrapped(device_for(dtype).xp.eye(*_shape(N, M, k), dtype, order))
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -229,16 +233,11 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     dtype = np.dtype(dtype)
-    N, k = operator.index(N), operator.index(k)
-    M = N if M is None else operator.index(M)
-    refuse(min(N, M) < 0, "the size is negative")
-    return wrapped(device_for(dtype).xp.tri(N, M, k, dtype))
+    return wrapped(device_for(dtype).xp.tri(*_shape(N, M, k), dtype))
 
 
 def _places(n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, ...]:
-    n, k = operator.index(n), operator.index(k)
-    m = n if m is None else operator.index(m)
-    refuse(min(n, m) < 0, "the size is negative")
+    n, m, k = _shape(n, m, k)
     xp = device_for(np.dtype(bool)).xp
     inside = xp.tri(n, m, k - upper, bool)
     return tuple([wrapped(xp.ascontiguousarray(part)) for part in places_of(xp, ~inside if upper else inside)])

@@ -22,8 +22,8 @@ from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPOSED", "FILES", "HOST_ONLY", "IGNORES_OUT", "LAZY",
-           "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY",
+__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPARISONS", "COMPOSED", "FILES", "HOST_ONLY", "IGNORES_OUT",
+           "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY",
            "UFUNC_METHODS", "VIEWS", "WRITES"]
 
 _Function = Callable[..., Any]
@@ -55,6 +55,9 @@ COMPOSED: dict[_Function, _Function] = numpy_code.COMPOSED
 
 #: Functions that the device library has under the same name, with NumPy's parameters and meaning.
 SAME: frozenset[_Function] = frozenset(_named("cumsum cumprod cumulative_sum cumulative_prod"))
+
+
+COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
 
 class _HostOnly(Mapping[_Function, str]):

@@ -213,8 +213,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
         order = "F" if meta.flags.fnc else "C"
     if order == "K":
         # The order of the strides: a view if the axes so arranged are contiguous.
-        axes = sorted(range(meta.ndim), key=lambda i: (-abs(meta.strides[i]), i))
-        turned = meta.transpose(axes)
+        turned = meta.transpose(views.by_strides(meta))
         if turned.flags.c_contiguous:
             return handles.view_of(x, views.reshaped(turned, -1))
         if any(n > 1 and not stride for n, stride in zip(meta.shape, meta.strides)):

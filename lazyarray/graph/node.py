@@ -25,7 +25,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..devices.base import HERE
 from ..devices.program import Step
 from ..errors.inspection import Unique
 from ..errors.interrupts import holding
@@ -120,8 +119,7 @@ class Node(Unique):
 
     def there(self) -> AbstractContextManager[Any]:
         """Context of work on the device that computes it."""
-        number = self.number()
-        return HERE if number is None else self.device.on(number)
+        return self.device.on(self.number())
 
     def _compute(self) -> None:
         try:

@@ -13,7 +13,7 @@ from . import node
 if TYPE_CHECKING:
     from ..storage.storage import Storage
 
-__all__ = ["compute", "compute_all", "waiting"]
+__all__ = ["compute", "compute_all", "compute_at_exit", "waiting"]
 
 
 def waiting() -> list[Storage]:
@@ -31,3 +31,19 @@ def compute(storages: Iterable[Storage]) -> None:
 def compute_all() -> None:
     """Have all recorded work of the process computed, on the current stream."""
     compute(waiting())
+
+
+def compute_at_exit() -> None:
+    """The same at the end of a process, while kernels can be made; what fails is left to whoever asks for it.
+
+    After the exit handlers Python takes its modules apart, and what compiles kernels can import nothing any more. But
+    finalisers that run then may read arrays. Handlers that a program registers are called before this one.
+    """
+    for storage in waiting():
+        device = storage.device
+        if device.usable() is not None:
+            return
+        try:
+            storage.fill()
+        except device.faults:
+            return

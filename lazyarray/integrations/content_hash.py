@@ -70,15 +70,15 @@ def _sums(xp: Any, data: Any, at_once: int) -> Any:
     found = []
     for start in range(0, whole, at_once):
         piece = data[start:min(start + at_once, whole)]
-        found.append(_of_blocks(xp, piece.view(np.uint32).reshape(-1, _WORDS), keys))
+        found.append(_of_blocks(piece.view(np.uint32).reshape(-1, _WORDS), keys))
     if whole < data.size:
         last = xp.zeros((data.size - whole + 3) // 4 * 4, np.uint8)
         last[:data.size - whole] = data[whole:]
-        found.append(_of_blocks(xp, last.view(np.uint32).reshape(1, -1), keys))
+        found.append(_of_blocks(last.view(np.uint32).reshape(1, -1), keys))
     return found[0] if len(found) == 1 else xp.concatenate(found)
 
 
-def _of_blocks(xp: Any, words: Any, keys: Any) -> Any:
+def _of_blocks(words: Any, keys: Any) -> Any:
     products = words.astype(_u64)[:, None, :] * keys[:, 1:words.shape[1] + 1]
     sums = products.sum(axis=2, dtype=_u64) + keys[:, 0]
     return (sums >> _u64(32)).astype(np.uint32)

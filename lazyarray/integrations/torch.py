@@ -254,7 +254,7 @@ class Given:
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the GPU on which the function runs is the current one."""
-        return on_one(self.arrays, self.written, self.number)
+        return places.on_one(devices.current(), self.arrays, self.written, self.number)
 
     def tensor(self, obj: Any) -> Any:
         """The tensor of a lazy array, on the host beside one that is there; anything else as it is."""
@@ -354,22 +354,6 @@ def _uses_alone(place: Any) -> int:
     return uses
 
 
-def on_one(arrays: Iterable[Any], written: Iterable[Any] = (), number: int | None = None
-           ) -> contextlib.AbstractContextManager[Any]:
-    """A context in which one of several GPUs is the current one.
-
-    It is that of this `number`, of the first one that is `written`, or of the largest array.
-    """
-    device = devices.current()
-    if device.count == 1:
-        return HERE
-    if number is None:
-        number = next((found for x in written if (found := places.of(device, x)) is not None), None)
-    if number is None:
-        number = places.largest(device, arrays)
-    return HERE if number is None else device.on(number)
-
-
 def written_of(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that a torch function writes: ``out=``, and the first one of ``add_`` and its like."""
     out = kwargs.get("out")
@@ -398,7 +382,7 @@ def collate_arrays(batch: list[Any], *, collate_fn_map: dict[Any, Any] | None = 
     torch = _torch()
     if torch.utils.data.get_worker_info() is None:
         arrays = [x if handles.is_array(x) else convert.asarray(x) for x in batch]
-        with on_one(arrays):
+        with places.on_one(devices.current(), arrays):
             tensors = [as_tensor(x, to_be_read=True) for x in arrays]
             return torch.utils.data.default_collate(tensors)
     # What is on a GPU doesn't go from a worker to its parent without care, and a forked worker has no GPU.

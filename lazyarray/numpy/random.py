@@ -193,20 +193,15 @@ def _on_host(self: Generator, name: str, theirs: Callable[..., Any], args: tuple
     args = _random.Generator(self.bit_generator), *args
     path = f"lazyarray.numpy.random.Generator.{name}"
     token = begin("fallback", 0, None, None, reason, path) if reason else None
-    result = on_host(theirs, args, kwargs, reason or "the result is one number", name=path) if handles_lazy(
-        args, kwargs) else theirs(*args, **kwargs)
+    is_lazy = any(map(handles.is_lazy, (*args, *kwargs.values())))
+    result = on_host(theirs, args, kwargs, reason or "the result is one number", name=path) if is_lazy else (
+        theirs(*args, **kwargs))
     if type(result) is np.ndarray and not any(result is given for given in (*args, *kwargs.values())):
         result = handles.host_result(result)
-    if token is not None:
-        end(token)
+    end(token)
     if reason and handles.is_array(result):
         warn_fallback(path, reason)
     return result
-
-
-def handles_lazy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether an argument is a lazy array or scalar."""
-    return any(map(handles.is_lazy, (*args, *kwargs.values())))
 
 
 for _name in dir(_random.Generator):

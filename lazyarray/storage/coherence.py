@@ -389,7 +389,7 @@ def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> No
     if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
         stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
     if mirror.compares:
-        _refresh_compared(storage, view, exact, stale)
+        _refresh_compared(storage, view, stale)
     elif len(stale) <= _MOST_STALE or stale is exact:
         transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
                           "refresh of an alias")
@@ -405,8 +405,7 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
         token = begin("materialise", stale.nbytes, view.shape, view.dtype, "refresh of an alias")
         for low, high in stale:
             device.download(device.view(storage.block, (high - low,), _u8, (1,), low), whole[low - start:high - start])
-        if token is not None:
-            end(token)
+        end(token)
         return start, whole
     low, high = views.extent(view)
     extent = np.empty(high - low, _u8)
@@ -416,7 +415,7 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
     return start, whole
 
 
-def _refresh_compared(storage: StorageState, view: np.ndarray, exact: Ranges, stale: Ranges) -> None:
+def _refresh_compared(storage: StorageState, view: np.ndarray, stale: Ranges) -> None:
     """The same where writes are found by comparison: once the bytes are here, no other thread writes unseen."""
     start, fetched = _fetched(storage, view, stale)
     found = storage.mirror.fill_unwritten(start, fetched, stale, view.itemsize, storage._offset(view))

@@ -390,9 +390,8 @@ def adopted_result(array: np.ndarray) -> Any:
 def zeros(shape: Any, dtype: Any) -> ArrayHandle:
     """A lazy array of zeros, on the device if it can be."""
     device = devices.current()
-    if math.prod(shape if type(shape) is tuple else (shape,)) * np.dtype(dtype).itemsize <= small_limit():
-        return host_result(np.zeros(shape, dtype))
-    if not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
+    nbytes = math.prod(shape if type(shape) is tuple else (shape,)) * np.dtype(dtype).itemsize
+    if nbytes <= small_limit() or not device.can_hold(np.dtype(dtype)) or device.usable() is not None:
         return host_result(np.zeros(shape, dtype))
     array = device.xp.zeros(shape, dtype)
     return new_array(Storage(device, array), None, array)

@@ -1,16 +1,18 @@
 """On which of several devices arrays lie."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from ..devices.base import HERE
 from . import handles
 from .storage import Storage
 
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["apart", "elsewhere", "largest", "of", "of_partner", "one_alone"]
+__all__ = ["apart", "elsewhere", "largest", "of", "of_partner", "on_one", "one_alone"]
 
 
 def of(device: Device, x: Any) -> int | None:
@@ -41,6 +43,20 @@ def one_alone(device: Device, operands: Iterable[Any]) -> bool:
             if isinstance(one, device.array_type) and device.device_of(one) != device.sole:
                 return False
     return True
+
+
+def on_one(device: Device, operands: Sequence[Any], written: Iterable[Any] = (), number: int | None = None
+           ) -> AbstractContextManager[Any]:
+    """A context in which one of several devices is the current one.
+
+    It is that of this `number`, of the first one that is `written`, or of the largest of the operands, of which those
+    that are no arrays are ignored. To be entered before the operands are read (`handles.operand_of`).
+    """
+    if device.count == 1 or number is None and one_alone(device, operands):
+        return HERE
+    if number is None:
+        number = next((found for x in written if (found := of(device, x)) is not None), None)
+    return device.on(largest(device, operands) if number is None else number)
 
 
 def largest(device: Device, operands: Iterable[Any]) -> int | None:

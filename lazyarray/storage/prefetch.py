@@ -72,8 +72,7 @@ class Incoming:
             self.keeper.detach()
             if arrived and self.ranges:
                 self._enter(storage.mirror)
-        if token is not None:
-            end(token)
+        end(token)
 
     def _enter(self, mirror: Mirror) -> None:
         if not self._scatter:
@@ -124,8 +123,7 @@ def start(storage: StorageState, view: np.ndarray, why: str) -> None:
         with contextlib.suppress(*device.faults):       # of a device that is lost nothing comes
             _stream(device).synchronize()
         raise
-    if token is not None:
-        end(token)
+    end(token)
 
 
 def _stream(device: Device) -> Any:

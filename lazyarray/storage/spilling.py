@@ -280,9 +280,7 @@ def _fetched(storage: Storage) -> bool:
     coherence.collect(storage)
     lacking = Ranges.span(0, storage.nbytes) - mirror.valid
     if not lacking:
-        token = begin("spill", 0, whole.shape, whole.dtype, _FULL)
-        if token is not None:
-            end(token)
+        end(begin("spill", 0, whole.shape, whole.dtype, _FULL))
         return True
     if len(lacking) > transfer.MOST_PIECES and storage.host_dirty:
         return False        # a gather would overwrite bytes that the host alone has

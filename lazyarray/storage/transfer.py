@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from ..devices.base import HERE, MOST_FETCHED
+from ..devices.base import HERE, MOST_FETCHED, flat_bytes
 from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
@@ -36,13 +36,6 @@ steering: ContextVar[bool] = ContextVar("steering", default=False)
 
 #: Whether anything was sent to a device in this process.
 sent = False
-
-
-def flat_bytes(array: np.ndarray) -> np.ndarray:
-    """The memory of a dense array, in whatever axis order, as one run of bytes."""
-    if array.ndim > 1 and not array.flags.c_contiguous:
-        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
-    return array.reshape(-1).view(_u8)
 
 
 #: The extent of an array, against its bytes, up to which it is quicker copied with its gaps than gathered first.
@@ -82,8 +75,7 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False,
         if dense.nbytes:
             device.upload(flat_bytes(dense), block)
     result = device.view(block, dense.shape, dense.dtype, dense.strides, 0)
-    if token is not None:
-        end(token)
+    end(token)
     return result
 
 
@@ -107,8 +99,7 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     else:
         with device.noting, HERE if device.count == 1 else device.on(device.device_of(array)):
             device.download(device.contiguous(array), result)
-    if token is not None:
-        end(token)
+    end(token)
     return result
 
 
@@ -130,8 +121,7 @@ def fetching(device: Device, array: Any, why: str) -> Iterator[np.ndarray]:
                 yield result
             finally:        # nothing may be under way when an error or an interrupt is raised
                 device.fetch_end(copy, result.reshape(-1).view(np.uint8).data)
-    if token is not None:
-        end(token)
+    end(token)
 
 
 def to_current(device: Device, array: Any, why: str) -> Any:
@@ -147,8 +137,7 @@ def to_current(device: Device, array: Any, why: str) -> Any:
     else:
         order = views.by_strides(array)
         result = device.from_peer(array.transpose(*order)).transpose(*np.argsort(order).tolist())
-    if token is not None:
-        end(token)
+    end(token)
     return result
 
 
@@ -161,8 +150,7 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
     """
     token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
     device.upload_ranges(mirror.as_found(), block, ranges)
-    if token is not None:
-        end(token)
+    end(token)
 
 
 #: More pieces than this are copied by rows, or gathered on the device and copied as one.
@@ -187,8 +175,7 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
         mirror.validate(ranges)
     else:
         _fill(device, block, mirror, ranges, view, offset, in_pieces)
-    if token is not None:
-        end(token)
+    end(token)
 
 
 def _fill(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.ndarray, offset: int,

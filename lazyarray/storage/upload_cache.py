@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..devices.base import flat_bytes
 from ..errors.interrupts import holding
 from . import transfer, views
 from .storage import Storage
@@ -89,7 +90,7 @@ def _dense(array: np.ndarray) -> np.ndarray:
 def _by_bytes(device: Device, array: np.ndarray, why: str, allowed: bool) -> Storage:
     """The copy of a small array, made now or before."""
     dense = _dense(array)
-    content = transfer.flat_bytes(dense).tobytes()
+    content = flat_bytes(dense).tobytes()
     key = device, _number(device), content, dense.shape, dense.strides, dense.dtype
     with holding(_lock):
         found = _copies.pop(key, None)
@@ -106,7 +107,7 @@ def _by_place(device: Device, array: np.ndarray, why: str, allowed: bool) -> Sto
     """The copy of a larger array that has not changed; None if the array is to be uploaded, without account of it."""
     key = (device, _number(device), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
     dense = _dense(array)
-    memory = transfer.flat_bytes(dense)
+    memory = flat_bytes(dense)
     with holding(_lock):
         found = _copies.pop(key, None)
         first = found is None
@@ -195,7 +196,7 @@ def found(device: Device, array: np.ndarray) -> Storage | None:
     """The storage of a copy of a small dense host array, if there is one, with the same bytes as now."""
     if array.nbytes > SMALL or not views.is_dense_array(array):
         return None
-    key = device, _number(device), transfer.flat_bytes(array).tobytes(), array.shape, array.strides, array.dtype
+    key = device, _number(device), flat_bytes(array).tobytes(), array.shape, array.strides, array.dtype
     with holding(_lock):
         copy = _copies.get(key)
         return None if copy is None else copy.storage

@@ -318,6 +318,6 @@ def like(view: np.ndarray, order: str = "K", dtype: Any = None, shape: Any = Non
     if order == "F" or flags.f_contiguous:
         return meta(shape[::-1], dtype).T
     # K: the axes in the order of their strides, ties in C order.
-    axes = sorted(range(view.ndim), key=lambda i: (-abs(view.strides[i]), i))
+    axes = by_strides(view)
     packed = meta([shape[i] for i in axes], dtype)
     return packed.transpose(np.argsort(axes))

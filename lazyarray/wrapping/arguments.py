@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from ..devices.base import HERE
 from ..dispatch import host_fallback
 from ..errors import NotOnDevice
 from ..functions.kinds import CONTAINER, DEVICE, GENERIC, GPU, HOST, LAZY, OTHER, SCALAR, SUBCLASS, kind_of
@@ -102,9 +103,6 @@ class Arguments:
             elif kind != OTHER:
                 self._note(obj, kind, rules.role(slot))
         self.only_device = bool(self.kinds & _DEVICE) and not self.kinds & _OTHERS
-        self._begin()
-
-    def _begin(self) -> None:
         self.given: dict[int, Any] = {}             # identity of what the caller passed -> what the function gets
         self.sources: list[Any] = []
         self.back: dict[int, Any] = {}
@@ -130,15 +128,6 @@ class Arguments:
 
         Raises NotOnDevice for what a host twin is better at.
         """
-        try:
-            return self._convert(has_twin)
-        except MemoryError:
-            if not upload_cache.forget_all():
-                raise
-        self._begin()       # there is more room now
-        return self._convert(has_twin)
-
-    def _convert(self, has_twin: bool) -> tuple[list[Any], dict[str, Any]]:
         lazies, hosts = [], []
         for entry in self.found.values():
             obj, kind, _ = entry
@@ -304,15 +293,23 @@ class Arguments:
 
     # -- while the function runs -----------------------------------------------------------
 
-    def opened(self, run: Callable[[], Any], again: bool = False) -> Any:
-        """Return ``run()``, in which the function may run; `again` if it has run in one before.
+    def opened(self, run: Callable[[], Any], goes_on: bool = False, has_twin: bool = False) -> Any:
+        """Return ``run()``, in which the function may run, once or, if it `goes_on`, in steps.
 
-        Before it, lazy arrays are brought up to date, and after it others see what was written to them.
+        Before it, lazy arrays are brought up to date, and after it others see what was written to them. If it fails,
+        what was written before stays written, as it is with NumPy, unless it `has_twin`.
         """
-        if again:
+        if goes_on:
             for x in self.sources:
                 handles.device_of(x, f"operand of {self.name}")
-        return write_all(self.writes, run) if self.writes else run()
+        try:
+            return write_all(self.writes, run) if self.writes else run()
+        except self.device.faults:
+            raise
+        except (Exception, KeyboardInterrupt):
+            if not has_twin:
+                self.copy_back(goes_on)
+            raise
 
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the device of the largest argument that lies on one is the current one.
@@ -320,13 +317,11 @@ class Arguments:
         An argument that computes with device arrays, as a sparse matrix of CuPy's, can't be moved: it wins.
         """
         device = self.device
-        number = None
-        if device.count > 1:
-            number = next((found for obj in (*self.args, *self.kwargs.values()) if device.computes_with(type(obj))
-                           and (found := places.of_partner(device, obj)) is not None), None)
-            if number is None:
-                number = places.largest(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)])
-        return contextlib.nullcontext() if number is None else device.on(number)
+        if device.count == 1:
+            return HERE
+        number = next((found for obj in (*self.args, *self.kwargs.values()) if device.computes_with(type(obj))
+                       and (found := places.of_partner(device, obj)) is not None), None)
+        return places.on_one(device, [obj for obj, *_ in self.of_kind(LAZY, DEVICE)], (), number)
 
     # -- back ------------------------------------------------------------------------------
 
@@ -334,6 +329,12 @@ class Arguments:
         """The function has failed, and the host twin is to see what it saw."""
         for array, copy in self._saved:
             self.device.assign(array, copy)
+
+    def close(self, back: Callable[[Any], Any], goes_on: bool = False) -> None:
+        """Give the caller what the function did to copies: of arrays, and of containers, with ``back`` of new items."""
+        self.copy_back(goes_on)
+        if self.copies is not None:
+            self.copies.hand_on(back)
 
     def copy_back(self, goes_on: bool = False) -> None:
         """Copy what the function modified to the arrays on the host, or another device, that it was given as.

@@ -1,11 +1,10 @@
 """One call of a GPU function, with lazy, host or device arrays.
 
-Its parts: `arguments` (to the device, and back where it was modified), `results` and `held`
-(where a result belongs, and who holds it), `host` (the host twin); `quick` is the commonest call.
+Its parts: `arguments` (to the device, and back where it was modified), `results` and `ownership`
+(where a result belongs, and who holds it), `host_twin`; `fast_call` is the commonest call.
 """
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,6 @@ from .parameters import rules_of
 from .results import Results, at_once
 
 Writes = tuple[str, ...] | None
-
-_here = contextlib.nullcontext()
 
 
 def run(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str,
@@ -101,10 +98,9 @@ def small(arguments: Arguments) -> bool:
 
 def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: bool) -> Any:
     device = arguments.device
-    place = arguments.place() if device.count > 1 else _here
     going_on = False
     try:
-        with place:
+        with arguments.place():
             device_args, device_kwargs = arguments.convert(has_twin)
             results = Results(device, arguments.sources, arguments.back, arguments.copied)
 
@@ -120,21 +116,12 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                     results.look(box)
                 return box
 
-            try:
-                box = arguments.opened(run)
-            except device.faults:
-                raise
-            except (Exception, KeyboardInterrupt):
-                if not has_twin:
-                    arguments.copy_back()       # as it is with NumPy: what was written before stays written
-                raise
+            box = arguments.opened(run, has_twin=has_twin)
             if generators.is_stepped(box[0]):
                 going_on = True
                 return generators.drive(box[0], arguments)
             result = box[0] if arguments.only_device else results.wrap(box[0])
-            arguments.copy_back()
-            if arguments.copies is not None:
-                arguments.copies.hand_on(results.wrap)
+            arguments.close(results.wrap)
             return at_once(result, (arguments.args, arguments.kwargs))
     finally:
         if not going_on:

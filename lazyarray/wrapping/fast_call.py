@@ -82,20 +82,14 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             tokens.append((x._self_storage, weakref.ref(token)))
             del token
         back[id(array)] = x
-        if type(slot) is int:
-            device_args[slot] = array
-        else:
-            device_kwargs[slot] = array
+        (device_args if type(slot) is int else device_kwargs)[slot] = array
     copied = []
     if host is not None:
         slot, passed = host
-        array, kept = _uploaded(device, passed, f"operand of {name}")
+        array, kept = upload_cache.argument(device, passed, f"operand of {name}")
         copied.append(Copied(passed, array, kept=kept))
         back[id(array)] = passed
-        if type(slot) is int:
-            device_args[slot] = array
-        else:
-            device_kwargs[slot] = array
+        (device_args if type(slot) is int else device_kwargs)[slot] = array
     array = None
     try:
         if modifies:
@@ -126,13 +120,3 @@ def _call(device: Device, function: Callable[..., Any], args: tuple[Any, ...], k
             for storage, token in tokens:
                 if token() is not None:
                     storage.note_loan(token)
-
-
-def _uploaded(device: Device, array: np.ndarray, why: str) -> tuple[Any, bool]:
-    """The device array of a host array that is not modified, and whether other calls have it, too."""
-    try:
-        return upload_cache.argument(device, array, why)
-    except MemoryError:
-        if not upload_cache.forget_all():
-            raise
-    return upload_cache.argument(device, array, why)        # there is more room now

@@ -51,17 +51,9 @@ class _Steps:
                 results.look(box)
                 return box, last
 
-            try:
-                box, last = arguments.opened(step, again=True)
-            except arguments.device.faults:
-                raise
-            except (Exception, KeyboardInterrupt):
-                arguments.copy_back(True)       # as it is with NumPy: what was written before stays written
-                raise
+            box, last = arguments.opened(step, goes_on=True)
             given = at_once(results.wrap(box[0]), arguments.back.values())
-            arguments.copy_back(True)
-            if arguments.copies is not None:
-                arguments.copies.hand_on(results.wrap)
+            arguments.close(results.wrap, goes_on=True)
             return given, last
 
     def to_device(self, value: Any) -> Any:

@@ -11,8 +11,7 @@ from ..events.fallback_warning import warn_fallback
 from ..events.trace import begin, end
 from ..functions.kinds import DEVICE, HOST, LAZY, SCALAR
 from ..functions.pytree import Copies, replace
-from ..storage import coherence, handles, transfer
-from ..storage.storage import Storage
+from ..storage import transfer
 from .arguments import MAYBE, READ, Arguments
 from .results import in_place
 
@@ -40,88 +39,59 @@ def on_host(function: Callable[..., Any], arguments: Arguments, reason: str) -> 
         result = function(*args, **kwargs)
     finally:        # what fails may have written some of it
         call.hand_on()
-    if token is not None:
-        end(token)
+    end(token)
     warn_fallback(name, reason)     # not before: what the host function refuses has not run there either
-    result = replace(result, call.wrap, back=call.back)
+    result = call.results(result)
     if arguments.copies is not None:
-        arguments.copies.hand_on(lambda obj: replace(obj, call.wrap, back=call.back))
+        arguments.copies.hand_on(call.results)
     return result
 
 
-class _HostCall:
+class _HostCall(host_fallback.HostArguments):
     """The host arrays of one call's arguments, and the way back of its results."""
 
     def __init__(self, arguments: Arguments) -> None:
-        self.arguments, self.to_device = arguments, arguments.only_device
-        self.why = f"{arguments.name} runs on the host"
-        self.given: dict[int, Any] = {}
-        self.back: dict[int, Any] = {}
-        self.lazies: list[Any] = []
-        self.hosts: list[np.ndarray] = []
-        self.written: list[Any] = []
+        super().__init__(f"{arguments.name} runs on the host")
+        self.arguments = arguments
         self.downloaded: list[tuple[Any, np.ndarray, bytes | None]] = []
 
     def opened(self) -> tuple[list[Any], dict[str, Any]]:
         """What the host function is called with."""
-        arguments = self.arguments
+        arguments, given = self.arguments, {}
         for obj, kind, role in arguments.found.values():
-            if kind == LAZY:
-                self.lazies.append(obj)
-                if role == READ:
-                    self._give(obj, handles.host_of(obj, self.why))
-                else:
-                    self._give(obj, handles.alias_of(obj, self.why))
-                    self.written.append(obj)
-            elif kind == SCALAR:
-                self.given[id(obj)] = handles.value_of(obj, self.why)
-            elif kind == HOST:
-                self.hosts.append(obj)
-                self.back[id(obj)] = obj
-            elif kind == DEVICE:
-                array = transfer.to_host(arguments.device, obj, self.why)
+            if kind == DEVICE:
+                given[id(obj)] = array = self.lend(obj, transfer.to_host(arguments.device, obj, self.why))
                 if role != READ:
                     self.downloaded.append((obj, array, array.tobytes() if role == MAYBE else None))
-                self._give(obj, array)
+            elif kind in (LAZY, SCALAR, HOST):
+                given[id(obj)] = self.host(obj, role != READ)
+
+        def leaf(obj: Any) -> Any:
+            return given.get(id(obj), obj)
+
         copies = arguments.copies = Copies()
-        args = [replace(a, self._leaf, copies) for a in arguments.args]
-        kwargs = {k: replace(a, self._leaf, copies) for k, a in arguments.kwargs.items()}
-        self.back.update(copies.originals)
-        return args, kwargs
-
-    def _leaf(self, obj: Any) -> Any:
-        return self.given.get(id(obj), obj)
-
-    def _give(self, obj: Any, substitute: Any) -> None:
-        self.given[id(obj)] = substitute
-        self.back[id(substitute)] = obj
+        return ([replace(a, leaf, copies) for a in arguments.args],
+                {k: replace(a, leaf, copies) for k, a in arguments.kwargs.items()})
 
     def hand_on(self) -> None:
         """Let the device see what was written here, where somebody may look without asking."""
+        super().hand_on()
         device = self.arguments.device
-        for x in self.written:
-            if type(x._self_storage) is Storage:
-                coherence.hand_on(x._self_storage, handles.meta_of(x))
         for target, array, before in self.downloaded:
             if before is None or array.tobytes() != before:
                 device.assign(target, transfer.to_device(device, array, f"modified by {self.arguments.name}"))
 
-    def wrap(self, obj: Any) -> Any:
-        """A result as what the caller expects."""
-        known = self.back.get(id(obj))
-        if known is not None:
-            return known
-        device = self.arguments.device
-        if self.to_device:
-            if type(obj) is np.ndarray and device.can_hold(obj.dtype):
-                return transfer.to_device(device, obj, f"result of {self.arguments.name}")
-            return obj
-        if type(obj) is not np.ndarray:
-            return host_fallback.lazily(obj)
-        home = host_fallback.home_on_host(obj, self.lazies)
-        if home is not None:
-            return home
-        for array in self.hosts:
-            if np.may_share_memory(array, obj):
-                return in_place(device, obj) if device.can_hold(obj.dtype) else obj
-        return handles.host_result(obj)
+    def results(self, obj: Any) -> Any:
+        """What the function returned, or has put into a container, as what the caller expects."""
+        return replace(obj, self.back, back=self.arguments.copies.originals)    # type: ignore[union-attr]
+
+    def new(self, result: Any) -> Any:
+        arguments = self.arguments
+        is_for_device = type(result) is np.ndarray and arguments.device.can_hold(result.dtype)
+        if arguments.only_device:
+            return transfer.to_device(
+                arguments.device, result, f"result of {arguments.name}") if is_for_device else result
+        if type(result) is np.ndarray and any(
+                np.may_share_memory(array, result) for array, *_ in arguments.of_kind(HOST)):
+            return in_place(arguments.device, result) if is_for_device else result
+        return super().new(result)

@@ -23,33 +23,25 @@ _u8 = np.dtype(np.uint8)
 _ours: dict[str, dict[Any, int]] = {}
 
 
-#: Device name -> the counts, and the type of the memory, of one array that was just made.
-_of_a_new_one: dict[str, tuple[list[int], type]] = {}
+#: Device name -> the type of the memory of one array that was just made, and the counts.
+_of_a_new_one: dict[str, list[Any]] = {}
 
 
-def is_new(device: Device, box: list[Any]) -> bool:
+def is_new(device: Device, box: list[Any], made: bool = False) -> bool:
     """Whether all that a function returned is one array that nobody else holds, which is the commonest case.
 
-    False may be said of such an array: `Found` looks closer.
+    False may be said of such an array: `Found` looks closer. `made`: it is known to be one, with which others are
+    compared from now on.
     """
     array = box[0]
     held = device.holdings(array)
-    counts = [_count(array)] + [_count(obj) for _, obj in held]
-    known = _of_a_new_one.get(device.name)
-    if known is None:
+    found = [type(held[-1][1]), _count(array), *[_count(obj) for _, obj in held]]
+    if made:
+        _of_a_new_one[device.name] = found
+    elif device.name not in _of_a_new_one:
         del array, held
-        return _count_a_new_one(device) and is_new(device, box)
-    return counts == known[0] and type(held[-1][1]) is known[1]
-
-
-def _count_a_new_one(device: Device) -> bool:
-    _of_a_new_one[device.name] = [], type(None)
-    box = [device.empty((8,), _u8)]
-    array = box[0]
-    held = device.holdings(array)
-    counts = [_count(array)] + [_count(obj) for _, obj in held]
-    _of_a_new_one[device.name] = counts, type(held[-1][1])
-    return True
+        is_new(device, [device.empty((8,), _u8)], True)
+    return found == _of_a_new_one[device.name]
 
 
 class Found:

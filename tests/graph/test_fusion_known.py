@@ -9,7 +9,7 @@ import pytest
 from recorded import base, kernels, lazies, pending, same
 
 import lazyarray
-from lazyarray.graph import memory_bound, node
+from lazyarray.graph import memory_bound, node, waiting
 from lazyarray.graph.record import call_cache, loops
 from lazyarray.graph.record.operands import Operands
 
@@ -226,6 +226,17 @@ class TestLargeInputs:
         results = [x[i:i + 2] * 2 for i in range(200)]
         assert all(map(pending, results))
         assert (results[7] == 2).all()
+
+    def test_small_inputs_of_many_results_are_bounded(self, known, monkeypatch):
+        waiting.compute_all()       # of other tests
+        monkeypatch.setattr(memory_bound, "MOST_BYTES", 300 * base().nbytes)
+        results = [lazyarray.asarray(base() + i) * 2 for i in range(200)]
+        memory_bound.note_many()    # which the part in C does now and then
+        assert all(map(pending, results))
+        monkeypatch.setattr(memory_bound, "MOST_BYTES", 100 * base().nbytes)
+        memory_bound.note_many()
+        assert not any(map(pending, results))
+        assert all(np.array_equal(result, (base() + i) * 2) for i, result in enumerate(results))
 
     def test_what_is_gone_is_not_kept_in_mind(self, known):
         rows = memory_bound.LARGE // 8 // 64 + 1

@@ -268,8 +268,8 @@ class CudaDevice(CudaOperations, Device):
         self.order(reader, owner)       # CuPy's pool gives memory back in the order of its own stream
         return result
 
-    def on(self, device_id: int) -> AbstractContextManager[Any]:
-        if self.count == 1 or device_id == self._runtime.getDevice():
+    def on(self, device_id: int | None) -> AbstractContextManager[Any]:
+        if self.count == 1 or device_id is None or device_id == self._runtime.getDevice():
             return HERE
         return self.xp.cuda.Device(device_id)
 

@@ -7,7 +7,7 @@ two vectors, other dtypes, axes that cuBLAS can't walk, and numbers for which a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,22 +58,22 @@ def _matrix(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, sta
     else:
         return None
     missing = len(stack) - (len(shape) - 2)
-    step = _one_step(stack, [0] * missing + [0 if n == 1 else k for n, k in zip(shape[:-2], steps)])
+    step = one_step(stack, [0] * missing + [0 if n == 1 else k for n, k in zip(shape[:-2], steps)])
     if not max(least, 1) <= lead < _LONG or step is None or step < 0:
         return None
     return Matrix(turned, lead, step)
 
 
-def _one_step(lengths: tuple[int, ...], steps: list[int]) -> int | None:
-    """The step of all axes taken as one; None if they can't be."""
-    found, taken = None, 1
-    for n, step in zip(reversed(lengths), reversed(steps)):
+def one_step(lengths: Sequence[int], strides: Sequence[int]) -> int | None:
+    """From one element to the next along several axes taken as one, in C order; None if that differs."""
+    step, reach = None, 1
+    for n, stride in zip(reversed(lengths), reversed(strides)):
         if n == 1:
             continue
-        if found is not None and step != found * taken:
+        if step is not None and stride != step * reach:
             return None
-        found, taken = (step, n) if found is None else (found, taken * n)
-    return found or 0
+        step, reach = (stride, n) if step is None else (step, reach * n)
+    return step or 0
 
 
 def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...], b_shape: tuple[int, ...],

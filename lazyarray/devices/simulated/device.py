@@ -23,12 +23,12 @@ import numpy as np
 
 from ...errors import LazyArrayError
 from ...events.callers import module_of
-from ..base import HERE, HOLDABLE, Device, Token
+from ..base import HERE, HOLDABLE, Device, Token, flat_bytes
 from ..operations import Factors
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
-from .execution import as_device, can_hold, check_dtype, exports, flat_bytes, launch, make, wrap_new
+from .execution import as_device, can_hold, check_dtype, exports, launch, make, wrap_new
 from .hardware import (
     DeviceError,
     Event,
@@ -378,8 +378,8 @@ class SimulatedDevice(Device):
         self.order(stream, owner)
         return result
 
-    def on(self, device_id: int) -> AbstractContextManager[Any]:
-        if hardware.count == 1 or device_id == hardware.current_device():
+    def on(self, device_id: int | None) -> AbstractContextManager[Any]:
+        if hardware.count == 1 or device_id is None or device_id == hardware.current_device():
             return HERE
         return DeviceContext(device_id)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import HOLDABLE
+from ..base import HOLDABLE, flat_bytes
 from .hardware import Memory, byte_bounds, hardware, note_read, note_write, poisoned, start_work, unseen
 
 SCALARS = frozenset({int, float, bool, complex} | {dtype.type for dtype in HOLDABLE})
@@ -108,13 +108,6 @@ def root_of(view: np.ndarray) -> np.ndarray:
     while isinstance(view.base, np.ndarray):
         view = view.base
     return view
-
-
-def flat_bytes(root: np.ndarray) -> np.ndarray:
-    """All bytes of an array that owns its memory, as 1-D uint8."""
-    if not root.flags.c_contiguous:
-        root = root.transpose(sorted(range(root.ndim), key=lambda axis: -root.strides[axis]))
-    return root.reshape(-1).view(np.uint8)
 
 
 def as_device(value: Any) -> Any:

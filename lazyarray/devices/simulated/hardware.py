@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib import array_utils
 
 from ...errors.inspection import Unique, once_made
 
@@ -348,19 +349,7 @@ class Hardware:
 
 def byte_bounds(array: np.ndarray) -> tuple[int, int]:
     """Lowest address of an array's bytes, and one past the highest; equal if it has none."""
-    interface = array.__array_interface__
-    low = high = interface["data"][0]
-    if not array.size:
-        return low, low
-    strides = interface["strides"]
-    if strides is None:
-        return low, low + array.nbytes
-    for length, stride in zip(array.shape, strides):
-        if stride < 0:
-            low += (length - 1) * stride
-        else:
-            high += (length - 1) * stride
-    return low, high + array.itemsize
+    return array_utils.byte_bounds(array) if array.size else (array.__array_interface__["data"][0],) * 2
 
 
 def merge(clock: dict[Any, int], other: dict[Any, int]) -> None:

@@ -46,7 +46,7 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
     return a.astype(work, copy=False), result, np.dtype(result.char.lower())
 
 
-def _finite(xp: Any, a: Any, what: str) -> None:
+def _finite(a: Any, what: str) -> None:
     """LAPACK reports what cuSOLVER answers with NaN."""
     refuse(not are_finite(a, "finite-value check"), f"{what} of infinities or NaN")
 
@@ -87,7 +87,7 @@ def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
 
 def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     a, result, real = _matrices(xp, a, square=hermitian)
-    _finite(xp, a, "decompositions")
+    _finite(a, "decompositions")
     if hermitian:
         if not compute_uv:
             return xp.ascontiguousarray(xp.sort(xp.abs(xp.linalg.eigvalsh(a)), axis=-1)).astype(real, copy=False)[
@@ -107,14 +107,14 @@ def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True,
 
 def eigh(xp: Any, /, a: Any, UPLO: str = "L") -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
-    _finite(xp, a, "eigenvalues")
+    _finite(a, "eigenvalues")
     values, vectors = xp.linalg.eigh(a, UPLO.upper())
     return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
 
 
 def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     a, _, real = _matrices(xp, a)
-    _finite(xp, a, "eigenvalues")
+    _finite(a, "eigenvalues")
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
@@ -208,7 +208,7 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
         large = s > s[0] * part
         x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
     if not np.isfinite(found[0]):
-        _finite(xp, a, "least squares")
+        _finite(a, "least squares")
     values = found[1:].real
     refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
     rank = np.count_nonzero(values > float(values[0]) * part)

@@ -228,7 +228,7 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
         values = []
         for i, k, t in zip(low, np.where(outside, low, np.minimum(low + 1, n - 1)), weight):
             below = ordered[..., int(i)]
-            values.append(_between(xp, below, ordered[..., int(k)], t, result) if between else below.astype(result))
+            values.append(_between(below, ordered[..., int(k)], t, result) if between else below.astype(result))
         if a.dtype.kind == "f":
             missing = xp.isnan(ordered[..., -1])
             if result != a.dtype and not q.ndim and not missing.ndim and truth(missing, "NaN check"):
@@ -268,7 +268,7 @@ def _is_between(method: str, q: np.ndarray) -> bool:
         method != "linear" or q.dtype.kind == "f")
 
 
-def _between(xp: Any, low: Any, high: Any, t: Any, result: np.dtype) -> Any:
+def _between(low: Any, high: Any, t: Any, result: np.dtype) -> Any:
     """Interpolated values, computed from the nearer end as NumPy does.
 
     So the difference is that of the elements' own dtype, which wraps around, and beside an infinity a weight of zero

@@ -222,7 +222,7 @@ def mean(xp: Any, /, a: Any, axis: Any = None, dtype: Any = None, out: Any = Non
     return (total / count.astype(work)).astype(result, copy=False)
 
 
-def _squares(xp: Any, d: Any) -> Any:
+def _squares(d: Any) -> Any:
     return d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
 
 
@@ -264,7 +264,7 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
         x, mean = a, _given_mean(xp, a, mean)       # integers wrap around, as in NumPy
     away = x - mean
     away = away if away.dtype.kind in "iu" else away.astype(work, copy=False)
-    squares = _squares(xp, away)
+    squares = _squares(away)
     squares = squares.astype(work) if squares.dtype.kind in "iu" else squares
     if chosen is None:
         return xp.sum(squares, axis=axis, keepdims=keepdims) / squares.dtype.type(count - ddof), result

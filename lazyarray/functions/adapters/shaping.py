@@ -26,7 +26,7 @@ from .common import (
 )
 
 
-def _joined(xp: Any, arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
+def _joined(arrays: list[Any], axis: int, dtype: Any, casting: str) -> Any:
     """Concatenate in the dtype that NumPy gives, checked against `casting`."""
     result = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
     if dtype is not None:
@@ -59,7 +59,7 @@ def concatenate(xp: Any, /, arrays: Any, axis: int | None = 0, out: Any = None, 
         dtype, casting = np.result_type(*list(map(dtype_or_number, arrays))), "unsafe"
     if axis is None:
         parts, axis = [p.ravel() for p in parts], 0
-    return _joined(xp, parts, axis_index(axis, parts[0].ndim), dtype, casting)
+    return _joined(parts, axis_index(axis, parts[0].ndim), dtype, casting)
 
 
 def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:

@@ -1,7 +1,8 @@
 """Recording of arrays that a few numbers describe: ``arange``, ``linspace``, ``full`` and their kin.
 
-A kernel needs no memory for them: it computes each element from its place. The steps are those of `making_series`, so
-that the values are the same to the bit. Each function gives None where it can't be recorded.
+A kernel needs no memory for them: it computes each element from its place. The steps are those of
+`functions.numerical_ranges`, so that the values are the same to the bit. Each function gives None where it can't be
+recorded.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
-from ...functions.numerical_ranges import PLAIN, check_device, range_of, spacing_of
+from ...functions.numerical_ranges import PLAIN, Steps, check_device, range_of, spacing_of, steps_of_range
 from ...storage import handles
 from ..node import Node, least_bytes, native
 from .loops import cast, named, rule_of
@@ -87,10 +88,6 @@ def _worth(n: int, dtype: np.dtype) -> bool:
     return n > 1 and dtype in HOLDABLE and device.usable() is None and fits(device, n * dtype.itemsize)
 
 
-def _places(chain: _Chain, dtype: np.dtype) -> None:
-    chain.step(_index(chain.device, dtype))
-
-
 def _index(device: Any, dtype: np.dtype) -> Step | None:
     return named(device, "index", lambda at: at.astype(dtype), (), dtype, True)
 
@@ -108,38 +105,24 @@ def _keep_count(n: int, step: Step) -> None:
         counts[n] = step, template_of((n,), False, step.output)
 
 
+def _chain_of(steps: Steps) -> _Chain:
+    chain = _Chain((steps.n,), False, steps.n)
+    chain.step(_index(chain.device, steps.kind))
+    for ufunc, *numbers in steps.ufuncs:
+        chain.ufunc(ufunc, *numbers)
+    if steps.replaced is not None:
+        chain.replaced(*steps.replaced)
+    chain.cast(steps.target)
+    return chain
+
+
 def arange(*args: Any, **kwargs: Any) -> Any:
     if least_bytes() is None:
         return None
     n, head = range_of(*args, **kwargs)
-    dtype = head.dtype
-    if not _worth(n, dtype):
+    if not _worth(n, head.dtype):
         return None
-    chain = _Chain((n,), False, n)
-    if dtype.kind in "iu":
-        wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
-        _places(chain, wide)
-        first, delta = int(head[0]), int(head[1]) - int(head[0])
-        if delta != 1:
-            chain.ufunc(np.multiply, np.array(delta % 2**64, np.uint64).astype(wide)[()])
-        if first:
-            chain.ufunc(np.add, wide.type(first))
-    else:
-        work = np.dtype(np.float32) if dtype == np.float16 else dtype
-        start, second = head.astype(work)
-        with np.errstate(all="ignore"):
-            step = second - start
-            exact = start + step == second
-        if not np.isfinite(step):
-            return None
-        _places(chain, work)
-        if step != 1:
-            chain.ufunc(np.multiply, step)
-        if start:
-            chain.ufunc(np.add, start)
-        if not exact:
-            chain.replaced(1, second)
-    chain.cast(dtype)
+    chain = _chain_of(steps_of_range(n, head))
     if head is PLAIN and chain.possible and chain.place is None:
         _keep_count(n, chain.node.step)      # type: ignore[union-attr]
     return chain.array()
@@ -148,26 +131,12 @@ def arange(*args: Any, **kwargs: Any) -> Any:
 def linspace(*args: Any, **kwargs: Any) -> Any:
     if least_bytes() is None:
         return None
-    plan = spacing_of(*args, **kwargs)
-    if not _worth(plan.num, plan.target) or plan.kind.kind != "f":
+    steps, step = spacing_of(*args, **kwargs)
+    if not _worth(steps.n, steps.target) or steps.kind.kind != "f":
         return None
-    chain = _Chain((plan.num,))
-    _places(chain, plan.kind)
-    if plan.parts:
-        chain.ufunc(np.true_divide, plan.parts[0])
-        chain.ufunc(np.multiply, plan.parts[1])
-    elif plan.num > plan.endpoint:
-        chain.ufunc(np.multiply, plan.step)
-    if plan.start:
-        chain.ufunc(np.add, plan.start)
-    if plan.endpoint:
-        chain.replaced(plan.num - 1, plan.stop)
-    if plan.target.kind in "iu":
-        chain.ufunc(np.floor)
-    chain.cast(plan.target)
-    array = chain.array()
+    array = _chain_of(steps).array()
     retstep = kwargs.get("retstep", args[4] if len(args) > 4 else False)
-    return (array, plan.step) if array is not None and retstep else array
+    return (array, step) if array is not None and retstep else array
 
 
 # -- one value -------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from ...devices.base import HOLDABLE
 from ...devices.program import Step
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
+from ...functions.kinds import NUMBERS
 from ...storage import handles, views
 from ...storage.statements import held
 from ...storage.storage import Storage
 from ..node import least_bytes, native
 from .creation import LIKE
-from .loops import Rule, cast, casts, like_ufuncs, named, numbers
+from .loops import Rule, cast, casts, like_ufuncs, named
 from .memory_order import axes_of
 from .operands import Operands
 from .reductions import of_vectors
@@ -35,7 +36,7 @@ _none = np._NoValue
 def _result_type(kinds: Any) -> np.dtype | None:
     """The dtype of dtypes and types of Python numbers together; None if the device holds no such numbers."""
     try:
-        dtype = np.result_type(*[np.dtype(bool) if kind is bool else kind() if kind in numbers else kind
+        dtype = np.result_type(*[np.dtype(bool) if kind is bool else kind() if kind in NUMBERS else kind
                                  for kind in kinds])
     except TypeError:
         return None

@@ -13,16 +13,12 @@ from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import tables
+from ...functions.kinds import NUMBERS
 
 if TYPE_CHECKING:
     from ...devices import Device
 
-__all__ = ["Rule", "cast", "casts", "learn", "like_ufuncs", "named", "numbers", "rule_of", "rules"]
-
-#: Python's numbers, whose dtype is that of their company.
-numbers = frozenset({int, float, complex, bool})
-
-_COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
+__all__ = ["Rule", "cast", "casts", "learn", "like_ufuncs", "named", "rule_of", "rules"]
 
 
 class Rule:
@@ -100,7 +96,7 @@ def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tupl
     entry = tables.UFUNC_BY_KIND.get((ufunc, dtypes[0].kind)) or tables.UFUNCS[ufunc]
     xp = device.xp
     function = getattr(xp, entry) if isinstance(entry, str) else lambda *operands: entry(xp, *operands)
-    scalar = next((d.type for k, d in zip(kinds, dtypes) if k in numbers), None)
+    scalar = next((d.type for k, d in zip(kinds, dtypes) if k in NUMBERS), None)
     step = step_of(name, function, tuple(dtypes[:-1]), dtypes[-1], scalar)
     if not device.fuses(step):
         return None
@@ -119,7 +115,7 @@ def _name(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> str | None:
     entry = tables.UFUNCS[ufunc]
     if isinstance(entry, str):
         return entry
-    if ufunc in _COMPARISONS:
+    if ufunc in tables.COMPARISONS:
         return ufunc.__name__ if dtypes[0] == dtypes[1] else None
     own = _OWN.get(ufunc)
     if own is None:
@@ -158,7 +154,7 @@ def casts(kinds: tuple[Any, ...], dtypes: tuple[np.dtype, ...]) -> tuple[Step | 
     """The casts that operands need; empty if they need none, None if one of them is not to be cast here."""
     found = []
     for kind, dtype in zip(kinds, dtypes):
-        if kind in numbers or kind == dtype:
+        if kind in NUMBERS or kind == dtype:
             found.append(None)
         else:
             step = cast(kind, dtype)

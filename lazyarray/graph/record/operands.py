@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ... import _native, devices
-from ...devices.base import HERE, HOLDABLE
+from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
 from ...functions import memory_order
+from ...functions.kinds import NUMBERS
 from ...storage import facts, handles, transfer, upload_cache, views
 from ...storage.state import all_ended
 from ...storage.storage import Storage
@@ -83,7 +84,7 @@ class Operands:
             return self._add_number(x, x.dtype)
         if kind is np.ndarray:
             return self._add_host(x)
-        return kind in _python_numbers and self._add_number(x, kind)
+        return kind in NUMBERS and self._add_number(x, kind)
 
     def _add_number(self, x: Any, kind: Any) -> bool:
         self._append(kind, x, None, None)
@@ -102,7 +103,7 @@ class Operands:
         for position, item in enumerate(self.items):
             if item is None:
                 place = self.device.sole if self.place is None and self.device.spread else self.place
-                with HERE if place is None else self.device.on(place):
+                with self.device.on(place):
                     storage = _copy_of(self.device, self.sources[position], self.function, self.allowed)
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat")
                 self.metas[position] = storage.root
@@ -275,9 +276,6 @@ def fits(device: Any, nbytes: int) -> bool:
 
 def is_strided(item: Any, size: int) -> bool:
     return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
-
-
-_python_numbers = frozenset({int, float, complex, bool})
 
 
 def brought(x: Any, function: Any) -> Storage | None:

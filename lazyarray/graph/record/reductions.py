@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...devices.program import Extent, Program, Reduction, extent_of
-from ...storage import facts, handles
+from ...storage import facts, handles, views
 from ...storage.handles import new_array, new_scalar
 from ...storage.storage import Storage
 from ..node import Leaf, Node, least_bytes, native
@@ -354,10 +354,7 @@ def _source(x: Any) -> tuple[Node | Leaf, np.dtype, Any] | None:
 
 def _order_of(meta: Any) -> tuple[int, ...]:
     """The axes from the outermost in memory to the innermost."""
-    ndim = meta.ndim
-    if ndim < 2 or meta.flags.c_contiguous:
-        return tuple(range(ndim))
-    return tuple(sorted(range(ndim), key=lambda i: (-abs(meta.strides[i]), i)))
+    return tuple(range(meta.ndim)) if meta.flags.c_contiguous else views.by_strides(meta)
 
 
 def _is_in_order(axis: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -20,7 +20,7 @@ from ...storage import handles, views
 from ...storage.foreign_streams import partners
 from ...storage.state import changing, cut
 from ...storage.storage import Storage
-from .. import at_exit, memory_bound, programs, waiting
+from .. import memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from . import reductions
 from .call_cache import Known, keep, known
@@ -159,7 +159,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
     """Tell the part in C what it calls and looks at (called once, by `array/array.py`); `others`: more of that."""
     Node.sample = _sample
     base.deferred.append(waiting.compute_all)
-    atexit.register(at_exit.compute)
+    atexit.register(waiting.compute_at_exit)
     if native is not None:
         native.bind({
             **others, **reductions.for_native(),

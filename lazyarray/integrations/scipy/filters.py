@@ -123,14 +123,21 @@ def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     return found
 
 
-def _output_dtype(output: Any, given: Any, complex_: bool = False) -> np.dtype:
-    """The dtype of a result, for what is given as ``output=``; `complex_`: it has to be complex."""
+def _output_dtype(output: Any, given: Any, complex_: bool = False, but_same: bool = True) -> np.dtype:
+    """The dtype of a result, for what is given as ``output=``; `complex_`: it has to be complex.
+
+    Refuses to write where what is written would be read again; with `but_same`, both may be the same array.
+    """
+    device = devices.current()
     if output is None:
         dtype = np.promote_types(given.dtype, np.complex64) if complex_ else given.dtype
-    elif isinstance(output, devices.current().array_type):
+    elif isinstance(output, device.array_type):
         if output.shape != given.shape:
             raise NotOnDevice("output= of another shape is not supported on the device")
         dtype = output.dtype
+        (low, high), (start, stop) = device.extent(output), device.extent(given)
+        if low < stop and start < high and not (but_same and output is given):
+            raise NotOnDevice("output= that shares memory with the input is not supported on the device")
     else:
         dtype = np.dtype(output)
         if isinstance(output, str) and not issubclass(dtype.type, np.number):
@@ -148,16 +155,6 @@ def _given(output: Any, found: Any) -> Any:
         output[...] = found
         return output
     return found
-
-
-def _apart(output: Any, given: Any, but_same: bool = True) -> None:
-    """Refuse to write where what is written would be read again; with `but_same`, both may be the same array."""
-    device = devices.current()
-    if isinstance(output, device.array_type) and not (but_same and output is given):
-        low, high = device.extent(output)
-        start, stop = device.extent(given)
-        if low < stop and start < high:
-            raise NotOnDevice("output= that shares memory with the input is not supported on the device")
 
 
 # -- correlations ------------------------------------------------------------------------------------------------------
@@ -192,8 +189,7 @@ def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mo
     if not -(count // 2) <= origin <= (count - 1) // 2:
         raise NotOnDevice("the origin is beyond the weights")
     complex_weights = weights.dtype.kind == "c"
-    dtype = _output_dtype(output, input, complex_weights or input.dtype.kind == "c")
-    _apart(output, input, not complex_weights)
+    dtype = _output_dtype(output, input, complex_weights or input.dtype.kind == "c", not complex_weights)
     if not complex_weights:
         return _given(output, _correlated(input, weights.astype(np.float64), axis, dtype, mode, cval, origin))
     weights = weights.conj().astype(np.complex128)
@@ -264,7 +260,6 @@ def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, 
                     cval: Any = 0.0, truncate: float = 4.0, *, radius: Any = None, axes: Any = None) -> Any:
     """`scipy.ndimage.gaussian_filter` of a device array."""
     dtype = _output_dtype(output, input)
-    _apart(output, input)
     return _given(output, _smoothed(input, sigma, order, dtype, mode, cval, truncate, radius, axes))
 
 
@@ -274,7 +269,6 @@ def _edges(input: Any, across: list[int], axis: int, output: Any, mode: _Mode, c
     """A difference along one axis, smoothed along the others."""
     axis = normalize_axis_index(axis, input.ndim)
     dtype = _output_dtype(output, input)
-    _apart(output, input)
     modes = _each(mode, input.ndim)
     found = _correlated(input, np.array([-1.0, 0, 1]), axis, dtype, modes[axis], cval)
     for i in range(input.ndim):
@@ -295,8 +289,7 @@ def sobel(input: Any, axis: int = -1, output: Any = None, mode: _Mode = "reflect
 
 def _over_axes(input: Any, derivative: _Derivative, output: Any, mode: _Mode, axes: Any, square: bool = False) -> Any:
     """The sum of what a derivative gives for each axis, or the root of the sum of squares."""
-    dtype = _output_dtype(output, input)
-    _apart(output, input, False)
+    dtype = _output_dtype(output, input, but_same=False)
     axes = _axes(axes, input.ndim)
     if not axes:
         return _given(output, input.astype(dtype))

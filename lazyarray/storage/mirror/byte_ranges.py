@@ -306,10 +306,6 @@ class Regular(Ranges):
     def __len__(self) -> int:
         return self.pattern[3]
 
-    def is_span(self, start: int, stop: int) -> bool:
-        """Whether the set is the bytes from `start` up to `stop`."""
-        return self._starts is None and self.start == start and self.stop == stop
-
     def covers(self, other: Ranges) -> bool:
         return type(other) is Regular and self.pattern == other.pattern or super().covers(other)
 

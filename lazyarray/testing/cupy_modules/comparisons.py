@@ -45,30 +45,34 @@ def _assert_lists_equal(xlist: Any, ylist: Any, err_msg: str = "", verbose: bool
 
 
 def _made(values: np.ndarray, xp: Any, dtype: Any, order: str = "C") -> Any:
+    array = np.array(values.astype(dtype), order=order)  # type: ignore[call-overload]
+    return array if xp is np else wrap_new(array)
+
+
+def _counted(values: np.ndarray, xp: Any, dtype: Any, order: str = "C") -> Any:
     dtype = np.dtype(dtype)
     if dtype == "?":
         values = values % 2 == 0
     elif dtype.kind == "c":
         values = values + values * 1j
-    array = np.array(values.astype(dtype), order=order)  # type: ignore[call-overload]
-    return array if xp is np else wrap_new(array)
+    return _made(values, xp, dtype, order)
 
 
 def shaped_arange(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.float32, order: str = "C") -> Any:
     """1, 2, 3 ... in a shape."""
-    return _made(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape), xp, dtype, order)
+    return _counted(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape), xp, dtype, order)
 
 
 def shaped_reverse_arange(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.float32) -> Any:
     """... 3, 2, 1 in a shape."""
-    return _made(np.arange(np.prod(shape, dtype=int), 0, -1).reshape(shape), xp, dtype)
+    return _counted(np.arange(np.prod(shape, dtype=int), 0, -1).reshape(shape), xp, dtype)
 
 
 def shaped_linspace(start: Any, stop: Any, shape: Any, xp: Any = None, dtype: Any = np.float32) -> Any:
     """Evenly spaced numbers along the last axis of a shape."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     values = np.moveaxis(np.linspace(start, stop, shape[-1], dtype=dtype), 0, -1)
-    return _made(np.broadcast_to(values, shape), xp, dtype)
+    return _counted(np.broadcast_to(values, shape), xp, dtype)
 
 
 def shaped_random(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.float32, scale: float = 10, seed: int = 0,
@@ -78,8 +82,7 @@ def shaped_random(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.float3
     values = rng.randint(2, size=shape) if dtype == "?" else np.asarray(rng.rand(*shape) * scale)
     if dtype.kind == "c":
         values = values + 1j * rng.rand(*shape) * scale
-    array = np.array(values.astype(dtype), order=order)  # type: ignore[call-overload]
-    return array if xp is np else wrap_new(array)
+    return _made(values, xp, dtype, order)
 
 
 def generate_matrix(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.float32, *,
@@ -91,8 +94,7 @@ def generate_matrix(shape: tuple[int, ...], xp: Any = None, dtype: Any = np.floa
     values = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else 0)
     u, s, vh = np.linalg.svd(values, full_matrices=False)
     values = (u * np.broadcast_to(on_host(singular_values), s.shape)[..., None, :]) @ vh
-    array = values.astype(dtype)
-    return array if xp is np else wrap_new(array)
+    return _made(values, xp, dtype)
 
 
 def members() -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Readers:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         self._known: dict[int, Reader | None] = {}
-        self._lock = threading.RLock()      # as in `cuda_kernels`
+        self._lock = threading.RLock()      # as in `kernels.elementwise`
 
     def get(self, device: int) -> Reader | None:
         """That of a device, or None: then it is being compiled, or can't be."""

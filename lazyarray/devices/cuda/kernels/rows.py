@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....errors.inspection import Unique
+from ..products import one_step
 from .boolean_mask import WORDS
 from .elementwise import Kernels, Launcher, functions
 
@@ -265,25 +266,13 @@ def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
         ways = []
         for own, strides, itemsize in arrays:
             steps = [0] * (len(shape) - len(own)) + [0 if n == 1 else stride for n, stride in zip(own, strides)]
-            down, along = (_one_step(shape[part], steps[part]) for part in (slice(split), slice(split, None)))
+            down, along = (one_step(shape[part], steps[part]) for part in (slice(split), slice(split, None)))
             if down is None or along is None or down % itemsize or along % itemsize:
                 break
             ways.append((down // itemsize, along // itemsize))
         else:
             return shape, math.prod(shape[split:]), ways
     return None
-
-
-def _one_step(lengths: Sequence[int], strides: Sequence[int]) -> int | None:
-    """From one element to the next along several axes taken as one, in C order; None if that differs."""
-    step, reach = None, 1
-    for n, stride in zip(reversed(lengths), reversed(strides)):
-        if n == 1:
-            continue
-        if step is not None and stride != step * reach:
-            return None
-        step, reach = (stride, n) if step is None else (step, reach * n)
-    return step or 0
 
 
 def _axes(view: Any, positions: Sequence[Any], word: int) -> list[Any]:
