@@ -30,7 +30,7 @@ from .advanced_indexing import put, take
 from .assigned_values import for_dtype, value_for, with_values
 from .host_fallback import lazily, on_host
 from .parsed_index import plain_slice
-from .small_arrays import form_of
+from .small_arrays import form_of, is_light
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle
@@ -67,7 +67,9 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
     given = (value, *index) if type(index) is tuple else (value, index)
-    held((x, *small_arrays.to_hold(given)), _setitem, x, index, value)
+    if any(map(is_light, given)):
+        given = small_arrays.to_hold(given)     # type: ignore[assignment]
+    held((x, *given), _setitem, x, index, value)
 
 
 def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
@@ -232,7 +234,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     """
     if type(index) is int or type(index) is slice:
         return (index, Ellipsis)
-    if type(index) is handles.array_type and form_of(index).ndim:
+    if type(index) is handles.array_type and (form_of(index) if is_light(index) else handles.meta_of(index)).ndim:
         return None
     if type(index) is not tuple:
         index = (index,)
@@ -261,7 +263,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
             items.append(i)
             ellipsis = True
         elif kind is handles.array_type:
-            meta = form_of(i)
+            meta = form_of(i) if is_light(i) else handles.meta_of(i)
             if meta.ndim or meta.dtype.kind not in "iu":
                 return None
             items.append(operator.index(i))

@@ -146,7 +146,8 @@ class Index:
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            if type(i) is handles.array_type and form_of(i).dtype.kind != "b" and (     # masks are counted once
+            meta = form_of(i) if is_light(i) else handles.meta_of(i)
+            if type(i) is handles.array_type and meta.dtype.kind != "b" and (     # masks are counted once
                     found := small_arrays.on_host(i)) is not None and (is_light(i) or i._self_storage.state != "both"):
                 return found        # else what the device has of it serves, and its bounds are looked for once
             return handles.operand_of(i, "an index")

@@ -339,7 +339,7 @@ def device_operand(x: Any) -> tuple[Any, bool]:
     A small array that is nothing but an ndarray yet stays one: its bytes are among those that were uploaded before, or
     are kept from now on.
     """
-    if type(x) is handles.array_type and is_light(x):
+    if is_light(x):
         host, device = on_host(x), devices.current()
         if host is not None and device.can_hold(host.dtype) and handles.stays_light(x, host):
             return upload_cache.operand(device, host, "operand", allowed=True), False
@@ -348,7 +348,7 @@ def device_operand(x: Any) -> tuple[Any, bool]:
 
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:
     """What a statement that reads these has to hold: nothing that is but an ndarray, where there is one thread."""
-    return given if others_run() else [x for x in given if type(x) is not handles.array_type or not is_light(x)]
+    return given if others_run() else [x for x in given if not is_light(x)]
 
 
 def form_of(x: Any) -> np.ndarray:

@@ -4,22 +4,26 @@ from __future__ import annotations
 import os
 import threading
 from _thread import _count as _started  # type: ignore[attr-defined]
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["OwnThread", "others_run"]
+__all__ = ["others_run", "own"]
 
-#: Those that run.
-_running: set[OwnThread] = set()
+#: The identifiers of those that run.
+_running: set[int] = set()
 
 
-class OwnThread(threading.Thread):
-    """A thread that `others_run` does not count."""
-
-    def run(self) -> None:
-        _running.add(self)
+def own(work: Callable[..., Any]) -> Callable[..., None]:
+    """What a thread of lazyarray's own does: `others_run` does not count the thread."""
+    def counted(*args: Any) -> None:
+        me = threading.get_ident()
+        _running.add(me)
         try:
-            super().run()
+            work(*args)
         finally:
-            _running.discard(self)
+            _running.discard(me)
+
+    return counted
 
 
 def others_run() -> bool:

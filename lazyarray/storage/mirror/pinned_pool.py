@@ -27,7 +27,7 @@ import numpy as np
 from ... import devices
 from ...errors.inspection import Unique
 from ...errors.interrupts import holding
-from ...errors.own_threads import OwnThread
+from ...errors.own_threads import own
 from ...settings.options import current as current_options
 
 __all__ = ["HUGE_FROM", "Mapping", "Pool", "limit", "pool"]
@@ -171,7 +171,7 @@ class Pool:
                 if mapping.region is not None:
                     self.locked_bytes += mapping.size
             if self._watcher is None:
-                self._watcher = thread = OwnThread(target=self._watch, name="lazyarray-pool", daemon=True)
+                self._watcher = thread = threading.Thread(target=own(self._watch), name="lazyarray-pool", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:        # the interpreter is ending, or there are too many

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .... import _native
 from ....errors.inspection import Unique
 from ....errors.interrupts import holding
-from ....errors.own_threads import OwnThread
+from ....errors.own_threads import own
 
 if TYPE_CHECKING:
     from ..driver import Driver
@@ -63,7 +63,7 @@ class CrewInC(Unique):
     def _gather(self, threads: int) -> None:
         while self._count < threads - 1:
             try:
-                OwnThread(target=self._crew.serve, name="lazyarray-uploads", daemon=True).start()
+                threading.Thread(target=own(self._crew.serve), name="lazyarray-uploads", daemon=True).start()
             except RuntimeError:        # the interpreter is ending
                 break
             self._count += 1
@@ -125,7 +125,7 @@ class Crew(Unique):
         """Have so many threads; False where no more start, as the interpreter is ending."""
         while self._count < count:
             try:
-                OwnThread(target=_stay, args=(self._jobs,), name="lazyarray-copies", daemon=True).start()
+                threading.Thread(target=own(_stay), args=(self._jobs,), name="lazyarray-copies", daemon=True).start()
             except RuntimeError:
                 return False
             self._count += 1

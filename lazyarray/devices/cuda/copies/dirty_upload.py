@@ -15,7 +15,7 @@ import numpy as np
 
 from .... import _native
 from ....errors.interrupts import holding
-from ....errors.own_threads import OwnThread
+from ....errors.own_threads import own
 from ..kernels.elementwise import Launcher, functions
 from .pinned import PIECE, Pinned, Region
 
@@ -87,7 +87,7 @@ class Readers:
     def _begin(self, device: int) -> None:
         try:
             # Not a daemon: the interpreter does not end while the compiler is at it.
-            OwnThread(target=self._make, args=(device,), name="lazyarray-pieces", daemon=False).start()
+            threading.Thread(target=own(self._make), args=(device,), name="lazyarray-pieces", daemon=False).start()
         except RuntimeError:
             pass        # the interpreter is ending, and starts no more threads
 

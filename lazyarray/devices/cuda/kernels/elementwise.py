@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from .... import _native
 from ....errors.inspection import Unique
 from ....errors.interrupts import holding
-from ....errors.own_threads import OwnThread
+from ....errors.own_threads import own
 from ..copies.host_memory import left_behind
 from .elementwise_source import lengths_in, source, strides_in
 from .launch_plan import VECTOR, WIDE, Form, Plan, dtype_of, general, packed, plan, walk_bytes, walk_size
@@ -405,7 +405,7 @@ class Kernels(Unique):
         first = not self._workers
         self._workers = [worker for worker in self._workers if worker.is_alive()]
         if len(self._workers) < min(self._waiting + 1, self.threads):
-            worker = OwnThread(target=self._work, name="lazyarray-compiler", daemon=True)
+            worker = threading.Thread(target=own(self._work), name="lazyarray-compiler", daemon=True)
             try:
                 worker.start()
             except RuntimeError:
