@@ -95,6 +95,8 @@ def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
     whole = None if known is None else known.get("bounds")
     if whole is None and storage.root_view is not None and storage.root_view.dtype == dtype:
         seen = facts.bounds_on_host(storage, storage.root_view)
+        if seen is not None and known is not None:
+            known["bounds"] = *seen, dtype
         return None if seen is None else _Range(*seen)
     if whole is None or whole[2] != dtype or dtype.kind not in "iu":
         return None

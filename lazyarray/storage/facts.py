@@ -97,14 +97,18 @@ def note_bounds(x: Any, low: int, high: int) -> None:
 def bounds_of(x: Any) -> Bounds | None:
     """The bounds of a lazy array of integers, as far as they are known, or there for the host to see."""
     facts = of_storage(x._self_storage)
-    found = None
+    known = None
     if facts is not None:
         whole: tuple[int, int, Any] | None = facts.get("bounds")
         if whole is not None and whole[2] == x.dtype and _is_of_elements(x):
             return whole[:2]
         known = known_of(x)
-        found = None if known is None else known.get("bounds")
-    return bounds_on_host(x._self_storage, handles.meta_of(x)) if found is None else found
+        if known is not None and "bounds" in known:
+            return known["bounds"]      # type: ignore[no-any-return]
+    found = bounds_on_host(x._self_storage, handles.meta_of(x))
+    if known is not None and found is not None:
+        known["bounds"] = found
+    return found
 
 
 def bounds_on_host(storage: Any, view: Any) -> Bounds | None:
