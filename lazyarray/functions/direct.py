@@ -13,6 +13,7 @@ agree: any other is a TypeError, and the call goes the general way. `NotPlain` d
 """
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -138,6 +139,14 @@ def _tile(xp: Any, A: Any, reps: Any) -> Any:
     reps = (reps,) if type(reps) is int else reps
     _plain(type(reps) is tuple and _is_int(*reps) and len(reps) <= A.ndim and min(reps, default=0) > 0)
     return xp.tile(A, reps)
+
+
+def _resize(xp: Any, a: Any, new_shape: Any) -> Any:
+    shape = new_shape if type(new_shape) in (tuple, list) else (new_shape,)
+    _plain(_is_int(*shape) and all(n > 0 for n in shape) and a.size > 0)
+    size = math.prod(shape)
+    flat, repeats = a.ravel(), -(-size // a.size)
+    return (flat if repeats == 1 else xp.concatenate((flat,) * repeats))[:size].copy().reshape(shape)
 
 
 def _roll(xp: Any, a: Any, shift: Any, axis: Any = None) -> Any:
@@ -289,7 +298,7 @@ DIRECT: dict[Any, Direct] = {
         (np.vstack, _joining(2, 0, (..., np.newaxis))), (np.hstack, _joining(1, 1, ())),
         (np.dstack, _joining(3, 2, (..., np.s_[np.newaxis, :, np.newaxis], np.s_[:, :, np.newaxis]))),
         (np.column_stack, _joining(2, 1, (..., np.s_[:, np.newaxis]))),
-        (np.append, _append), (np.tile, _tile), (np.roll, _roll),
+        (np.append, _append), (np.tile, _tile), (np.roll, _roll), (np.resize, _resize),
         (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
         (np.meshgrid, _meshgrid))},
     np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),

@@ -22,6 +22,7 @@ CALLS = {
     "append": [lambda a: np.append(a(M), a(N)), lambda a: np.append(a(M), a(N), axis=1), lambda a: np.append(a(M), 2)],
     "angle": [lambda a: np.angle(a(M + 1j)), lambda a: np.angle(a(M * (1 - 2j)))],
     "tile": [lambda a: np.tile(a(X), 3), lambda a: np.tile(a(M), (2, 1)), lambda a: np.tile(a(X), (2, 2))],
+    "resize": [lambda a: np.resize(a(X), 3), lambda a: np.resize(a(M), (7, 2)), lambda a: np.resize(a(M).T, (2, 3))],
     "roll": [lambda a: np.roll(a(M), 2), lambda a: np.roll(a(M), 1, axis=0), lambda a: np.roll(a(M), (1, 2), (0, 1)),
              lambda a: np.roll(a(M)[:, 1:3], -1, 1)],
     "fftshift": [lambda a: np.fft.fftshift(a(X)), lambda a: np.fft.fftshift(a(M), axes=1)],

@@ -165,6 +165,26 @@ def test_angle(dtype, layout):
             np.testing.assert_allclose(np.asarray(found), expected, rtol=3e-3 if dtype == "f2" else 3e-7)
 
 
+@EACH
+@DTYPES
+def test_sinc(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        found, expected = (np.sinc(a) for a in (lazyarray.asarray(x), x))
+        assert (found.dtype, found.strides) == (expected.dtype, expected.strides)
+        tolerance = 2e-2 if dtype == "f2" else 1e-6
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+@EACH
+@DTYPES
+def test_outer(dtype, layout):
+    for n, m in ((7, 3), (300, 40), (1, 1), (0, 4)):
+        a, b = (LAYOUTS[layout](values((k,), dtype)) for k in (n, m))
+        same(np.outer, a, b)
+        same(np.outer, a, b.astype("f4"))
+
+
 @DTYPES
 def test_quotients_and_remainders(dtype):
     a, b = values((50,), dtype), values((40, 50), dtype)
@@ -188,7 +208,8 @@ def test_triangles(given):
 
 def test_they_are_recorded():
     x = lazyarray.asarray(values((300, 200), "f8"))
-    for found in (np.nan_to_num(x), np.select([x > 0, x < -1], [x, 2.0], 5), np.angle(x), np.angle(x, True),
+    for found in (np.nan_to_num(x), np.select([x > 0, x < -1], [x, 2.0], 5), np.angle(x), np.angle(x, True), np.sinc(x),
+                  np.outer(x[0], x[1]),
                   *divmod(x, 2.0), np.piecewise(x, [x > 0, x < -1], [1, 2, 3])):
         assert found._self_storage.pending is not None
 

@@ -147,6 +147,15 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     return np.true_divide(result, total)
 
 
+def sinc(x: Any) -> Any:
+    dtype = _dtype_of(x)
+    if dtype is None:
+        return None
+    angle = _recorded(np.multiply, math.pi, x)
+    apart = _recorded(np.where, _recorded(np.not_equal, angle, 0), angle, np.finfo(dtype).eps)
+    return _recorded(np.divide, _recorded(np.sin, apart), apart)
+
+
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Of vectors."""
     if out is not None or _dtype_of(a, _ALL) is None or _dtype_of(b, _ALL) is None or a.ndim != 1 or b.ndim != 1:
@@ -191,6 +200,5 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
-    np.angle: angle, np.average: average, np.outer: outer,
-    np.select: select,
+    np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
 }
