@@ -26,6 +26,7 @@ from ..storage.writeable import may_write
 from . import small_arrays
 from .host_fallback import lazily, on_host
 from .plain_call import tried, wrapped
+from .small_arrays import is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -39,6 +40,9 @@ _bool = np.dtype(bool)
 def call(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`__array_function__`: NotImplemented if an argument's type knows better."""
     if len(types) == 1 and types[0] is handles.array_type:
+        if func in tables.VIEWS and args and type(args[0]) is handles.array_type and not is_light(args[0]) and (
+                devices.current().count == 1):
+            return _by_tables(func, args, kwargs)       # nothing is computed, but a copy that `ravel` may make
         return run(func, args, kwargs)
     subclass = False
     for kind in types:
