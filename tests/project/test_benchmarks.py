@@ -16,6 +16,7 @@ from benchmarks import (
     calls,
     chains,
     cold,
+    lines,
     many,
     memory,
     plain,
@@ -266,6 +267,41 @@ def test_seconds_to_the_first_result(tmp_path):
     found = cold.figures([str(path)], runs=2)
     assert len(names(found)) == 3 * 3 + 2
     assert set(asked(found).values()) == {"<= 1.1"} and "square, lazyarray: warm" in names(found)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="lines are timed from Python 3.12 on")
+def test_lines_of_a_program(tmp_path, capsys):
+    path = tmp_path / "roots.py"
+    path.write_text("""import time
+import numpy as np
+DEFAULT = 3000
+inputs = np.arange
+
+
+class Slow:
+    def pause(self):
+        time.sleep(0.02)
+
+
+def root(x):
+    return np.sqrt(x)
+
+
+def main(asarray, n, x):
+    Slow().pause()
+    time.sleep(0.01)
+    return {'y': root(asarray(x)) + 1}
+""")
+    found = lines.measure(str(path), runs=3, warm=1)
+    (ours, one), (theirs, other) = found.items()
+    assert ours == "lazyarray" and theirs != ours
+    for run in (one, other):
+        assert run.whole >= sum(run.lines.values()) * 0.5 and {None, 9, 13, 17, 18, 19} <= run.lines.keys()
+        assert 0.02 <= run.lines[9] < 0.1 and 0.01 <= run.lines[18] < 0.02 + run.lines[9]
+    text = lines.table(str(path), found, 2)
+    assert text.startswith("roots: lazyarray ") and len(text.splitlines()) == 3
+    made = lines.figures([str(path)], runs=1, warm=1)
+    assert "roots: lazyarray" in names(made) and "time.sleep(0.02)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", cold.PLAIN)

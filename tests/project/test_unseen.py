@@ -61,4 +61,4 @@ def test_results_are_numpys(path, namespace, small, monkeypatch):
 
 
 def test_there_are_programs():
-    assert len(PROGRAMS) == 18 and {path.stem for path in PROGRAMS} > SHORT
+    assert len(PROGRAMS) == 20 and {path.stem for path in PROGRAMS} > SHORT
