@@ -1,9 +1,10 @@
 """Time of each line of a program, with lazy arrays and with CuPy's, in turn in one process.
 
-``python -m benchmarks.lines FILE...`` takes programs as ``benchmarks.cold`` does, with ``np`` as `lazyarray.numpy` and
-as CuPy. Two processes that run one program differ by up to 1.6 on one machine, which says nothing of the libraries;
-here both have the same one. A line has the time of the processor until the next one begins, in functions of the file, too:
-what a line has recorded is computed, and what it has launched is waited for, at a later one. Python 3.12 at least.
+``python -m benchmarks.lines FILE...`` takes programs as ``benchmarks.cold`` does, with ``np`` as `lazyarray.numpy`
+and as CuPy. Two processes that run one program differ by up to 1.6 on one machine, which says nothing of the
+libraries; here both have the same one. A line has the time of the processor until the next one begins, in functions
+of the file, too: what a line has recorded is computed, and what it has launched is waited for, at a later one. Python
+3.12 at least.
 """
 from __future__ import annotations
 
