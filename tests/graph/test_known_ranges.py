@@ -125,6 +125,7 @@ def test_a_write_while_bounds_are_found_out(monkeypatch):
         table[k] = 0
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("index", [
     lambda np, i: (i + 1) % 15, lambda np, i: i * 37 % 15, lambda np, i: np.clip(i * i, 0, 14), lambda np, i: i & 7,
     lambda np, i: np.minimum(np.maximum(i, 3), 9), lambda np, i: i // 2, lambda np, i: np.abs(5 - i), lambda np, i: -i,
@@ -141,6 +142,7 @@ def test_no_one_waits_for_what_has_a_known_range(index):
     assert np.array_equal(found, TABLE[plain]) and np.array_equal(taken, np.take(TABLE, plain, axis=1))
 
 
+@pytest.mark.together
 def test_no_one_waits_for_integers_taken_of_recorded_ones():
     tree, i = lazyarray.asarray(np.arange(300)) % 15, xnp.arange(2, 12)
     with lazyarray.trace() as t:
@@ -151,6 +153,7 @@ def test_no_one_waits_for_integers_taken_of_recorded_ones():
     assert np.array_equal(found, TABLE[plain]) and np.array_equal(counts, np.bincount(plain, minlength=15))
 
 
+@pytest.mark.together
 def test_no_one_waits_for_what_a_loop_makes_of_itself():
     with lazyarray.trace() as t:
         node, leaves = xnp.zeros(1000, int), lazyarray.asarray(np.arange(8.0))
