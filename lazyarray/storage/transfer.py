@@ -21,7 +21,7 @@ from ..devices.base import HERE, MOST_FETCHED, flat_bytes
 from ..events.event import Kind
 from ..events.trace import begin, end
 from . import views
-from .mirror.byte_ranges import Ranges, runs_of
+from .mirror.byte_ranges import Ranges, copy_ranges, runs_of
 from .mirror.pages import HUGE_FROM, mapped
 
 if TYPE_CHECKING:
@@ -161,11 +161,18 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
              why: str, lend: bool = False, kind: Kind = "materialise") -> None:
     """Copy byte ranges of a device block, all within `view`, to the same place in the mirror.
 
-    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it. `lend`: an alias follows.
+    Nothing in the extent of `view` may be ahead on the host: a gather rewrites all of it, unless there are aliases,
+    which somebody may be writing between the pieces. `lend`: an alias follows.
     """
     in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
     token = begin(kind, nbytes, view.shape, view.dtype, why)
+    if not in_pieces and mirror.lent:
+        low, found = gathered_bytes(device, block, view, offset)
+        with mirror.filling(ranges) as target:
+            copy_ranges(target, 0, found, low, ranges)
+        end(token)
+        return
     if not in_pieces:
         ranges = Ranges.of_view(view.shape, view.strides, view.itemsize, offset)
     if lend and in_pieces and device.writes_unseen and mirror.can_fill_directly(ranges):
@@ -189,6 +196,17 @@ def _fill(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.n
             source = device.view(block, view.shape, view.dtype, view.strides, offset)
             device.download(device.contiguous(source), packed)
             np.ndarray(view.shape, view.dtype, target, offset, view.strides)[...] = packed
+
+
+def gathered_bytes(device: Device, block: Any, view: np.ndarray, offset: int) -> tuple[int, np.ndarray]:
+    """The bytes of a view of a device block: where the first lies, and an array up to the last, rubbish in the gaps."""
+    packed = host_empty(view.shape, view.dtype)
+    device.download(device.contiguous(device.view(block, view.shape, view.dtype, view.strides, offset)), packed)
+    before = offset - views.offset_of(view)
+    low, high = [before + end for end in views.extent(view)]
+    found = np.empty(high - low, _u8)
+    np.ndarray(view.shape, view.dtype, found, offset - low, view.strides)[...] = packed
+    return low, found
 
 
 def host_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

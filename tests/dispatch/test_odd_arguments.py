@@ -179,3 +179,34 @@ def test_names_of_devices(device, stream):
         except (TypeError, ValueError) as error:
             return type(error)
     assert result(lazyarray.asarray([1.0, 2.0])) == result(np.array([1.0, 2.0]))
+
+
+BESIDE_THE_POINT = {
+    "complex weights of histogramdd": lambda a: np.histogramdd(a(np.arange(3.0)), 3, weights=a(np.arange(3) * 1j)),
+    "complex weights of histogram2d": lambda a: np.histogram2d(
+        a(np.arange(5000.0)), a(np.arange(5000.0)), 3, weights=a(np.arange(5000) * 1j)),
+    "too few weights": lambda a: np.histogramdd(a(np.arange(3.0)), 3, weights=a(np.arange(2.0))),
+    "norm of no dimension": lambda a: np.linalg.norm(a(np.float64(2)), 1, 0),
+    "norm along no axis": lambda a: np.linalg.norm(a(np.ones((5, 2))), np.inf, 7),
+    "an empty list": lambda a: np.inner(a(np.zeros((0, 0), "f2")), []),
+    "a list": lambda a: np.inner(a(np.ones(3, "f4")), [1, 2, 3]),
+    "booleans": lambda a: np.einsum("i,j,k->", a(np.array([1, 1, 0, 1], bool)), a(np.ones(3)), a(np.ones(2)),
+                                    optimize=True),
+}
+if hasattr(np, "matvec"):
+    BESIDE_THE_POINT["a vector of no dimension"] = lambda a: np.matvec(a(np.ones((3, 1))), a(np.float64(2)))
+    BESIDE_THE_POINT["no vector on the left"] = lambda a: np.vecmat(a(np.float64(2)), a(np.ones((1, 3))))
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("call", BESIDE_THE_POINT.values(), ids=list(BESIDE_THE_POINT))
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_numpy_refuses_or_takes(call, small):
+    def result(make):
+        try:
+            found = call(make)
+        except Exception as error:  # noqa: BLE001  NumPy's is compared
+            return type(error)
+        return np.asarray(found).tolist(), np.asarray(found).dtype
+    with lazyarray.options(small_on_host=small):
+        assert result(lazyarray.asarray) == result(np.array)

@@ -227,6 +227,37 @@ def test_writes_of_an_alias_and_of_the_device_to_other_elements_both_last(x, n):
     assert device_values(x)[[0, 1, 2, 3, n - 1]].tolist() == [0, 100, 200, 300, 400]
 
 
+@pytest.mark.parametrize(("size", "dtype"), [(10_000, "i4"), (10_000, "u1"), (2_000_000, "f8")])
+@pytest.mark.parametrize("read", [np.asarray, lambda x: np.frombuffer(x, x.dtype), lazyarray.prefetch],
+                         ids=["asarray", "buffer", "prefetch"])
+@pytest.mark.skipif(lazyarray.device().name != "simulated", reason="another thread's write comes while a copy is made")
+def test_what_an_alias_writes_beside_what_is_being_fetched_lasts(monkeypatch, read, size, dtype):
+    x = lazyarray.asarray(np.arange(size).astype(dtype))
+    even, odd = x[::2], x[1::2]
+    even *= 1
+    alias, device, written = np.asarray(even), type(lazyarray.device()), []
+    odd *= 2        # many pieces, of which no alias is held: they are fetched when somebody asks
+
+    def beside(copy):
+        def run(*args, **kwargs):
+            if not written:
+                written.append(True)
+                alias[3] = 77       # as a thread does that takes no lock
+            return copy(*args, **kwargs)
+        return run
+
+    for name in ("download", "download_rows"):
+        monkeypatch.setattr(device, name, beside(getattr(device, name)))
+    found = read(x)
+    monkeypatch.undo()
+    assert written and alias[3] == 77 and float(even[3]) == 77
+    expected = np.where(np.arange(size) % 2, np.arange(size).astype(dtype) * np.dtype(dtype).type(2), np.arange(size))
+    expected = expected.astype(dtype)
+    expected[6] = 77
+    assert np.array_equal(np.asarray(x), expected)
+    assert found is None or found[6] == 77
+
+
 def test_two_aliases_are_one_memory(x):
     first, second = np.asarray(x), np.asarray(x[1:])
     first[2] = 50

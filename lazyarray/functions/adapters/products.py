@@ -25,6 +25,10 @@ def dot(xp: Any, /, a: Any, b: Any, out: Any = None) -> Any:
     return xp.dot(a, b) if found is None else found
 
 
+def inner(xp: Any, /, a: Any, b: Any) -> Any:
+    return xp.inner(_factor(xp, a), _factor(xp, b))
+
+
 def vdot(xp: Any, /, a: Any, b: Any) -> Any:
     a, b = _factor(xp, a).ravel(), _factor(xp, b).ravel()
     return xp.dot(a.conj() if a.dtype.kind == "c" else a, b)
@@ -99,6 +103,8 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     casting = kwargs.pop("casting", "safe")
     order = kwargs.pop("order", "K")
     refuse(kwargs or order not in ("K", "C", "F"), "these keywords of einsum are not supported on the device")
+    refuse(optimize is not False and len({a.dtype for a in arrays}) > 1,
+           "operands of several dtypes in an order of its own are not supported on the device")
     if any(a.dtype.kind == "b" for a in arrays):
         common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
         refuse(common.kind == "b", "products of booleans are not supported on the device")
@@ -116,7 +122,7 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
 
 
 ADAPTED: dict[Any, Any] = {
-    np.dot: dot, np.vdot: vdot, np.inner: takes_arrays("inner", "a", "b"), np.einsum: einsum, np.cross: cross,
+    np.dot: dot, np.vdot: vdot, np.inner: inner, np.einsum: einsum, np.cross: cross,
     np.trace: takes_arrays("trace", "a"), np.linalg.matmul: takes_arrays("matmul", "x1", "x2"),
     np.linalg.multi_dot: multi_dot,
 }

@@ -160,7 +160,9 @@ def histogramdd(xp: Any, /, sample: Any, bins: Any = 10, range: Any = None, dens
     total = math.prod(shape)
     refuse(math.prod(n + 2 for n in shape) > sys.maxsize, "there are too many bins")
     if weights is not None:
-        weights = array(xp, weights).astype(float)
+        weights = array(xp, weights)
+        wrong(weights.dtype.kind == "c", "Cannot cast array data from complex to float64")
+        weights = weights.astype(float)
         wrong(weights.shape != inside.shape, "The weights and list don't have the same length.")
     counts = devices.current().count_places(xp.where(inside, places, total), weights, total + 1)[:total]
     counts = counts.reshape(shape).astype(float)

@@ -141,12 +141,12 @@ def vecdot(xp: Any, /, a: Any, b: Any) -> Any:
 
 
 def matvec(xp: Any, /, a: Any, b: Any) -> Any:
-    wrong(a.ndim < 2, "a matrix has two dimensions")
+    wrong(a.ndim < 2 or b.ndim < 1, "a matrix has two dimensions, a vector one")
     return xp.matmul(a, b[..., None])[..., 0]
 
 
 def vecmat(xp: Any, /, a: Any, b: Any) -> Any:
-    wrong(b.ndim < 2, "a matrix has two dimensions")
+    wrong(b.ndim < 2 or a.ndim < 1, "a matrix has two dimensions, a vector one")
     return xp.matmul((a.conj() if a.dtype.kind == "c" else a)[..., None, :], b)[..., 0, :]
 
 

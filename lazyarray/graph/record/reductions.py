@@ -105,7 +105,7 @@ def of_vectors(a: Any, b: Any, conjugated: bool = False) -> Any:
 def _of_vector(x: Any, given: dict[str, Any]) -> Any:
     """The order of a norm of vectors of floating point numbers, or None."""
     order, axis = given.get("ord"), given.get("axis")
-    plain = (type(axis) is int or axis is None and x.ndim == 1) and type(order) in (int, float)
+    plain = (x.ndim > 0 if type(axis) is int else axis is None and x.ndim == 1) and type(order) in (int, float)
     return order if plain and x.dtype.kind in "fc" and x.size and type(x._self_storage) is Storage else None
 
 

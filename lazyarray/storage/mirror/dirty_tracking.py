@@ -348,10 +348,9 @@ class Snapshot:
                     new = old if type(old) is bytearray else bytearray(len(old))
                     np.frombuffer(new, np.uint8)[...] = self._memory[start:filled.stop]
             elif filled:
-                copy = bytearray(old)
-                for low, high in filled:
-                    copy[low - start:high - start] = self._memory[low:high].tobytes()
-                new = bytes(copy)
+                copy = np.frombuffer(old, np.uint8).copy()
+                copy_ranges(copy, start, self._memory[start:start + len(old)], start, filled)
+                new = copy.tobytes()
             if self._copy is old:
                 self._copy = new
                 return EMPTY
