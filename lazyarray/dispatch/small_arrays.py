@@ -141,6 +141,25 @@ def _contracted(a: Any, b: Any, axes: Any = 2) -> int:
     return max(elements, elements * inner // 16)    # as of ``einsum``
 
 
+def _inner(a: Any, b: Any) -> int:
+    """Of ``inner``: each row of one with each of the other."""
+    length = max((*np.shape(a)[-1:], 1)[0], 1)
+    elements = (_size(a) // length) * (_size(b) // length)
+    return max(elements, elements * length // 16)
+
+
+def _is_small_product(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """What C says of products, where it leaves them for another reason, such as what they are written to."""
+    if len(args) < 2:
+        return False
+    first, second = map(np.shape, args[:2])
+    if max(len(first), len(second)) > 2:
+        elements = math.prod(first[:-1]) * math.prod(second[-1:])       # of stacks of one length, as most are
+    else:
+        elements = _inner(*args[:2])
+    return elements * _itemsize(args) <= limit() // (1 if func in CHEAP else COSTLY)
+
+
 def _decomposed(a: Any, *args: Any, **kwargs: Any) -> int:
     return math.prod(np.shape(a)[:-2]) * sum(n * n for n in np.shape(a)[-2:])
 
@@ -187,7 +206,7 @@ GROWING: dict[Callable[..., Any], Callable[..., int]] = {
     np.histogram: _binned, np.histogram2d: _binned_in_two, np.bincount: _counted,
     np.histogram_bin_edges: _binned, np.histogramdd: lambda sample, bins=10, *args, **kwargs: (
         _binned(sample, bins) ** (1 if isinstance(bins, (tuple, list)) else max(np.ndim(sample), 1) * 3)),
-    np.einsum: _summed, np.tensordot: _contracted,
+    np.einsum: _summed, np.tensordot: _contracted, np.inner: _inner,
     np.linalg.tensordot: lambda a, b, /, *, axes=2: _contracted(a, b, axes),
     np.linalg.svd: _decomposed, np.linalg.qr: _decomposed, np.cov: _varied, np.corrcoef: _varied,
     np.linspace: _spaced, np.logspace: _spaced, np.geomspace: _spaced, np.take: _taken,
@@ -203,7 +222,7 @@ GROWING: dict[Callable[..., Any], Callable[..., int]] = {
 }
 #: Those of them that mostly are told by a look at two shapes, which C does.
 _BROADCAST = frozenset((np.where, np.isclose, np.allclose, np.clip, np.cross))
-_MULTIPLIED = frozenset((np.dot, np.inner, np.linalg.matmul, np.linalg.vecdot))
+_MULTIPLIED = frozenset((np.dot, np.linalg.matmul, np.linalg.vecdot))
 #: Functions that make arrays like others.
 _LIKE = frozenset((np.empty_like, np.zeros_like, np.ones_like, np.full_like, np.copy, np.astype))
 _LENGTHENED = frozenset(getattr(np.fft, name) for name in _fourier[:6])
@@ -270,7 +289,8 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             result = _native_run(func, args, kwargs, entry)
             if result is not NotImplemented:
                 return result
-    elif func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE:
+    elif (func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE
+          or func in _MULTIPLIED and not _is_small_product(func, args)):
         return NotImplemented
     positions, names = written_parameters.written_on_host(func, args, kwargs)
     written = [a for i, a in enumerate(args) if i in positions] + [kwargs[name] for name in names if name in kwargs]

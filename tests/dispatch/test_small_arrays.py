@@ -180,6 +180,20 @@ def test_costly_functions_are_done_with_fewer_bytes():
         assert state(call(x)) in ("device", "pending") and state(call(x[:50])) == "host"
 
 
+@pytest.mark.parametrize("call", [
+    lambda a, b: np.dot(a, b.T), lambda a, b: a.dot(b.T), lambda a, b: a @ b.T, np.inner, np.outer,
+    lambda a, b: np.linalg.matmul(a, b.T), lambda a, b: np.tensordot(a, b, ([1], [1])),
+    lambda a, b: np.einsum("ik,jk->ij", a, b)], ids=range(8))
+def test_large_products_of_small_arrays_are_the_devices(call):
+    rng = np.random.default_rng(0)
+    plain = rng.random((900, 8)), rng.random((700, 8))
+    small = [xnp.asarray(p.copy()) * 1 for p in plain]
+    with lazyarray.trace() as t:
+        found = call(*small)
+    assert not [event for event in t if event.kind == "host"], t
+    np.testing.assert_allclose(np.asarray(found), call(*plain), rtol=1e-12)
+
+
 def test_large_results_are_the_devices():
     x = small(np.ones(1000))
     above = x[:, None] > 0
