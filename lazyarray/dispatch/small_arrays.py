@@ -373,7 +373,7 @@ def to_hold(given: Sequence[Any]) -> Sequence[Any]:
 
 def form_of(x: Any) -> np.ndarray:
     """What has the shape, the dtype and the flags of a lazy array, which need not have a storage for it."""
-    host = on_host(x) if is_light(x) else None
+    host = on_host(x)
     return handles.meta_of(x) if host is None else host
 
 

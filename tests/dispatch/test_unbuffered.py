@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from outcomes import told
 
 import lazyarray
 
@@ -15,13 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def place(request):
     with lazyarray.options(small_on_host=request.param):
         yield
-
-
-def told(work):
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001  NumPy's is compared
-        return type(error)
 
 
 RNG = np.random.default_rng(5)

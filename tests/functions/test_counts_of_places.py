@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from outcomes import told
 
 import lazyarray
 import lazyarray.numpy as lnp
@@ -14,13 +15,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def place(request):
     with lazyarray.options(small_on_host=request.param):
         yield
-
-
-def told(work):
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001  NumPy's is compared
-        return type(error)
 
 
 @pytest.mark.parametrize("dtype", "?bBhHiIlL")

@@ -297,7 +297,8 @@ def main(asarray, n, x):
     assert ours == "lazyarray" and theirs != ours
     for run in (one, other):
         assert run.whole >= sum(run.lines.values()) * 0.5 and {None, 9, 13, 17, 18, 19} <= run.lines.keys()
-        assert 0.02 <= run.lines[9] < 0.1 and 0.01 <= run.lines[18] < 0.02 + run.lines[9]
+        # The line of the call has not the time of the function's.
+        assert run.lines[9] >= 0.02 and run.lines[18] >= 0.01 and run.lines[17] < run.lines[9]
     text = lines.table(str(path), found, 2)
     assert text.startswith("roots: lazyarray ") and len(text.splitlines()) == 3
     made = lines.figures([str(path)], runs=1, warm=1)

@@ -52,17 +52,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_in_bins(const ELEMEN
 """
 
 _PLACES = """
-// Each place is from 0 to below `bins`, and counts as 1, or as what it weighs.
+// Each place is from 0 to below `places`, and counts as 1, or as what it weighs. It was looked at before: if somebody
+// has written another one meanwhile, no other memory is written.
 extern "C" __global__ void __launch_bounds__(THREADS) count_few_places(const ELEMENT* __restrict__ x,
-    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const int bins) {
+    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const long long places) {
   __shared__ PART found[ROOM];
+  const int bins = (int)places;
   const int warps = THREADS / 32, copies = ROOM / bins < warps ? ROOM / bins : warps;
   for (int i = threadIdx.x; i < copies * bins; i += THREADS) found[i] = 0;
   __syncthreads();
   PART* const mine = found + threadIdx.x / 32 % copies * bins;
   const long long step = (long long)gridDim.x * THREADS;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step)
-    atomicAdd(mine + (int)x[i], (PART)VALUE);
+    if ((unsigned long long)x[i] < bins) atomicAdd(mine + (int)x[i], (PART)VALUE);
   __syncthreads();
   for (int i = threadIdx.x; i < bins; i += THREADS) {
     SUM sum = 0;
@@ -71,10 +73,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_few_places(const ELE
   }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) count_places(const ELEMENT* __restrict__ x,
-    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const int bins) {
+    const WEIGHT* __restrict__ weights, SUM* counts, const long long size, const long long places) {
   const long long step = (long long)gridDim.x * THREADS;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step)
-    atomicAdd(counts + (long long)x[i], (SUM)VALUE);
+    if ((unsigned long long)x[i] < places) atomicAdd(counts + (long long)x[i], (SUM)VALUE);
 }
 """
 _ADDED = """
@@ -142,7 +144,7 @@ def _made_of_added(cupy: Any, name: str, element: np.dtype, key: np.dtype) -> La
 
 def _made_of_places(cupy: Any, name: str, element: np.dtype, weight: np.dtype | None) -> tuple[Launcher, Launcher]:
     few, many = functions(cupy, source_of_places(element, weight), ("count_few_places", "count_places"))
-    return Launcher(cupy, few, list("QQQqi")), Launcher(cupy, many, list("QQQqi"))
+    return Launcher(cupy, few, list("QQQqq")), Launcher(cupy, many, list("QQQqq"))
 
 
 class Histograms(Unique):
@@ -177,7 +179,7 @@ class Histograms(Unique):
         counts = self._kernels.cupy.zeros(bins, _int64 if weights is None else _float64)
         few = bins <= _ROOM and bins * _OFTEN <= x.size
         blocks = min(-(-x.size // _THREADS), _BLOCKS)
-        kernels[not few](blocks, _THREADS, [x, x if weights is None else weights, counts, x.size, bins if few else 0])
+        kernels[not few](blocks, _THREADS, [x, x if weights is None else weights, counts, x.size, bins])
         return counts
 
     def add_at(self, array: Any, outer: int, places: int, key: Any, values: Any) -> bool:
