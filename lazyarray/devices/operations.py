@@ -37,12 +37,14 @@ class Factors(ABC):
     statuses: Any
 
     @abstractmethod
-    def solution(self, b: Any) -> Any:
-        """What the matrices are to be multiplied by for a stack of matrices: a new device array."""
+    def solution(self, b: Any, turned: bool = False) -> Any:
+        """What the matrices, or those matrices `turned` (transposed), are to be multiplied by for a stack of matrices:
+        a new device array.
+        """
 
     @abstractmethod
     def inverse(self) -> Any:
-        """The inverses, if the factors were made for them: a new device array."""
+        """The inverses: a new device array."""
 
     @abstractmethod
     def determinants(self) -> tuple[Any, Any]:
@@ -200,10 +202,9 @@ class Operations(ABC):
         """The matrix product of two device arrays as a new one; None where the library's own function is to do it."""
         return None
 
-    def factors(self, a: Any, inverse: bool = False) -> Factors | None:
-        """LU factors of a stack of square matrices, for a solution or for the `inverse` and what goes either way; None
-        where the library's own functions are to do all of it. The stack is not empty, on the current device, and of
-        double precision.
+    def factors(self, a: Any) -> Factors | None:
+        """LU factors of a stack of square matrices; None where the library's own functions are to do all of it. The
+        stack is not empty, on the current device, and of double precision.
         """
         return None
 

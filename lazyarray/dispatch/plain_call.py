@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from ..functions import direct, index_bounds, memory_order, tables, written_parameters
+from ..functions.adapters import linear
 from ..functions.kinds import PLAIN
 from ..functions.pytree import replace
 from ..graph.record import functions, reductions
@@ -66,7 +67,8 @@ def _entry_of(func: Callable[..., Any]) -> None:
     if facts is None:
         _entries[func] = None
         return
-    in_python = _computed if facts.direct is not None or func in index_bounds.GREATEST else None
+    in_python = _computed if (facts.direct is not None or func in index_bounds.GREATEST
+                              or func in linear.FACTORED) else None
     at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
     _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
 
@@ -87,6 +89,8 @@ def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], k
             return _given(device, result, sources, arrays, facts.scalar)
     if facts.adapter is None:
         return NotImplemented
+    if func in linear.FACTORED and args:
+        named = {**named, "where": linear.kept(args[0])}
     try:
         result = facts.adapter(device.xp, *operands, **named)
         if facts.rule is not None:

@@ -20,8 +20,9 @@ __all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct",
 _MOST, _FEW = 1 << 16, 1 << 14
 
 
-def known_of(x: Any) -> dict[str, Any] | None:
-    """What is known of a lazy array, to be read and added to; None if nothing can be kept.
+def known_of(x: Any, turned: bool = False) -> dict[str, Any] | None:
+    """What is known of a lazy array, or of it with its last two axes exchanged, to be read and added to; None if
+    nothing can be kept.
 
     It is asked for before the values are looked at: what was found out of values that were written meanwhile is then
     lost, and not taken for true.
@@ -30,6 +31,8 @@ def known_of(x: Any) -> dict[str, Any] | None:
     if facts is None:
         return None
     meta = handles.meta_of(x)
+    if turned:
+        meta = meta.swapaxes(-1, -2)
     key = views.offset_of(meta), meta.shape, meta.strides, meta.dtype.char
     found: dict[str, Any] | None = facts.get(key)
     if found is None:

@@ -245,7 +245,7 @@ def _move(storage: Storage, lazies: list[Any]) -> int:
             x._self_leaf = x._self_array = None
         home, rooted = _home(storage), storage.root is not None
         try:
-            storage.root = storage._block = None
+            storage.root = storage._block = storage.facts = None
             free = sys.getrefcount(home) <= 2 and exports.is_alone(device, home)
         except BaseException:       # an interrupt
             _restore(storage, home, rooted)

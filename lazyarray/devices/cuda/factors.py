@@ -45,11 +45,11 @@ class Factorizer(Unique):
         self._stream = stream
         self._tables: dict[Any, Any] = {}
 
-    def __call__(self, a: Any, inverse: bool = False) -> Factors | None:
+    def __call__(self, a: Any) -> Factors | None:
         """`Device.factors`."""
         n = a.shape[-1]
         if n <= (_LONGEST if a.ndim > 2 else _LONGEST_ALONE):
-            return _OfStack(self, a, inverse)
+            return _OfStack(self, a)
         return _OfOne(self, a) if a.ndim == 2 and n < _LAST else None
 
     def addresses(self, stack: Any) -> Any:
@@ -72,6 +72,9 @@ class Factorizer(Unique):
 class _Factors(Factors):
     """LU factors with the rows exchanged: `_matrices`, a stack of them, and `_pivots`, the rows that each was exchanged
     with, counted from 1, of an array of the shape `_shape`.
+
+    The rows of a matrix lie together in memory. The libraries take them for columns, so what they factorize is the
+    transposed matrix: its inverse is the inverse of the matrix, transposed, and its determinant the same.
     """
 
     _owner: Factorizer
@@ -92,25 +95,20 @@ class _Factors(Factors):
 
 
 class _OfStack(_Factors):
-    """LU factors with the rows exchanged, of matrices with their columns together, as cuBLAS has them.
+    """LU factors of a stack of short matrices, by cuBLAS."""
 
-    For inverses it is their rows: the inverse of a transposed matrix is the inverse of the matrix, transposed, and its
-    determinant the same.
-    """
-
-    def __init__(self, owner: Factorizer, a: Any, inverse: bool) -> None:
+    def __init__(self, owner: Factorizer, a: Any) -> None:
         n, xp = a.shape[-1], owner.cupy
         self._owner, self._shape, self._letter = owner, a.shape, "z" if a.dtype.kind == "c" else "d"
         count = math.prod(a.shape[:-2])
-        stack = a.reshape(count, n, n)
-        self._matrices = (stack if inverse else stack.swapaxes(1, 2)).copy(order="C")
+        self._matrices = a.reshape(count, n, n).copy(order="C")
         self._pivots = xp.ndarray((count, n), np.int32)
         self.statuses = xp.ndarray((count,), np.int32)
         self._table = owner.addresses(self._matrices)
         getattr(owner.load(), f"{self._letter}getrfBatched")(
             owner.handle(), n, self._table.data.ptr, n, self._pivots.data.ptr, self.statuses.data.ptr, count)
 
-    def solution(self, b: Any) -> Any:
+    def solution(self, b: Any, turned: bool = False) -> Any:
         cublas, owner = self._owner.load(), self._owner
         count, n = self._pivots.shape
         columns = b.shape[-1]
@@ -118,7 +116,7 @@ class _OfStack(_Factors):
         table = owner.addresses(x)
         status = np.zeros(1, np.int32)      # of the arguments alone
         getattr(cublas, f"{self._letter}getrsBatched")(
-            owner.handle(), cublas.CUBLAS_OP_N, n, columns, self._table.data.ptr, n, self._pivots.data.ptr,
+            owner.handle(), cublas.CUBLAS_OP_N if turned else cublas.CUBLAS_OP_T, n, columns, self._table.data.ptr, n, self._pivots.data.ptr,
             table.data.ptr, n, status.ctypes.data, count)
         if status[0]:
             raise ValueError(f"argument {-status[0]} of getrsBatched is wrong")
@@ -136,10 +134,7 @@ class _OfStack(_Factors):
 
 
 class _OfOne(_Factors):
-    """LU factors of one matrix, by cuSOLVER.
-
-    Its rows lie together in memory. cuSOLVER takes them for columns, so what it factorizes is the transposed matrix.
-    """
+    """LU factors of one matrix, by cuSOLVER."""
 
     def __init__(self, owner: Factorizer, a: Any) -> None:
         n, xp = a.shape[-1], owner.cupy
@@ -153,8 +148,10 @@ class _OfOne(_Factors):
         getattr(solver, f"{self._letter}getrf")(handle, n, n, address, n, workspace.data.ptr, self._pivots.data.ptr,
                                                 self.statuses.data.ptr)
 
-    def solution(self, b: Any) -> Any:
-        return self._solved(b.swapaxes(0, 1).copy(order="C"), self._owner.load().CUBLAS_OP_T).swapaxes(0, 1)
+    def solution(self, b: Any, turned: bool = False) -> Any:
+        cublas = self._owner.load()
+        how = cublas.CUBLAS_OP_N if turned else cublas.CUBLAS_OP_T
+        return self._solved(b.swapaxes(0, 1).copy(order="C"), how).swapaxes(0, 1)
 
     def inverse(self) -> Any:
         # That of the transposed matrix, by columns.

@@ -126,6 +126,10 @@ class _Written:
         return False
 
 
+#: The longest matrix alone that has factors.
+_LONGEST_ALONE = 32
+
+
 class _Factors(Factors):
     """Matrices, and which of them are singular: the solution of such a one is not finite."""
 
@@ -133,8 +137,8 @@ class _Factors(Factors):
         self._a = a
         self.statuses = launch(_statuses, (a,), {}, ())
 
-    def solution(self, b: SimulatedArray) -> SimulatedArray:
-        return namespace.linalg.solve(self._a, b)
+    def solution(self, b: SimulatedArray, turned: bool = False) -> SimulatedArray:
+        return namespace.linalg.solve(self._a.swapaxes(-1, -2) if turned else self._a, b)
 
     def inverse(self) -> SimulatedArray:
         return namespace.linalg.inv(self._a)
@@ -150,7 +154,7 @@ def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
 
 def _statuses(a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return (np.linalg.det(a.reshape(-1, *a.shape[-2:])) == 0).astype(np.int32)
+        return (np.linalg.slogdet(a.reshape(-1, *a.shape[-2:])).sign == 0).astype(np.int32)
 
 
 class SimulatedDevice(Device):
@@ -270,9 +274,9 @@ class SimulatedDevice(Device):
 
         return int(launch(np.count_nonzero, (mask,), {}, ()).get()), write
 
-    def factors(self, a: SimulatedArray, inverse: bool = False) -> Factors | None:
-        """Those of stacks: one matrix is its library's, as it is of large ones on a GPU."""
-        return _Factors(a) if a.ndim > 2 else None
+    def factors(self, a: SimulatedArray) -> Factors | None:
+        """Those of stacks and short matrices: one long matrix is its library's, as it is of very long ones on a GPU."""
+        return _Factors(a.copy()) if a.ndim > 2 or a.shape[-1] <= _LONGEST_ALONE else None
 
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)

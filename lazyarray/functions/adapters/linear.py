@@ -6,12 +6,13 @@ So does this; it also raises where CuPy would answer for float16.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
+from ...storage import facts, handles
 from .common import FETCHED, are_finite, array, fetch, fetching, tuple_type
 
 _none = np._NoValue
@@ -51,14 +52,14 @@ def _finite(a: Any, what: str) -> None:
     refuse(not are_finite(a, "finite-value check"), f"{what} of infinities or NaN")
 
 
-def _turned(a: Any) -> Any:
+def _adjoint(a: Any) -> Any:
     a = a.swapaxes(-1, -2)
     return a.conj() if a.dtype.kind == "c" else a
 
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    device, lower = devices.current(), _turned(a) if upper else a
+    device, lower = devices.current(), _adjoint(a) if upper else a
     if lower.dtype.kind == "c":     # LAPACK reads the real parts of the diagonal alone
         n, lower = lower.shape[-1], lower.copy("C")
         lower.reshape(-1, n * n)[:, ::n + 1].imag[...] = 0
@@ -73,7 +74,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
         bad = not are_finite(factor, "singular-matrix check")
     # What is not finite in the triangle that is read makes such elements in the factor. NumPy does not read the other.
     refuse(bad, "a Cholesky factor of infinities, NaN or a singular matrix")
-    return (_turned(factor) if upper else factor).astype(result, copy=False)
+    return (_adjoint(factor) if upper else factor).astype(result, copy=False)
 
 
 def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
@@ -97,7 +98,7 @@ def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True,
         order = xp.argsort(s, axis=-1)[..., ::-1]
         sign, s = xp.take_along_axis(sign, order, -1), xp.take_along_axis(s, order, -1)
         u = xp.take_along_axis(u, xp.broadcast_to(order[..., None, :], u.shape), -1)
-        v = _turned(u * sign[..., None, :])
+        v = _adjoint(u * sign[..., None, :])
     elif not compute_uv:
         return xp.linalg.svd(a, full_matrices, False).astype(real, copy=False)
     else:
@@ -118,18 +119,76 @@ def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
-def _solved(what: str, a: Any, b: Any = None) -> Any:
-    """The solution of a @ x = b, or the inverse of `a`, unless a matrix is singular."""
+class Kept(NamedTuple):
+    """Where the factors of an array's matrices are kept for the next time that they are asked for."""
+
+    known: dict[str, Any]       # what is known of the array, or of its transposed matrices if they are `turned`
+    turned: bool
+
+
+def kept(x: Any) -> Kept | None:
+    """Where those of a lazy array are: the matrices and the transposed ones have the same factors."""
+    if not handles.is_array(x) or x.ndim < 2:
+        return None
+    turned = x.strides[-2] < x.strides[-1]
+    known = facts.known_of(x, turned)
+    return None if known is None else Kept(known, turned)
+
+
+#: Bytes of factors that are kept.
+_MOST_KEPT = 16 << 20
+
+
+class _Matrices:
+    """The LU factors of matrices in double precision, made or found.
+
+    Attributes
+    ----------
+    factors : devices.Factors or None
+        Those of the matrices or, if they are `turned`, of the transposed ones; None where the library does all of it.
+    regular : bool
+        It is known that none is singular.
+    """
+
+    def __init__(self, device: Any, a: Any, where: Kept | None) -> None:
+        self._where = where
+        self.turned = where is not None and where.turned
+        key = device.stream(), a.dtype
+        found = None if where is None else where.known.get("factors")
+        if found is None or found[0] != key:
+            found = key, device.factors(a.swapaxes(-1, -2) if self.turned else a), False
+            if where is not None and a.nbytes <= _MOST_KEPT:
+                where.known["factors"] = found
+        _, self.factors, self.regular = found
+
+    def note_regular(self) -> None:
+        if self._where is not None and (found := self._where.known.get("factors")) and found[1] is self.factors:
+            self._where.known["factors"] = (*found[:2], True)
+
+
+def _solved(what: str, a: Any, b: Any, where: Kept | None) -> Any:
+    """The solution of a @ x = b, or without `b` the inverse of `a`, unless a matrix is singular."""
     device = devices.current()
     few = a.ndim > 2 or b is None or b.shape[-1] <= a.shape[-1]     # for many the library has more threads
-    factors = device.factors(a, b is None) if few else None
-    if factors is None:
+    matrices = _Matrices(device, a, where) if few else None
+    if matrices is None or matrices.factors is None:
         return _solved_by_library(what, device, *((a,) if b is None else (a, b)))
+    factors, turned = matrices.factors, matrices.turned
+
+    def result() -> Any:
+        if b is not None:
+            return factors.solution(b, turned)
+        found = factors.inverse()
+        return found.swapaxes(-1, -2) if turned else found
+
+    if matrices.regular:
+        return result()
     statuses = factors.statuses if factors.statuses.nbytes <= FETCHED else factors.statuses.max()
     with fetching(statuses, "singular-matrix check") as found:
-        result = factors.inverse() if b is None else factors.solution(b)
+        solved = result()
     refuse(found.max() > 0, f"{what} of a singular matrix")
-    return result
+    matrices.note_regular()
+    return solved
 
 
 def _solved_by_library(what: str, device: Any, *arrays: Any) -> Any:
@@ -148,28 +207,28 @@ def _solved_by_library(what: str, device: Any, *arrays: Any) -> Any:
     return found
 
 
-def inv(xp: Any, /, a: Any) -> Any:
+def inv(xp: Any, /, a: Any, *, where: Kept | None = None) -> Any:
     a, result, _ = _matrices(xp, a)
-    return _solved("an inverse", a).astype(result, copy=False)
+    return _solved("an inverse", a, None, where).astype(result, copy=False)
 
 
-def det(xp: Any, /, a: Any) -> Any:
+def det(xp: Any, /, a: Any, *, where: Kept | None = None) -> Any:
     a, result, _ = _matrices(xp, a)
-    factors = devices.current().factors(a, True)
+    factors = _Matrices(devices.current(), a, where).factors
     if factors is None:
         return xp.linalg.det(a).astype(result, copy=False)
     sign, log = factors.determinants()
     return (sign * xp.exp(log)).astype(result, copy=False)
 
 
-def slogdet(xp: Any, /, a: Any) -> tuple[Any, ...]:
+def slogdet(xp: Any, /, a: Any, *, where: Kept | None = None) -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
-    factors = devices.current().factors(a, True)
+    factors = _Matrices(devices.current(), a, where).factors
     sign, log = xp.linalg.slogdet(a) if factors is None else factors.determinants()
     return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
 
 
-def solve(xp: Any, /, a: Any, b: Any) -> Any:
+def solve(xp: Any, /, a: Any, b: Any, *, where: Kept | None = None) -> Any:
     a, b = array(xp, a), array(xp, b)
     work, result = _precision(a, b)
     a = _matrices(xp, a)[0].astype(work, copy=False)
@@ -181,9 +240,14 @@ def solve(xp: Any, /, a: Any, b: Any) -> Any:
     wrong(b.shape[-2] != a.shape[-1], "solve: mismatch in the core dimension")
     if a.shape[:-2] != b.shape[:-2]:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        where = where if batch == a.shape[:-2] else None
         a, b = (xp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    found = _solved("a solution", a, b).astype(result, copy=False)
+    found = _solved("a solution", a, b, where).astype(result, copy=False)
     return found[..., 0] if vector else found
+
+
+#: Functions whose factors are kept: ``where=kept(args[0])``.
+FACTORED = frozenset((np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.solve))
 
 
 def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
