@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import devices
-from ..dispatch import ufunc_general
+from ..dispatch import small_arrays, ufunc_general
 from ..dispatch.function import TAKES_PART
 from ..dispatch.host_fallback import on_host
 from ..dispatch.ufunc import call, contracted, quick, updated
@@ -114,6 +114,7 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
     def method(self: Any, other: Any, /) -> Any:
+        small_arrays.to_write(self, (other,))
         if type(other) in direct and updated(ufunc, (self, other), self) is not None:
             return self
         turn = whose_turn(type(other), reflected)

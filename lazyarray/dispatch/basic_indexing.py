@@ -9,12 +9,12 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices
+from .. import _native, devices
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
@@ -64,9 +64,15 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
         return on_host(operator.getitem, (x, index), {}, str(reason))
 
 
+#: ``x[index] = value`` in C, or False.
+_assigned: Callable[..., bool] = (lambda *args: False) if _native.recording is None else _native.recording.assigned
+
+
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
     given = (value, *index) if type(index) is tuple else (value, index)
+    if small_arrays.to_write(x, given) and _assigned(x, index, value):
+        return
     if any(map(is_light, given)):
         given = small_arrays.to_hold(given)     # type: ignore[assignment]
     held((x, *given), _setitem, x, index, value)

@@ -31,7 +31,7 @@ from .cheap_on_host import CHEAP, COSTLY
 from .host_fallback import name_of
 
 __all__ = ["GROWING", "ON_HOST", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
-           "quick_array", "run", "run_ufunc", "to_hold", "unless_small", "writing"]
+           "quick_array", "run", "run_ufunc", "to_hold", "to_write", "unless_small", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
 #: The ndarray of a lazy array that is small and current on the host, or None.
@@ -366,6 +366,14 @@ def device_operand(x: Any) -> tuple[Any, bool]:
     return handles.operand_of(x), True
 
 
+def to_write(x: Any, given: Sequence[Any]) -> bool:
+    """A statement is about to write these to an array: if the device has one of them, it will do that.
+
+    Whether the array, of zeros until now, is the device's for it.
+    """
+    return is_light(x) and any(handles.is_array(v) and on_host(v) is None for v in given) and handles.blank(x)
+
+
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:
     """What a statement that reads these has to hold: nothing that is but an ndarray, where there is one thread."""
     return given if others_run() else [x for x in given if not is_light(x)]
@@ -430,7 +438,8 @@ def made(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
             return None
     except (TypeError, ValueError, ArithmeticError):
         return None
-    result = func(*args, **kwargs)
+    # Zeros need not be sent to the device. Who writes to them pays for the memory, as in ``np.empty``.
+    result = (np.zeros if func is np.empty else func)(*args, **kwargs)
     if type(result) is tuple:       # several, or ``retstep``
         return tuple([small_on_host(part) if isinstance(part, np.ndarray) else part for part in result])
     return small_on_host(result)

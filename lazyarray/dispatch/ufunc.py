@@ -46,8 +46,11 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
     if type(ufunc) is not np.ufunc and method == "__call__":
         inputs, kwargs = _as_numpy_passes(ufunc, inputs, kwargs)
     if method == "at":
+        small_arrays.to_write(inputs[0], inputs[1:])
         return held((inputs[0], *small_arrays.to_hold(inputs[1:])), _call, ufunc, method, inputs, kwargs, tried)
     if outs := kwargs.get("out"):
+        for out in outs if type(outs) is tuple else (outs,):
+            small_arrays.to_write(out, inputs)
         if method == "__call__" and len(kwargs) == 1 and type(outs) is tuple and len(outs) == 1 and (
                 updated(ufunc, inputs, outs[0]) is not None):
             return outs[0]

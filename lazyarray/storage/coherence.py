@@ -102,7 +102,7 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         if needed and overwritten and storage.host_dirty.covers(overwritten):
             # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
             needed = needed - overwritten
-        if storage.host_dirty and storage.nbytes <= WHOLE and not later:
+        if storage.host_dirty and not later and (storage.nbytes <= WHOLE or needed and is_sent_whole(storage, view)):
             needed = storage.host_dirty
             if needed.covers(overwritten):
                 needed = needed - overwritten

@@ -408,21 +408,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         home = None if _native.recording is None else _native.recording.home(x)
         if home is None:        # another thread was quicker; or it is being made, and this raises AttributeError
             return object.__getattribute__(x, name)
-        storage = home.storage
-        if storage is None:
-            try:
-                promoted.append(home)
-                for _ in range(1000):
-                    if home not in written or _native.recording.is_under_way():     # type: ignore[union-attr]
-                        break
-                    time.sleep(1e-3)        # another thread's statement writes it
-                made = Storage.over_host(devices.current(), home.array)
-                with holding(making_lock):       # several views may be asked at once
-                    if home.storage is None:
-                        home.storage = made
-                    storage = home.storage
-            finally:
-                _leave(promoted, [home])
+        storage = _promoted(home, Storage.over_host)
         x._self_storage = storage
         x._self_home = None
         return storage
@@ -439,6 +425,51 @@ def completed(x: ArrayHandle, name: str) -> Any:
     if name == "_self_home":
         return None
     raise AttributeError(name)
+
+
+def _promoted(home: Home, make: Callable[[Device, np.ndarray], Storage]) -> Storage:
+    """The storage of the arrays that share a home, made if there is none yet."""
+    if home.storage is None:
+        try:
+            promoted.append(home)
+            for _ in range(1000):
+                if home not in written or _native.recording.is_under_way():     # type: ignore[union-attr]
+                    break
+                time.sleep(1e-3)        # another thread's statement writes it
+            made = make(devices.current(), home.array)
+            with holding(making_lock):       # several views may be asked at once
+                if home.storage is None:
+                    home.storage = made
+        finally:
+            _leave(promoted, [home])
+    return home.storage     # type: ignore[no-any-return]
+
+
+def blank(x: ArrayHandle) -> bool:
+    """Whether a small array that is nothing but its ndarray, of zeros, has moved to the device, which is about to write
+    it: nothing need be sent.
+    """
+    home = _native.recording.home(x)    # type: ignore[union-attr]
+    if home is None or home.storage is not None or not _is_blank(home.array):
+        return False
+    x._self_storage = _promoted(home, _zeros)
+    x._self_home = None
+    return True
+
+
+def _is_blank(array: np.ndarray) -> bool:
+    """Whether all bytes of an ndarray are 0, as those of ``np.zeros``. Most others are not from the first on."""
+    if not array.size or not array.flags.forc or not devices.current().can_hold(array.dtype):
+        return False
+    memory = transfer.extent_bytes(array)
+    return not memory[0] and not memory.view(bool).any()
+
+
+def _zeros(device: Device, array: np.ndarray) -> Storage:
+    """A storage of zeros on the device, for an ndarray of zeros; else one over its memory."""
+    if not _is_blank(array):        # another thread's statement has just written it
+        return Storage.over_host(device, array)
+    return Storage(device, device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"))
 
 
 #: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are
