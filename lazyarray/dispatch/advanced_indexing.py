@@ -129,8 +129,11 @@ def _with_bounds(taken: Any, x: ArrayHandle, bounds: facts.Bounds | None, once: 
     """What was taken of an array, with the bounds of its values, as they were known before, if they are so still;
     `once`: of each element at most once.
     """
-    if bounds is not None and handles.is_array(taken) and bounds == facts.bounds_of(x):
-        (facts.note_range if once else facts.note_bounds)(taken, *bounds)
+    if handles.is_array(taken) and taken.dtype.kind in "iu":
+        if bounds is None:
+            facts.note_source(taken, x)
+        elif bounds == facts.bounds_of(x):
+            (facts.note_range if once else facts.note_bounds)(taken, *bounds)
     return taken
 
 

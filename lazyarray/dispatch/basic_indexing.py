@@ -64,6 +64,41 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
         return on_host(operator.getitem, (x, index), {}, str(reason))
 
 
+#: Bytes of an array up to which it is written whole where a mask is true of some elements.
+_MOST_WHOLE = 32 << 20
+_updated: Callable[..., Any] = (lambda *args: None) if _native.recording is None else _native.recording.updated
+
+
+def _masked(x: ArrayHandle, mask: ArrayHandle, value: Any) -> bool:
+    """Whether ``x[mask] = value`` was done as ``np.where(mask, value, x)``, which is recorded: for one number of `x`."""
+    if is_light(x) or mask.dtype.kind != "b" or mask.shape != x.shape or not x.ndim:
+        return False
+    one = _number_of(x.dtype, value)
+    if one is None or x.nbytes > _MOST_WHOLE and getattr(mask._self_storage, "pending", None) is None:
+        return False
+    return _updated(np.where, (mask, one, x), x) is not None
+
+
+def _number_of(dtype: np.dtype[Any], value: Any) -> np.generic | None:
+    """A number as a dtype has it; None where something else than that may come of it."""
+    kind = type(value)
+    if isinstance(value, np.generic):
+        return value if value.dtype == dtype else None
+    if kind is bool and dtype.kind == "b" or kind is float and dtype.char == "d":
+        return dtype.type(value)    # type: ignore[no-any-return]
+    if kind is float and dtype.char == "f":
+        return dtype.type(value) if not abs(value) > _LARGEST else None
+    if kind is int and dtype.kind in "iufd":
+        limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+        low, high = (limits.min, limits.max) if limits is not None else _EXACT.get(dtype.char, (0, 0))
+        return dtype.type(value) if low <= value <= high else None
+    return None
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+#: Whole numbers that each of these dtypes has.
+_EXACT = {"f": (-1 << 24, 1 << 24), "d": (-1 << 53, 1 << 53)}
+
 #: ``x[index] = value`` in C, or False.
 _assigned: Callable[..., bool] = (lambda *args: False) if _native.recording is None else _native.recording.assigned
 
@@ -72,6 +107,8 @@ def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
     given = (value, *index) if type(index) is tuple else (value, index)
     if small_arrays.to_write(x, given) and _assigned(x, index, value):
+        return
+    if type(index) is handles.array_type and _masked(x, index, value):
         return
     if any(map(is_light, given)):
         given = small_arrays.to_hold(given)     # type: ignore[assignment]

@@ -103,6 +103,8 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
         at = known = kept = None
         if index is not None:
             at = facts.bounds_of(index)
+            if at is None and (source := facts.source_of(index)) is not None:
+                at = _of_source(index, source)
             if at is None or at[0] < low or at[1] >= high:      # what is known may be wider than what is there
                 # Asked for before the values are looked at: they are forgotten if somebody has written since.
                 known, kept = facts.known_of(index), index._self_storage.facts
@@ -119,6 +121,21 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
     return found
 
 
+def _of_source(index: Any, source: Any) -> facts.Bounds | None:
+    """The bounds of an index, of those of the whole storage of what it was taken of."""
+    view, known = source.root_view, facts.of_storage(source)
+    if known is None:
+        return None
+    with source.place():
+        array = source.read_device(view, why="bounds check")
+        (least, greatest), = _fetched(devices.current(), [array], 0)
+    known["bounds"] = int(least), int(greatest), view.dtype
+    if source.facts is None or source.facts[1] is not known:    # somebody has written since
+        return None
+    facts.note_bounds(index, int(least), int(greatest))
+    return facts.bounds_of(index)
+
+
 def _noted(index: Any, known: dict[str, Any] | None, kept: Any, values: np.ndarray, *greatest: Any) -> facts.Bounds:
     """The bounds of an index, which are kept: its `values`, or the least of them and the `greatest`."""
     at = int(values.min()), int((*greatest, values)[0].max())
@@ -131,9 +148,9 @@ def _noted(index: Any, known: dict[str, Any] | None, kept: Any, values: np.ndarr
     return at
 
 
-def _fetched(device: Device, arrays: list[Any]) -> list[list[np.ndarray]]:
-    """The values of each device array, or its least and its greatest if it is large: with one wait for all."""
-    parts = [[device.contiguous(a)] if a.nbytes <= _LOOKED_AT else [a.min(), a.max()] for a in arrays]
+def _fetched(device: Device, arrays: list[Any], few: int = _LOOKED_AT) -> list[list[np.ndarray]]:
+    """The values of each device array, or its least and its greatest from so many bytes on: with one wait for all."""
+    parts = [[device.contiguous(a)] if a.nbytes <= few else [a.min(), a.max()] for a in arrays]
     found = [[np.empty(part.shape, part.dtype) for part in several] for several in parts]
     token = begin("synchronise", sum([values.nbytes for several in found for values in several]), arrays[0].shape,
                   arrays[0].dtype, "bounds check")

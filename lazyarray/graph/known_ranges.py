@@ -1,8 +1,8 @@
 """What integers can be that are recorded as work on integers whose bounds are known.
 
 Indexes are made so: ``x[i - 1]`` and ``table[n - i, i]`` of an `i` that `numpy.arange` has made, ``x[(i + 1) % n]``,
-``tree[2 * node + (value > cut)]``, ``x[np.clip(i, 0, n - 1)]``. Without it, the host waits for the device to see
-whether they are in range (`functions.index_bounds`).
+``tree[2 * node + (value > cut)]``, ``x[np.clip(i, 0, n - 1)]``, ``x[np.where((i >= 0) & (i < n), i, 0)]``. Without it,
+the host waits for the device to see whether they are in range (`functions.index_bounds`).
 """
 from __future__ import annotations
 
@@ -114,11 +114,62 @@ def _of_node(node: Node) -> _Range | None:
     operands = [_of(operand, node.size) for operand in node.operands]
     if any(one is None for one in operands):
         return None
+    if name == "where":
+        condition, *values = node.operands
+        operands[1:] = [_under(condition, truth, value, found)      # type: ignore[arg-type]
+                        for value, found, truth in zip(values, operands[1:], (True, False))]
     found = step(*operands)
     limits = np.iinfo(dtype)
     if found is None or found.low < limits.min or found.high > limits.max:      # it may have wrapped around
         return None
     return None if found[:2] == (limits.min, limits.max) else found
+
+
+# -- what a condition says -----------------------------------------------------------------------
+
+#: Comparison -> how it narrows the range of its first operand, given that of the second one, where it is true.
+_TRUE: dict[str, Callable[[_Range, _Range], tuple[int, int]]] = {
+    "less": lambda a, b: (a.low, min(a.high, b.high - 1)), "less_equal": lambda a, b: (a.low, min(a.high, b.high)),
+    "greater": lambda a, b: (max(a.low, b.low + 1), a.high), "greater_equal": lambda a, b: (max(a.low, b.low), a.high),
+    "equal": lambda a, b: (max(a.low, b.low), min(a.high, b.high)), "not_equal": lambda a, b: a[:2],
+}
+#: What each says where it is false, and with its operands exchanged.
+_FALSE = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less",
+          "equal": "not_equal", "not_equal": "equal"}
+_EXCHANGED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+              "equal": "equal", "not_equal": "not_equal"}
+
+
+def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
+    """The range of the elements of an operand where a condition has this truth; `found`: the one of all of them."""
+    if type(condition) is not Node or condition.dtype.kind != "b" or not condition.operands:
+        return found
+    name, operands = condition.step.name.removeprefix("own_"), condition.operands
+    if name in ("logical_not", "invert"):
+        return _under(operands[0], not truth, value, found)
+    if name in (("bitwise_and", "logical_and") if truth else ("bitwise_or", "logical_or")):
+        for one in operands:
+            found = _under(one, truth, value, found)
+        return found
+    if name not in _TRUE:
+        return found
+    for place, says in enumerate((name, _EXCHANGED[name])):
+        other = None if len(operands) != 2 else _of(operands[1 - place], condition.size)
+        if other is not None and _is_same(operands[place], value, condition):
+            low, high = _TRUE[says if truth else _FALSE[says]](found, other)
+            if low <= high:     # else it is true nowhere
+                found = found._replace(low=low, high=high)
+    return found
+
+
+def _is_same(operand: Any, value: Any, condition: Node) -> bool:
+    """Whether the elements of an operand of a condition are those of another operand, at the same places."""
+    if type(operand) is Leaf and type(value) is Leaf:
+        one, other = operand.array, value.array
+        return operand.storage is value.storage and (one is other or one.shape == other.shape
+                                                     and one.strides == other.strides and one.dtype == other.dtype
+                                                     and operand.storage.device.first(one) == value.storage.device.first(other))
+    return type(operand) is Node and operand is value and condition.shape == operand.shape
 
 
 # -- steps ---------------------------------------------------------------------------------------

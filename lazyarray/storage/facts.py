@@ -6,6 +6,7 @@ somebody holds.
 """
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from . import handles, transfer, views
 from .storage import Storage
 
 __all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "known_of", "note_bounds",
-           "note_copy", "note_range", "of_storage"]
+           "note_copy", "note_range", "note_source", "of_storage", "source_of"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14
@@ -135,6 +136,31 @@ def note_range(x: Any, low: int, high: int) -> None:
     note_bounds(x, low, high)
     if (facts := of_storage(x._self_storage)) is not None and "bounds" in facts:
         facts["distinct"] = True
+
+
+def note_source(x: Any, source: Any) -> None:
+    """All elements of a new array of integers are some of those of another array, whose bounds are not known yet."""
+    found, storage = of_storage(x._self_storage), source._self_storage
+    if found is not None and type(storage) is Storage and x.dtype == source.dtype:
+        found["source"] = weakref.ref(storage)
+
+
+def source_of(x: Any) -> Any:
+    """The storage of the array that the integers of `x` were taken of, if it is there for the second time: to look
+    through all of it pays if more is taken of it. Else None.
+    """
+    found = of_storage(x._self_storage)
+    storage = None if found is None or not _is_of_elements(x) else found.get("source", _no_storage)()
+    known = None if storage is None else of_storage(storage)
+    view = None if known is None or storage.root is None and storage.root_view is None else storage.root_meta()
+    if known is None or view is None or view.dtype != x.dtype or not view.size or "bounds" in known:
+        return None
+    known["takings"] = known.get("takings", 0) + 1
+    return storage if known["takings"] > 1 else None
+
+
+def _no_storage() -> None:
+    return None
 
 
 def is_distinct(x: Any) -> bool:
