@@ -296,7 +296,23 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     written = [a for i, a in enumerate(args) if i in positions] + [kwargs[name] for name in names if name in kwargs]
     if func is np.nan_to_num and kwargs.get("copy", args[1] if len(args) > 1 else True):
         written = []
-    return writing(func, args, kwargs, written)
+    result = writing(func, args, kwargs, written)
+    if result is NotImplemented and func in _JOINING and len(args) == 1 and type(args[0]) in (list, tuple):
+        return _joined(func, args[0], kwargs)
+    return result
+
+
+#: Functions that put the arrays of a list together.
+_JOINING = frozenset((np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack))
+
+
+def _joined(func: Callable[..., Any], items: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Many small arrays that are all on the host, as one that is not small; else NotImplemented."""
+    hosts = [on_host(x) if type(x) is handles.array_type else None for x in items]
+    if not hosts or not current_options().small_on_host or any(host is None for host in hosts) or (
+            not {"axis", "dtype", "casting"}.issuperset(kwargs) or handles.is_lazy(kwargs.get("axis"))):
+        return NotImplemented
+    return handles.host_result(func(hosts, **kwargs))
 
 
 def _is_on_host(x: Any, depth: int = 3) -> bool:
