@@ -1101,29 +1101,6 @@ class TestStridedViews:
         assert np.array_equal(lazyarray.asdevice(x + 0).get(), host)
 
 
-@pytest.mark.parametrize("nbytes", [64 * KB + 1, 512 * KB, 512 * KB + 3, 4 * MB - 1])
-def test_nobody_waits_for_an_upload_of_pageable_memory(cuda, nbytes):
-    stream, targets = Stream(cuda.runtime), np.zeros((5, nbytes), np.uint8)
-    source = np.empty(nbytes, np.uint8)
-    for i, target in enumerate(targets):
-        source[:] = values(nbytes, i)
-        cuda.copies.upload(Pointer(target.ctypes.data), source.ctypes.data, nbytes, stream)
-        assert stream.queue, "it waited for the last copy"
-    source[:] = 0
-    stream.synchronize()
-    for i, target in enumerate(targets):
-        assert np.array_equal(target, values(nbytes, i))
-    assert len(cuda.memories) <= 8
-
-
-def test_on_the_default_stream_of_a_thread_each_copy_is_waited_for(cuda):
-    stream, source, target = Stream(cuda.runtime), values(MB), np.zeros(MB, np.uint8)
-    stream.ptr = cuda.runtime.streamPerThread
-    Stream.at[stream.ptr] = stream
-    cuda.copies.upload(Pointer(target.ctypes.data), source.ctypes.data, MB, stream)
-    assert not stream.queue and np.array_equal(target, source)
-
-
 @pytest.mark.skipif(lazyarray.device().name != "cuda", reason="page-locked memory of CUDA's own")
 def test_somebody_elses_page_locked_memory():
     import cupyx
@@ -1158,13 +1135,6 @@ def test_an_interrupt_leaves_no_copy_under_way(cuda, way, nbytes):
     there, here, stream = values(nbytes), fresh(nbytes), Stream(cuda.runtime)
     pointer = Interrupted(there.ctypes.data)
     here[:] = 1
-    issue = cuda.runtime.memcpyAsync
-
-    def interrupted(*args):
-        issue(*args)
-        raise KeyboardInterrupt
-
-    cuda.runtime.memcpyAsync = interrupted
     with pytest.raises(KeyboardInterrupt):
         if way == "download_begin":
             download_begin(cuda.copies, SimpleNamespace(data=pointer), here, stream)

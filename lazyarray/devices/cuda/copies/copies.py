@@ -8,7 +8,7 @@ small                  through a page-locked buffer of the thread, which beats t
 a `Region` (a mirror)  locked piece by piece while it is filled the first time (see `pinned_download`)
 anything else, large   in turns through page-locked buffers, which threads empty or fill (see `staged_upload`)
 many small pieces      of a region: a kernel reads them (see `dirty_upload`)
-anything else          through page-locked buffers, without a wait; the driver stages a few bytes
+anything else          the driver stages it
 =====================  ===============================================================================
 """
 from __future__ import annotations
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 BOUNCED = 1 << 20
 #: Zeros from so many bytes on are not copied: the device clears its memory. To look at 240 KB takes 5 us.
 CLEARED = 16 << 10
-#: Up to so many bytes go with the driver's commands. For more of pageable memory it waits until all that was issued on
-#: the stream before is done.
-AT_ONCE = 64 << 10
 _TO_DEVICE = 1      # cudaMemcpyHostToDevice
 
 _u1 = np.dtype(np.uint8)
@@ -162,9 +159,6 @@ class Copies(Pinned):
     def _driven_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> bool:
         if nbytes >= CLEARED and _is_zero(start, nbytes):
             pointer.memset_async(0, nbytes, stream)
-            return False
-        if nbytes > AT_ONCE and not self.is_locked(start, nbytes) and (
-                self._staging_up.ahead(pointer.ptr, start, nbytes, stream)):
             return False
         pointer.copy_from_host_async(start, nbytes, stream)
         # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.

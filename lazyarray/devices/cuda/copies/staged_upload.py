@@ -10,7 +10,6 @@ import ctypes
 import functools
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,10 +37,6 @@ IN_PYTHON = Sizes(2, 4 << 20)
 #: Else they are as small as the link allows, which takes 64 copies of 1 MiB in 1.40 ms and one of 64 MiB in 1.23.
 #: Through buffers of 512 KiB 64 MiB take 9 % longer; with more of them, or smaller parts first, within 5 % as long.
 IN_C = Sizes(2, 1 << 20)
-
-
-#: The buffers, and the bytes of each, of uploads that nobody waits for.
-AHEAD = Sizes(8, 512 << 10)
 
 
 @functools.lru_cache(64)
@@ -93,7 +88,6 @@ class Staging(Unique):
         self._pinned = pinned
         self._lock = threading.Lock()       # of who uploads: see `turn`
         self._buffers: list[list[Buffer]] = []      # of each thread
-        self._ahead: deque[Buffer] = deque()        # the one that was used longest ago is the first
         self._crew = Crew()
         self._sizes = IN_PYTHON if pinned.crew is None else IN_C
 
@@ -106,34 +100,6 @@ class Staging(Unique):
             if mine:
                 self._moved_up(target, start, nbytes, stream)
         return mine
-
-    def ahead(self, target: int, start: int, nbytes: int, stream: Any) -> bool:
-        """The same of a few bytes, which nobody waits for: neither for what was issued on the stream before, nor for
-        the copy. The driver would wait for both.
-        """
-        with turn(self._lock) as mine:
-            if mine:
-                device = self._pinned.runtime.getDevice()
-                try:
-                    for low, high in parts(nbytes, AHEAD.slot).tolist():
-                        if len(self._ahead) < AHEAD.buffers:
-                            self._ahead.appendleft(Buffer(self._pinned.alloc(AHEAD.slot)))
-                        buffer = self._ahead[0]
-                        self._through(buffer, target, start, low, high, stream, device)
-                        self._ahead.rotate(-1)
-                        if stream.ptr == self._pinned.runtime.streamPerThread:      # another one in each thread
-                            buffer.wait()
-                except BaseException:       # an interrupt too
-                    stream.synchronize()        # what was issued and not noted reads a buffer
-                    raise
-        return mine
-
-    def _through(self, buffer: Buffer, target: int, start: int, low: int, high: int, stream: Any, device: int) -> None:
-        """Copy one part, by a buffer."""
-        buffer.wait()
-        ctypes.memmove(buffer.address, start + low, high - low)
-        self._pinned.runtime.memcpyAsync(target + low, buffer.address, high - low, _TO_DEVICE, stream.ptr)
-        buffer.reads(stream, device, self._pinned.event)
 
     def _moved_up(self, target: int, start: int, nbytes: int, stream: Any) -> None:
         pinned, sizes = self._pinned, self._sizes
@@ -165,13 +131,19 @@ class Staging(Unique):
 
     def _moved(self, buffers: list[list[Buffer]], bounds: np.ndarray, target: int, start: int, stream: Any,
                device: int) -> None:
+        pinned, handle = self._pinned, stream.ptr
+        copy, event = pinned.runtime.memcpyAsync, pinned.event
         left = iter(bounds.tolist())        # whoever is free takes the next
 
         def work(mine: list[Buffer]) -> None:
-            self._pinned.runtime.setDevice(device)
+            pinned.runtime.setDevice(device)
             turn = 0
             for low, high in left:
-                self._through(mine[turn], target, start, low, high, stream, device)
+                buffer = mine[turn]
+                buffer.wait()
+                ctypes.memmove(buffer.address, start + low, high - low)
+                copy(target + low, buffer.address, high - low, _TO_DEVICE, handle)
+                buffer.reads(stream, device, event)
                 turn = turn + 1 if turn + 1 < len(mine) else 0
 
         try:
