@@ -193,6 +193,12 @@ cast_node(PyObject *device, PyObject *step, PyObject *item, const Form *form, lo
     return node;
 }
 
+static int
+is_truth(PyObject *dtype)
+{
+    return PyArray_DescrCheck(dtype) && ((PyArray_Descr *)dtype)->type_num == NPY_BOOL;
+}
+
 /* The lazy array of a call with this rule. `found`, a Known, says how the operands are read, and what form the result has;
 without it (NULL) they are whole arrays of that form, and numbers. None: it is not to be recorded. NULL without an error:
 the general way does it. */
@@ -227,6 +233,10 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     }
     if (device == NULL || steps > limits.MOST_STEPS)
         goto end;
+    if (PyTuple_GET_SIZE(form->shape) == 0 && is_truth(got(step, P.output))) {
+        result = Py_NewRef(Py_None);    /* whoever asks whether it is true gets it from the operands' values */
+        goto end;
+    }
     if (found != NULL || (least > 0 && leaves)) {
         Py_ssize_t nbytes = found != NULL ? PyLong_AsSsize_t(got(found, K.nbytes))
                                           : PyLong_AsSsize_t(form->size) * PyLong_AsSsize_t(got(rule, R.itemsize));

@@ -355,23 +355,6 @@ tried(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 
 /* -- ufuncs without a recorded form ---------------------------------------------------------------------------------- */
 
-/* The dtype of a lazy array or scalar, whose bytes are not asked for; NULL without an error: it is a scalar on the host. */
-static PyObject *
-dtype_of_lazy(PyObject *x)
-{
-    const int is_array = Py_TYPE(x) == types.LazyNdarray;
-    PyObject *array = got(x, is_array ? X.array : V.array), *host = is_array ? got(x, X.host) : Py_None, *meta, *dtype;
-    if (!is_array && got(x, V.storage) == Py_None)
-        return NULL;
-    if (array != Py_None || host != Py_None)
-        return PyObject_GetAttr(array != Py_None ? array : host, text.dtype);
-    if ((meta = PyObject_CallOneArg(py.meta_of, x)) == NULL)
-        return NULL;
-    dtype = PyObject_GetAttr(meta, text.dtype);
-    Py_DECREF(meta);
-    return dtype;
-}
-
 PyDoc_STRVAR(looped_doc, "looped(ufunc, inputs, /)\n--\n\n"
 "The result of a plain call by the device's own function, if its loop is known: of scalars, of ``matmul``; else None.");
 

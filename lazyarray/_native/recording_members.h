@@ -156,6 +156,19 @@ instead_of_power(PyObject *x, PyObject *exponent)
     return kind == 0 || strchr(which == 0 ? "biufc" : "fc", kind) == NULL ? NULL : PyTuple_GET_ITEM(py.powers, which);
 }
 
+/* Whether a lazy array has one dimension; -1: an error. */
+static int
+is_vector(PyObject *x)
+{
+    if (Py_TYPE(x) != types.LazyNdarray)
+        return 0;
+    PyObject *array = got(x, X.array) != Py_None ? got(x, X.array) : got(x, X.host) != Py_None ? got(x, X.host) : got(x, X.meta);
+    PyObject *shape = array == Py_None ? Py_NewRef(Py_None) : PyObject_GetAttr(array, text.shape);
+    int one = shape == NULL ? -1 : PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1;
+    Py_XDECREF(shape);
+    return one;
+}
+
 /* An operator of lazy arrays, numbers and scalars, as its ufunc: recorded, written in place, or by the device's own function. A new
 reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
@@ -168,6 +181,11 @@ operated(Member *member, PyObject *const *args, Py_ssize_t count)
     if (member->ufunc == NULL || member->ufunc == Py_None || count < 1 || count > 2 || Py_TYPE(args[0]) != types.LazyNdarray
             || (count == 2 && PySet_Contains(py.direct, (PyObject *)Py_TYPE(args[1])) <= 0))
         return NULL;
+    if (((PyUFuncObject *)member->ufunc)->core_enabled && count == 2) {     /* a product of vectors is recorded */
+        int vectors = is_vector(args[0]) > 0 ? is_vector(args[1]) : 0;
+        if (vectors || PyErr_Occurred())
+            return NULL;
+    }
     PyObject *ufunc = member->ufunc, *other = member->kind & POWERS && count == 2 ? instead_of_power(args[0], args[1]) : NULL;
     PyObject *inputs = PyErr_Occurred() ? NULL : count == 1 || other != NULL ? PyTuple_Pack(1, args[0])
         : member->kind & REFLECTED ? PyTuple_Pack(2, args[1], args[0]) : PyTuple_Pack(2, args[0], args[1]);

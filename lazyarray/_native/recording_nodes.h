@@ -277,7 +277,23 @@ has_new_inputs(PyObject *node)
     return 1;
 }
 
-/* The lazy array of a new node, which its operands know from here on; `back`: the order of its axes, or None. */
+/* A LazyScalar of the one element of a storage, a new reference. */
+static PyObject *
+made_scalar(PyObject *storage, PyObject *array, PyObject *meta)
+{
+    PyObject *scalar = types.LazyScalar->tp_alloc(types.LazyScalar, 0);
+    if (scalar != NULL) {
+        put(scalar, V.storage, storage);
+        put(scalar, V.array, array);
+        put(scalar, V.meta, meta);
+        put(scalar, V.base, Py_None);
+        put(scalar, V.value, Py_None);
+    }
+    return scalar;
+}
+
+/* The lazy array of a new node, which its operands know from here on; `back`: the order of its axes, or None. Without
+dimensions it is a scalar, as NumPy's results are. */
 static PyObject *
 array_of(PyObject *node, PyObject *back)
 {
@@ -309,7 +325,8 @@ array_of(PyObject *node, PyObject *back)
     if (back != Py_None)
         Py_SETREF(meta, PyObject_CallMethodOneArg(meta, text.transpose, back));
     if (meta != NULL)
-        result = made_array(storage, meta, Py_None, Py_None);
+        result = PyTuple_GET_SIZE(got(node, N.shape)) > 0 ? made_array(storage, meta, Py_None, Py_None)
+                                                          : made_scalar(storage, Py_None, meta);
 end:
     Py_XDECREF(home);
     Py_XDECREF(storage);

@@ -396,6 +396,23 @@ see_array(PyObject *x, PyObject *storage, Seen *s)
     return see_view(x, storage, s, got(x, X.array), got(x, X.meta), ours);
 }
 
+/* The dtype of a lazy array or scalar, whose bytes are not asked for; NULL without an error: it is a scalar on the host. */
+static PyObject *
+dtype_of_lazy(PyObject *x)
+{
+    const int is_array = Py_TYPE(x) == types.LazyNdarray;
+    PyObject *array = got(x, is_array ? X.array : V.array), *host = is_array ? got(x, X.host) : Py_None, *meta, *dtype;
+    if (!is_array && got(x, V.storage) == Py_None)
+        return NULL;
+    if (array != Py_None || host != Py_None)
+        return PyObject_GetAttr(array != Py_None ? array : host, text.dtype);
+    if ((meta = PyObject_CallOneArg(py.meta_of, x)) == NULL)
+        return NULL;
+    dtype = PyObject_GetAttr(meta, text.dtype);
+    Py_DECREF(meta);
+    return dtype;
+}
+
 /* NONE: it is an operand for the general way. */
 static int
 see(PyObject *x, Seen *s)
@@ -419,12 +436,28 @@ see(PyObject *x, Seen *s)
         return what;
     }
     if (Py_TYPE(x) == types.LazyScalar) {
-        PyObject *storage = got(x, V.storage), *array = got(x, V.array);
+        PyObject *storage = got(x, V.storage), *node;
         if (got(x, V.value) != Py_None)
             return see_number(got(x, V.value), s);
-        if (Py_TYPE(storage) != types.Storage || array == Py_None || got(storage, S.clean) != Py_True)
+        if (Py_TYPE(storage) != types.Storage)
             return NONE;
-        return see_view(x, storage, s, array, Py_None, 1);
+        if ((node = got(storage, S.pending)) != Py_None) {
+            if (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None)
+                return NONE;
+            s->item = Py_NewRef(node);
+            SEE_AS(s->form, node, N);
+            s->lies = PyLong_FromLong(AS_RECORDED);
+            return s->lies == NULL ? FAILED : WHOLE;
+        }
+        if (got(x, V.array) == Py_None) {       /* computed since: from here on it has its array */
+            PyObject *array = PyObject_CallOneArg(py.device_of, x);
+            Py_XDECREF(array);
+            if (array == NULL)
+                return FAILED;
+        }
+        if (got(x, V.array) == Py_None || got(storage, S.clean) != Py_True)
+            return NONE;
+        return see_view(x, storage, s, got(x, V.array), Py_None, 1);
     }
     return PyObject_TypeCheck(x, types.generic) ? see_number(x, s) : see_host(x, x, s);
 }

@@ -41,21 +41,6 @@ add_layout(PyObject *key, PyObject *array, int flat)
     return failed ? -1 : 0;
 }
 
-/* A LazyScalar of the one element of a storage, a new reference. */
-static PyObject *
-made_scalar(PyObject *storage, PyObject *array)
-{
-    PyObject *scalar = types.LazyScalar->tp_alloc(types.LazyScalar, 0);
-    if (scalar != NULL) {
-        put(scalar, V.storage, storage);
-        put(scalar, V.array, array);
-        put(scalar, V.meta, Py_None);
-        put(scalar, V.base, Py_None);
-        put(scalar, V.value, Py_None);
-    }
-    return scalar;
-}
-
 /* The lazy result of a device array in new memory. */
 static PyObject *
 lazy_result(PyObject *array, PyObject *entry, PyObject *device, PyObject *stream)
@@ -66,7 +51,7 @@ lazy_result(PyObject *array, PyObject *entry, PyObject *device, PyObject *stream
     PyObject *claimed = storage == NULL ? NULL : PyObject_CallMethodObjArgs(device, text.claim, seen, storage, NULL);
     if (claimed != NULL)
         lazy = PyTuple_GET_SIZE(PyTuple_GET_ITEM(entry, LENGTHS)) > 0 ? made_array(storage, Py_None, seen, Py_None)
-                                                                      : made_scalar(storage, seen);
+                                                                      : made_scalar(storage, seen, Py_None);
     if (lazy != NULL && most != Py_None) {
         PyObject *noted = PyObject_CallFunctionObjArgs(py.note_greatest, lazy, most, NULL);
         if (noted == NULL)

@@ -829,12 +829,13 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     else if (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None) {
         source = got(value, V.storage);
-        PyObject *dtype = Py_TYPE(source) != types.Storage || source == storage || got(value, V.array) == Py_None
-            ? NULL : PyObject_GetAttr(got(value, V.array), text.dtype);
+        PyObject *dtype = Py_TYPE(source) != types.Storage || source == storage ? NULL : dtype_of_lazy(value);
         int alike = dtype != NULL && PyArray_DescrCheck(dtype) && has_dtype_of((PyArrayObject *)part, (PyArray_Descr *)dtype);
         Py_XDECREF(dtype);
-        if (!alike || got(source, S.clean) != Py_True)
+        if (!alike || (got(source, S.pending) == Py_None && got(source, S.clean) != Py_True))
             goto end;
+        if (PyArray_NDIM((PyArrayObject *)part) == 0 && got(source, S.pending) != Py_None)
+            node = Py_NewRef(got(source, S.pending));
     }
     else if ((number = number_for((PyArrayObject *)part, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL)
         goto end;

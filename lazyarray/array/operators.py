@@ -114,8 +114,8 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def in_place(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
     """``x += y``: the array itself is written, as ``ufunc(x, y, out=x)`` does."""
     def method(self: Any, other: Any, /) -> Any:
-        small_arrays.to_write(self, (other,))
-        if type(other) in direct and updated(ufunc, (self, other), self) is not None:
+        if type(other) in direct and (updated(ufunc, (self, other), self) is not None or small_arrays.to_write(
+                self, (other,)) and updated(ufunc, (self, other), self) is not None):
             return self
         turn = whose_turn(type(other), reflected)
         if turn == "us":

@@ -111,7 +111,8 @@ class LazyScalar(ScalarHandle):
     def dtype(self) -> np.dtype:
         if self._self_storage is None:
             return self._self_value.dtype
-        return self._self_array.dtype
+        array = self._self_array
+        return (handles.meta_of(self) if array is None else array).dtype
 
     @property
     def shape(self) -> tuple[()]:

@@ -70,7 +70,7 @@ _updated: Callable[..., Any] = (lambda *args: None) if _native.recording is None
 
 
 def _masked(x: ArrayHandle, mask: ArrayHandle, value: Any) -> bool:
-    """Whether ``x[mask] = value`` was done as ``np.where(mask, value, x)``, which is recorded: for one number of `x`."""
+    """Whether ``x[mask] = value`` was done as ``np.where(mask, value, x)``, which is recorded."""
     if is_light(x) or mask.dtype.kind != "b" or mask.shape != x.shape or not x.ndim:
         return False
     one = _number_of(x.dtype, value)

@@ -49,10 +49,9 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
         small_arrays.to_write(inputs[0], inputs[1:])
         return held((inputs[0], *small_arrays.to_hold(inputs[1:])), _call, ufunc, method, inputs, kwargs, tried)
     if outs := kwargs.get("out"):
-        for out in outs if type(outs) is tuple else (outs,):
-            small_arrays.to_write(out, inputs)
         if method == "__call__" and len(kwargs) == 1 and type(outs) is tuple and len(outs) == 1 and (
-                updated(ufunc, inputs, outs[0]) is not None):
+                updated(ufunc, inputs, outs[0]) is not None
+                or small_arrays.to_write(outs[0], inputs) and updated(ufunc, inputs, outs[0]) is not None):
             return outs[0]
         given = (*outs, *inputs) if type(outs) is tuple else (outs, *inputs)
         if len(kwargs) > 1:
@@ -74,7 +73,7 @@ def _call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         if not kwargs:
             result = quick(ufunc, inputs)
             if result is None:
-                result = looped(ufunc, inputs)
+                result = contracted(ufunc, inputs)
             if result is not None:
                 return result
     elif method == "__call__" and not kwargs and (result := looped(ufunc, inputs)) is not None:
@@ -150,7 +149,7 @@ looped: Callable[[np.ufunc, tuple[Any, ...]], Any] = (
 
 
 def contracted(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """The result of a plain call of a generalised ufunc, or None."""
+    """The result of a plain call that is not recorded, of a generalised ufunc or one whose loop is known, or None."""
     if ufunc in _DOTS and len(inputs) == 2 and (result := of_vectors(*inputs, ufunc is not np.matmul)) is not None:
         return result
     return looped(ufunc, inputs)

@@ -165,10 +165,9 @@ def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
 def _is_same(operand: Any, value: Any, condition: Node) -> bool:
     """Whether the elements of an operand of a condition are those of another operand, at the same places."""
     if type(operand) is Leaf and type(value) is Leaf:
-        one, other = operand.array, value.array
-        return operand.storage is value.storage and (one is other or one.shape == other.shape
-                                                     and one.strides == other.strides and one.dtype == other.dtype
-                                                     and operand.storage.device.first(one) == value.storage.device.first(other))
+        one, other, first = operand.array, value.array, operand.storage.device.first
+        return operand.storage is value.storage and (one is other or (
+            one.shape, one.strides, one.dtype, first(one)) == (other.shape, other.strides, other.dtype, first(other)))
     return type(operand) is Node and operand is value and condition.shape == operand.shape
 
 

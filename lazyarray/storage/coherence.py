@@ -41,7 +41,7 @@ _MOST_STALE = 16
 #: Ranges of a view up to which account is kept of each.
 FEW_RANGES = 1024
 #: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
-WHOLE = 16 << 10
+WHOLE = 256 << 10
 #: The same of a storage whose view has more runs of bytes than this.
 SCATTERED, FEW_RUNS = 1 << 20, 64
 

@@ -110,13 +110,14 @@ class _OfStack(_Factors):
 
     def solution(self, b: Any, turned: bool = False) -> Any:
         cublas, owner = self._owner.load(), self._owner
+        how = cublas.CUBLAS_OP_N if turned else cublas.CUBLAS_OP_T
         count, n = self._pivots.shape
         columns = b.shape[-1]
         x = b.reshape(count, n, columns).swapaxes(1, 2).copy(order="C")
         table = owner.addresses(x)
         status = np.zeros(1, np.int32)      # of the arguments alone
         getattr(cublas, f"{self._letter}getrsBatched")(
-            owner.handle(), cublas.CUBLAS_OP_N if turned else cublas.CUBLAS_OP_T, n, columns, self._table.data.ptr, n, self._pivots.data.ptr,
+            owner.handle(), how, n, columns, self._table.data.ptr, n, self._pivots.data.ptr,
             table.data.ptr, n, status.ctypes.data, count)
         if status[0]:
             raise ValueError(f"argument {-status[0]} of getrsBatched is wrong")

@@ -75,8 +75,11 @@ class Operands:
         if kind is handles.scalar_type:
             if x._self_value is not None:
                 return self._add_number(x._self_value, x._self_value.dtype)
-            storage, array = x._self_storage, x._self_array
-            if array is None or not storage.clean:
+            storage = x._self_storage
+            if (node := storage.pending) is not None:
+                return self._add_node(node, handles.meta_of(x), x)
+            array = handles.device_of(x)
+            if not storage.clean:
                 return False
             self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
             return self._is_on(storage.device, array)
@@ -229,7 +232,7 @@ class Operands:
         False if the result is smaller than `least` bytes, or must be left to the general way.
         """
         shape = self.shape()
-        if not shape:
+        if shape is None:
             return False
         self.size = size = math.prod(shape)
         if not size or not fits(self.device, size * itemsize):

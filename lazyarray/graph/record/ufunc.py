@@ -45,6 +45,7 @@ _LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
 #: Bytes of an array from which on one kernel with two results is quicker than two that read it (by 1.4, 1e8 float64).
 _LARGE_PAIR = 16 << 20
 
+_bool = np.dtype(bool)
 #: What NumPy does about errors of floating-point numbers: settings that are never changed, only replaced.
 _errors = umath._extobj_contextvar
 
@@ -74,7 +75,7 @@ def _ready(x: Any) -> Leaf | None:
 
 def _is_small(inputs: tuple[Any, ...], least: int) -> bool:
     return not any(type(x) is handles.array_type and ((array := x._self_array) is None or array.nbytes >= least)
-                   for x in inputs)
+                   or type(x) is handles.scalar_type and not least for x in inputs)
 
 
 def _is_of(key: tuple[Any, ...], given: Operands) -> bool:
@@ -116,6 +117,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if rule is None:
         return None
     given.keep(len(rule.scalars))
+    if rule.step.output == _bool and given.shape() == ():       # see `recording_calls.h`
+        return None
     last: Step | None = None
     output = rule.step.output
     if written is not None and output != written.dtype:
