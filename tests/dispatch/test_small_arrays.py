@@ -367,7 +367,7 @@ def test_threads_that_write_and_upload_agree():
 def test_what_is_at_most_small_is_said_by_the_cost_model():
     from lazyarray.graph.cost_model import Costs
 
-    assert Costs().small() == 285_000 and Costs(launch=1e-7).small() == 0
+    assert Costs().small() == 95_000 and Costs(launch=1e-7).small() == 0
 
 
 @pytest.mark.parametrize("shape", [0, (0, 3), (2, 0)])

@@ -26,7 +26,7 @@ from lazyarray.storage.mirror.dirty_tracking import why_no_pages
 pytestmark = pytest.mark.together
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
-PROFILE = settings(max_examples=5000 if NIGHTLY else 500, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
+PROFILE = settings(max_examples=5000 if NIGHTLY else 300, stateful_step_count=100 if NIGHTLY else 50, deadline=None,
                    suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 
 
