@@ -351,6 +351,20 @@ kinds_of(const Seen *given, Py_ssize_t count)
     return kinds;
 }
 
+/* Whether the result would be a scalar, and is not to be recorded: of an array without dimensions some functions make another
+one, and others than ufuncs of scalars, too. */
+static int
+is_left_scalar(PyObject *ufunc, PyObject *inputs, const Seen *given, Py_ssize_t count)
+{
+    int arrays = !PyObject_TypeCheck(ufunc, &PyUFunc_Type);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (given[i].what != NUMBER && PyTuple_GET_SIZE(given[i].form.shape) > 0)
+            return 0;
+        arrays |= Py_TYPE(PyTuple_GET_ITEM(inputs, i)) == types.LazyNdarray;
+    }
+    return arrays;
+}
+
 /* `recorded`, from `least` bytes on, as a number and as Python has it. */
 static PyObject *
 recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t least, PyObject *bytes)
@@ -366,6 +380,10 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
         if (what == NONE)
             break;
         found++;
+    }
+    if (found == count && is_left_scalar(ufunc, inputs, given, count)) {
+        result = Py_NewRef(Py_None);
+        goto end;
     }
     if (found == count) {
         int plain = written == NULL ? in_one_form(given, count, &form) : 0;

@@ -19,6 +19,7 @@ from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
 from ..functions.pytree import replace
+from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
@@ -76,7 +77,12 @@ def _masked(x: ArrayHandle, mask: ArrayHandle, value: Any) -> bool:
     one = _number_of(x.dtype, value)
     if one is None or x.nbytes > _MOST_WHOLE and getattr(mask._self_storage, "pending", None) is None:
         return False
-    return _updated(np.where, (mask, one, x), x) is not None
+    bounds = known_ranges.chosen(mask, one, x) if one.dtype.kind in "iu" else None
+    if _updated(np.where, (mask, one, x), x) is None:
+        return False
+    if bounds is not None:
+        known_ranges.keep(x, bounds)
+    return True
 
 
 def _number_of(dtype: np.dtype[Any], value: Any) -> np.generic | None:

@@ -18,6 +18,7 @@ from ...functions.kinds import NUMBERS
 from ...storage import handles, views
 from ...storage.statements import held
 from ...storage.storage import Storage
+from .. import known_ranges
 from ..node import least_bytes, native
 from .creation import LIKE
 from .loops import Rule, cast, casts, like_ufuncs, named
@@ -60,7 +61,14 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    return native.recorded(np.where, (condition, x, y))
+    bounds = None
+    if any(type(one) is handles.array_type and not native.is_light(one) and one.dtype.kind in "iu"
+           for one in (x, y)):
+        bounds = known_ranges.chosen(condition, x, y)
+    result = native.recorded(np.where, (condition, x, y))
+    if bounds is not None and type(result) is handles.array_type:
+        known_ranges.keep(result, bounds)
+    return result
 
 
 def _rule_of_where(device: Any, condition: Any, *kinds: Any) -> Rule | None:

@@ -117,7 +117,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if rule is None:
         return None
     given.keep(len(rule.scalars))
-    if rule.step.output == _bool and given.shape() == ():       # see `recording_calls.h`
+    if given.shape() == () and (rule.step.output == _bool or type(ufunc) is not np.ufunc
+                                or any(map(handles.is_array, inputs))):      # see `recording_calls.h`
         return None
     last: Step | None = None
     output = rule.step.output
