@@ -194,9 +194,9 @@ cast_node(PyObject *device, PyObject *step, PyObject *item, const Form *form, lo
 }
 
 static int
-is_truth(PyObject *dtype)
+is_of_kind(PyObject *dtype, const char *kinds)
 {
-    return PyArray_DescrCheck(dtype) && ((PyArray_Descr *)dtype)->type_num == NPY_BOOL;
+    return PyArray_DescrCheck(dtype) && strchr(kinds, ((PyArray_Descr *)dtype)->kind) != NULL;
 }
 
 /* The lazy array of a call with this rule. `found`, a Known, says how the operands are read, and what form the result has;
@@ -233,7 +233,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     }
     if (device == NULL || steps > limits.MOST_STEPS)
         goto end;
-    if (PyTuple_GET_SIZE(form->shape) == 0 && is_truth(got(step, P.output))) {
+    if (PyTuple_GET_SIZE(form->shape) == 0 && is_of_kind(got(step, P.output), "b")) {
         result = Py_NewRef(Py_None);    /* whoever asks whether it is true gets it from the operands' values */
         goto end;
     }
@@ -269,7 +269,8 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     }
     PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
     Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
-    int alone = !in_place && steps == 1 && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
+    /* Recorded integers know what they are made of, and so the bounds of an index. */
+    int alone = !in_place && steps == 1 && !is_of_kind(got(step, P.output), "iu") && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
     if (alone) {
         long times = PyLong_AsLong(got(rule, R.alone));
         if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {

@@ -208,6 +208,12 @@ class Operations(ABC):
         """
         return None
 
+    def triangular(self, a: Any) -> Factors | None:
+        """The same of a lower triangle with nothing above it, in double precision, none of whose diagonal is 0: there
+        is nothing to be factorized, and there are no statuses.
+        """
+        return None
+
     def cholesky(self, a: Any) -> tuple[Any, Any] | None:
         """The lower Cholesky factors of a stack of matrices, of which the lower triangles are read, and a status for
         each: above 0 if a matrix is not positive definite or its factor is not finite. None as of `factors`.

@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import _native
 from ..functions import direct, index_bounds, memory_order, tables, written_parameters
 from ..functions.adapters import linear
@@ -68,7 +70,7 @@ def _entry_of(func: Callable[..., Any]) -> None:
         _entries[func] = None
         return
     in_python = _computed if (facts.direct is not None or func in index_bounds.GREATEST
-                              or func in linear.FACTORED) else None
+                              or func in linear.FACTORED or func is np.linalg.cholesky) else None
     at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
     _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
 
@@ -98,6 +100,8 @@ def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], k
         result = _given(device, result, sources, arrays, facts.scalar)
         if func in index_bounds.GREATEST:
             index_bounds.note(func, args, kwargs, result)
+        elif func is np.linalg.cholesky:
+            linear.note_triangle(args, kwargs, result)
         return result
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         reason = str(device.refusal(error))

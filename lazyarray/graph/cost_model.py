@@ -7,7 +7,7 @@ asks, it is done on the device, so that nothing is copied. What has bytes on the
 whatever its size: a value is never fetched to be computed on.
 
 Small arrays that are current on the host stay there, and so does what is computed of them: `Costs.small` says how
-many bytes they have at most. 
+many bytes they have at most.
 
 The model has six constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy 2.5);
 ``python -m lazyarray measure`` measures them where it runs, and says how to put them in force.

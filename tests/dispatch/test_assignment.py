@@ -239,3 +239,55 @@ def test_a_value_with_a_unit_is_asked_whether_it_is_a_number(write):
         with pytest.raises(TypeError):
             (type(x).fill if write is np.ndarray.fill else write)(x, value)
         assert not np.asarray(x).any()
+
+
+NUMBERS = [0, 1, -1, 300, 2**40, -2**70, 2.5, -0.0, 1e300, float("nan"), float("inf"), True, 1j, np.float32(1.5),
+           np.int8(-3), np.float64(7), np.uint64(2**63), np.bool_(True)]
+
+
+def _outcome(work):
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return work()
+    except (TypeError, ValueError, OverflowError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("view", [slice(None), slice(None, None, -2), (slice(1, 3), slice(None)), "T"], ids=str)
+@pytest.mark.parametrize("kind", "?bBhHiIlLefdFD")
+def test_a_number_where_a_mask_is_true(kind, view):
+    plain = (np.arange(24).reshape(4, 6) * 5 - 7).astype(kind)
+
+    def put(x, number):
+        part = x.T if view == "T" else x[view]
+        part[part.real * 1 > 20] = number
+        return x
+
+    for number in NUMBERS:
+        lazy = lazyarray.asarray(plain.copy())
+        alias = np.asarray(lazy) if number == 1 else None
+        wanted, found = _outcome(lambda: put(plain.copy(), number)), _outcome(lambda: put(lazy, number))
+        if isinstance(wanted, type):
+            assert found is wanted, number
+            continue
+        np.testing.assert_array_equal(np.asarray(found), wanted, err_msg=repr(number))
+        assert np.array_equal(np.signbit(np.asarray(found).real), np.signbit(wanted.real)), number
+        assert alias is None or np.array_equal(alias, wanted)
+
+
+@pytest.mark.together
+def test_such_an_assignment_is_recorded_with_what_comes_before_and_after():
+    with lazyarray.options(small_on_host=False):
+        x = lazyarray.asarray(np.arange(-500.0, 500)) * 2
+        mask = x < -3
+        x[mask] = 0
+        x[x > 900] = 900
+        y = x + 1
+        assert x._self_storage.pending is not None and y._self_storage.pending is not None
+        plain = np.clip(np.where(np.arange(-500.0, 500) * 2 < -3, 0, np.arange(-500.0, 500) * 2), 0 - 3, 900)
+        assert np.array_equal(y, plain + 1) and np.array_equal(x, plain)
+        assert np.array_equal(mask, np.arange(-500, 500) < -1.5)
+        x.setflags(write=False)
+        with pytest.raises(ValueError, match="read-only"):
+            x[x > 3] = 1

@@ -431,3 +431,65 @@ def test_what_numpy_writes_meanwhile_stays_writable():
     assert x.flags.writeable and np.asarray(x).flags.writeable
     x[0] = 5
     assert x[0] == 5
+
+
+# -- zeros that the device writes --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("make", [xnp.zeros, xnp.empty, lambda shape: xnp.zeros_like(xnp.ones(shape))],
+                         ids=["zeros", "empty", "zeros_like"])
+@pytest.mark.parametrize("write", [
+    lambda x, y: operator.setitem(x, (slice(1, 3), ...), y), lambda x, y: operator.iadd(x[1:3], y),
+    lambda x, y: np.add(y, 1, out=x[1:3]), lambda x, y: np.add.at(x, np.array([1, 2]), y),
+    lambda x, y: operator.setitem(x.T, (slice(None), slice(1, 3)), y.T)])
+def test_zeros_that_the_device_writes_are_not_sent(make, write):
+    y = (large() * 3)[:2]
+    x = make((5, 6))
+    view = x[:2]
+    with lazyarray.trace() as t:
+        write(x, y)
+    assert not [e for e in t if e.kind == "upload" and e.nbytes > 16], t      # but for an index
+    assert state(x) in ("device", "pending")
+    if make is not xnp.empty:
+        plain = np.zeros((5, 6))
+        write(plain, np.full((2, 6), 3.0))
+        assert np.array_equal(x, plain) and np.array_equal(view, plain[:2])
+    x[0] = 7
+    assert view[0].tolist() == [7] * 6
+
+
+def test_what_is_not_zero_is_sent():
+    y = (large() * 3)[:1]
+    for value in (1.0, -0.0, np.nan):
+        x = xnp.zeros((3, 6))
+        x[2, 5] = value
+        alias = np.asarray(x) if value == 1 else None
+        x[:1] = y
+        plain = np.zeros((3, 6))
+        plain[2, 5] = value
+        plain[:1] = 3
+        np.testing.assert_array_equal(np.asarray(x), plain)
+        assert np.signbit(np.asarray(x)[2, 5]) == np.signbit(plain[2, 5])
+        assert alias is None or np.array_equal(alias, plain)
+
+
+def test_many_small_arrays_are_put_together_and_sent_once():
+    parts = [xnp.arange(100.0) + i for i in range(50)]
+    with lazyarray.trace() as t:
+        x = xnp.concatenate(parts)
+        y = np.stack(parts, axis=1) + large()[0, 0]
+    assert len([e for e in t if e.kind == "upload"]) <= 2, t
+    plain = [np.arange(100.0) + i for i in range(50)]
+    assert np.array_equal(x, np.concatenate(plain)) and np.array_equal(y, np.stack(plain, axis=1) + 1)
+    assert x._self_storage.nbytes == 40000
+
+
+def test_a_view_of_many_pieces_sends_all_of_a_small_array():
+    x, y = xnp.ones((16, 6, 6)), lazyarray.asarray(np.ones((80, 16, 4, 4))) * 1
+    with lazyarray.trace() as t:
+        for i in range(3):
+            x[:, i:i + 4, i:i + 4] += y[i]
+    assert len([e for e in t if e.kind == "upload"]) == 1, t
+    plain = np.ones((16, 6, 6))
+    for i in range(3):
+        plain[:, i:i + 4, i:i + 4] += 1
+    assert np.array_equal(x, plain)

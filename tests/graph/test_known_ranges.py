@@ -250,3 +250,77 @@ def test_no_bound_is_wrong(seed):
             assert not facts.is_distinct(lazy) or len(set(plain.tolist())) == plain.size
             assert np.array_equal(lazy, plain)
     assert known > 40
+
+
+# -- what a condition says ---------------------------------------------------------------------------------------------
+
+N = 15
+OUTSIDE = np.array([-3, 2, 14, 15, 40, 0, 7, -1, 16, 9])
+
+
+def _cut(np, i):
+    i = i + 0
+    i[i < 0] = 0
+    i[i >= N] = N - 1
+    return i
+
+
+def _reset(np, i):
+    i = i + 0
+    inside = (i >= 0) & (N > i)
+    i[~inside] = 3
+    return i
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("index", [
+    lambda np, i: np.where((i >= 0) & (i < N), i, 0), lambda np, i: np.where((i < 0) | (i >= N), 0, i),
+    lambda np, i: np.where(~((i < 0) | (i > N - 1)), i, 4), lambda np, i: np.where(np.logical_and(0 <= i, i < N), i, 1),
+    lambda np, i: np.where((i >= 0) & (i < N - 1), i, 0) + 1, lambda np, i: np.where(i == 7, i, 2), _cut, _reset,
+    lambda np, i: np.where((np.floor(i * 1.5).astype(np.int64) >= 0) & (i >= 0) & (i < N), i, 0)])
+def test_no_one_waits_for_what_a_condition_bounds(index):
+    lazy, plain = lazyarray.asarray(np.arange(30.0)[:N] + 0), index(np, OUTSIDE)
+    made = index(xnp, lazyarray.asarray(OUTSIDE) + 0)
+    with lazyarray.trace() as t:
+        found = lazy[made]
+    assert not t.synchronisations, t
+    assert np.array_equal(found, np.arange(N)[plain])
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("index", [
+    lambda np, i: np.where((i >= 0) & (i <= N), i, 0), lambda np, i: np.where(i < N, i, 0), _cut,
+    lambda np, i: np.where((i >= 0) & (i < N), i, 0) + 1, lambda np, i: np.where((i >= 0) | (i < N), i, 0),
+    lambda np, i: np.where((i + 1 >= 0) & (i + 1 < N), i, 0), lambda np, i: np.where((i >= 0) & (i < N), 0, i),
+    lambda np, i: np.where(~((i >= 0) & (i < N)), i, 0), lambda np, i: np.where((i[::-1] >= 0) & (i[::-1] < N), i, 0),
+    lambda np, i: np.where((i >= 0) & (i < N), i.astype(np.int8) * np.int8(9), 0),
+    lambda np, i: np.where((i != 3) & (i < N), i, 0), lambda np, i: np.where((i >= 0) & (i < N), i, N)])
+def test_what_a_condition_does_not_bound_is_looked_at(index):
+    table = np.arange(float(N - (index is _cut)))
+    try:
+        expected = table[index(np, OUTSIDE)]
+    except IndexError as error:
+        with pytest.raises(IndexError, match=str(error)):
+            lazyarray.asarray(table)[index(xnp, lazyarray.asarray(OUTSIDE) + 0)]
+    else:
+        assert np.array_equal(lazyarray.asarray(table)[index(xnp, lazyarray.asarray(OUTSIDE) + 0)], expected)
+
+
+@pytest.mark.together
+def test_a_table_of_indexes_is_looked_through_once():
+    places, table = lazyarray.asarray(np.arange(6000).reshape(60, 100) % 50) + 0, lazyarray.asarray(np.arange(50.0))
+    for turn in range(4):
+        rows = lazyarray.asarray(np.array([turn, 3, 7]))
+        with lazyarray.trace() as t:
+            found = table[places[rows].ravel()]
+            counts = np.bincount(places[rows].ravel(), minlength=50)
+        assert len(t.synchronisations) <= (1 if turn else 2), (turn, t)
+        plain = (np.arange(6000).reshape(60, 100) % 50)[[turn, 3, 7]].ravel()
+        assert np.array_equal(found, plain) and np.array_equal(counts, np.bincount(plain, minlength=50))
+    assert not t.synchronisations
+    places[3, 5] = 60
+    for _ in range(3):
+        with pytest.raises(IndexError):
+            table[places[lazyarray.asarray(np.array([3]))]]
+        assert np.bincount(places[lazyarray.asarray(np.array([3]))].ravel(), minlength=50).size == 61
+        assert np.array_equal(table[places[lazyarray.asarray(np.array([4]))]], [np.arange(400, 500) % 50])

@@ -52,6 +52,10 @@ class Factorizer(Unique):
             return _OfStack(self, a)
         return _OfOne(self, a) if a.ndim == 2 and n < _LAST else None
 
+    def triangular(self, a: Any) -> Factors | None:
+        """`Device.triangular`."""
+        return _Triangle(self, a)
+
     def addresses(self, stack: Any) -> Any:
         """A device array of the addresses of the arrays of a C-contiguous stack.
 
@@ -166,6 +170,30 @@ class _OfOne(_Factors):
             owner.handle_of_solver(), how, n, x.shape[0], self._matrices.data.ptr, n, self._pivots.data.ptr, x.data.ptr,
             n, status.data.ptr)
         return x
+
+
+class _Triangle(Factors):
+    """One lower triangle, by cuBLAS, which takes the rows for the columns of an upper one."""
+
+    def __init__(self, owner: Factorizer, a: Any) -> None:
+        self._owner, self._matrix, self._letter = owner, a.copy(order="C"), "z" if a.dtype.kind == "c" else "d"
+        self.statuses = None
+
+    def solution(self, b: Any, turned: bool = False) -> Any:
+        owner, cublas, n = self._owner, self._owner.load(), len(self._matrix)
+        x, one = b.swapaxes(0, 1).copy(order="C"), np.ones(1, self._matrix.dtype)
+        getattr(cublas, f"{self._letter}trsm")(
+            owner.handle(), cublas.CUBLAS_SIDE_LEFT, _UPPER, cublas.CUBLAS_OP_N if turned else cublas.CUBLAS_OP_T,
+            cublas.CUBLAS_DIAG_NON_UNIT, n, len(x), one.ctypes.data, self._matrix.data.ptr, n, x.data.ptr, n)
+        return x.swapaxes(0, 1)
+
+    def inverse(self) -> Any:
+        return self.solution(self._owner.cupy.eye(len(self._matrix), dtype=self._matrix.dtype))
+
+    def determinants(self) -> tuple[Any, Any]:
+        xp, diagonal = self._owner.cupy, self._matrix.diagonal()
+        size = xp.abs(diagonal)
+        return (diagonal / size).prod(), xp.log(size).sum()
 
 
 class Cholesky(Unique):

@@ -59,7 +59,9 @@ class CudaOperations(Operations):
         self._rows, self._line_filters = Rows(kernels), LineFilters(kernels)
         self._sorted_rows, self._histograms = SortedRows(kernels), Histograms(kernels)
         self.product = Products(cupy, cublas)      # type: ignore[method-assign]
-        self.factors = Factorizer(cupy, lambda: cublas()[0], cusolver, self.stream)     # type: ignore[method-assign]
+        factorizer = self.factors = Factorizer(     # type: ignore[method-assign]
+            cupy, lambda: cublas()[0], cusolver, self.stream)
+        self.triangular = factorizer.triangular     # type: ignore[method-assign]
         self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
         self.transform = Transforms(cupy, cufft)       # type: ignore[method-assign]
 

@@ -278,6 +278,9 @@ class SimulatedDevice(Device):
         """Those of stacks and short matrices: one long matrix is its library's, as it is of very long ones on a GPU."""
         return _Factors(a.copy()) if a.ndim > 2 or a.shape[-1] <= _LONGEST_ALONE else None
 
+    def triangular(self, a: SimulatedArray) -> Factors | None:
+        return _Factors(a.copy())
+
     def upload(self, source: np.ndarray, target: SimulatedArray) -> None:
         fill_from_host(target, source)
 

@@ -135,6 +135,13 @@ def kept(x: Any) -> Kept | None:
     return None if known is None else Kept(known, turned)
 
 
+def note_triangle(args: tuple[Any, ...], kwargs: dict[str, Any], x: Any) -> None:
+    """A Cholesky factor is a triangle: of such a one there is nothing to be factorized."""
+    if len(args) == 1 and not kwargs and handles.is_array(x) and x.ndim == 2 and x.dtype.char in "dD" and (
+            known := facts.known_of(x)) is not None:
+        known["triangle"] = True
+
+
 #: Bytes of factors that are kept.
 _MOST_KEPT = 16 << 20
 
@@ -156,7 +163,9 @@ class _Matrices:
         key = device.stream(), a.dtype
         found = None if where is None else where.known.get("factors")
         if found is None or found[0] != key:
-            found = key, device.factors(a.swapaxes(-1, -2) if self.turned else a), False
+            rows = a.swapaxes(-1, -2) if self.turned else a
+            triangle = device.triangular(rows) if where is not None and "triangle" in where.known else None
+            found = key, triangle or device.factors(rows), triangle is not None
             if where is not None and a.nbytes <= _MOST_KEPT:
                 where.known["factors"] = found
         _, self.factors, self.regular = found

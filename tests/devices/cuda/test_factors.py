@@ -200,6 +200,29 @@ def test_factors_are_kept_until_their_matrices_are_written(kind, n, stack, monke
             np.linalg.inv(x)
 
 
+@pytest.mark.parametrize("kind", "dD")
+@pytest.mark.parametrize("n", [3, 31, 70])
+def test_what_is_solved_with_a_cholesky_factor_waits_for_nothing(kind, n):
+    a = matrices((n, n), kind)
+    a, b = a @ a.conj().T + n * np.eye(n), matrices((n, 2), kind)
+    lower = np.linalg.cholesky(lazyarray.asarray(a))
+    plain, right = np.linalg.cholesky(a), lazyarray.asarray(b)
+    with lazyarray.trace() as events:
+        found = [np.linalg.solve(lower, right), np.linalg.solve(lower.T, right), np.linalg.solve(lower, right[:, 0]),
+                 np.linalg.inv(lower), np.linalg.inv(lower.T), np.linalg.det(lower), *np.linalg.slogdet(lower)]
+    assert not events.synchronisations
+    for one, wanted in zip(found, [np.linalg.solve(plain, b), np.linalg.solve(plain.T, b),
+                                   np.linalg.solve(plain, b[:, 0]), np.linalg.inv(plain), np.linalg.inv(plain.T),
+                                   np.linalg.det(plain), *np.linalg.slogdet(plain)]):
+        agree_with(wanted, one)
+    lower[0, -1] = 1        # it is no triangle any more
+    plain[0, -1] = 1
+    agree_with(np.linalg.solve(plain, b), np.linalg.solve(lower, right))
+    lower[0] = 0
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.solve(lower, right)
+
+
 def agree_with(wanted, found):
     relative, absolute = KINDS[np.asarray(wanted).dtype.char]
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
@@ -232,7 +255,7 @@ def placed(make):
 class Cublas:
     """What the factorizer calls, of addresses; matrices have their columns together."""
 
-    CUBLAS_OP_N, CUBLAS_OP_T = 0, 1
+    CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_SIDE_LEFT, CUBLAS_DIAG_NON_UNIT = 0, 1, 0, 0
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
@@ -270,9 +293,17 @@ class Cublas:
             x[...] = np.eye(n)
         self.substitute(handle, 0, n, n, table, lead, pivots, of_x, n, 0, count)
 
+    def triangle(self, handle, side, part, how, diagonal, n, columns, one, a, lead, x, lead_of_x):
+        assert (side, part, diagonal, lead, lead_of_x) == (0, 1, 0, n, n)
+        assert np.frombuffer((ctypes.c_byte * self.dtype.itemsize).from_address(one), self.dtype) == 1
+        matrix, = self.at(np.array([a], np.uint64).ctypes.data, 1, n, n)
+        right, = self.at(np.array([x], np.uint64).ctypes.data, 1, n, columns)
+        right[...] = np.linalg.solve(np.triu(matrix).T if how else np.triu(matrix), right)
+
     def __getattr__(self, name):
         assert name[0] == ("z" if self.dtype.kind == "c" else "d")
-        return {"getrfBatched": self.factorize, "getrsBatched": self.substitute, "getriBatched": self.invert}[name[1:]]
+        return {"getrfBatched": self.factorize, "getrsBatched": self.substitute, "getriBatched": self.invert,
+                "trsm": self.triangle}[name[1:]]
 
 
 class Cusolver(Cublas):
@@ -310,6 +341,15 @@ def test_what_the_libraries_are_asked_for(kind, n, stack):
     np.testing.assert_allclose(make(given).inverse(), np.linalg.inv(a), rtol=1e-9)
     for found, wanted in zip(make(given).determinants(), np.linalg.slogdet(a)):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    if not stack:
+        lower = np.tril(a) + np.eye(n)
+        triangle = make.triangular(lower.astype(kind).view(Placed))
+        np.testing.assert_allclose(triangle.solution(b.view(Placed)), np.linalg.solve(lower, b), rtol=1e-7)
+        np.testing.assert_allclose(triangle.solution(b.view(Placed), turned=True), np.linalg.solve(lower.T, b),
+                                   rtol=1e-7)
+        np.testing.assert_allclose(triangle.inverse(), np.linalg.inv(lower), rtol=1e-6, atol=1e-9)
+        for found, wanted in zip(triangle.determinants(), np.linalg.slogdet(lower)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-9)
     given[..., 0, :] = 0
     factors = make(given)
     assert (factors.statuses > 0).all()
