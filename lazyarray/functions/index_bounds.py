@@ -132,7 +132,8 @@ def _of_source(index: Any, source: Any) -> facts.Bounds | None:
     known["bounds"] = int(least), int(greatest), view.dtype
     if source.facts is None or source.facts[1] is not known:    # somebody has written since
         return None
-    facts.note_bounds(index, int(least), int(greatest))
+    if source is not index._self_storage:
+        facts.note_bounds(index, int(least), int(greatest))
     return facts.bounds_of(index)
 
 

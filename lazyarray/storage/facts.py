@@ -146,11 +146,14 @@ def note_source(x: Any, source: Any) -> None:
 
 
 def source_of(x: Any) -> Any:
-    """The storage of the array that the integers of `x` were taken of, if it is there for the second time: to look
-    through all of it pays if more is taken of it. Else None.
+    """The storage of the array that the integers of `x` were taken of, or that `x` is a part of, if it is there for the
+    second time: to look through all of it pays if more is taken of it. Else None.
     """
-    found = of_storage(x._self_storage)
-    storage = None if found is None or not _is_of_elements(x) else found.get("source", _no_storage)()
+    own = x._self_storage
+    found = of_storage(own)
+    if found is None or not _is_of_elements(x):
+        return None
+    storage = found.get("source", _no_storage)() or (own if x._self_base is not None and x.nbytes < own.nbytes else None)
     known = None if storage is None else of_storage(storage)
     view = None if known is None or storage.root is None and storage.root_view is None else storage.root_meta()
     if known is None or view is None or view.dtype != x.dtype or not view.size or "bounds" in known:

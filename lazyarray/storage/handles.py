@@ -59,7 +59,7 @@ class ScalarHandle(_Number):
 class Home:
     """What a small lazy array that is nothing but an ndarray yet shares with its views: see `completed`.
 
-    `sent`: set once the device has needed its bytes, see `stays_light`.
+    `sent`: how often the device has needed its bytes, once it has: see `stays_light`.
     """
 
     __slots__ = ("array", "storage", "sent")
@@ -507,17 +507,22 @@ def _memory_of(host: np.ndarray) -> int:
     return transfer.extent_bytes(host).__array_interface__["data"][0]   # type: ignore[no-any-return]
 
 
+#: A storage takes as long to make as so many looks for bytes that were uploaded before.
+_FEW_TIMES = 8
+
+
 def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     """Whether `x`, which is nothing but the ndarray `host`, stays so although the device needs its bytes.
 
-    So it is the first time: many arrays are made, used and forgotten, with bytes that were uploaded before. What is
-    needed again gets a storage, and is current on both sides from then on.
+    So it is the first time, and a few times more if it is quickly compared: many arrays are made, used and forgotten,
+    with bytes that were uploaded before. What is needed again gets a storage, and is current on both sides from then on.
     """
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None:        # another thread has given it a storage
         return False
-    if host.nbytes <= upload_cache.AT_ONCE and not getattr(home, "sent", False):
-        home.sent = True
+    times = getattr(home, "sent", 0)
+    if host.nbytes <= upload_cache.AT_ONCE and times < (_FEW_TIMES if host.nbytes <= upload_cache.SMALL else 1):
+        home.sent = times + 1
         return True
     storage = x._self_storage
     if host is home.array and (kept := upload_cache.found(storage.device, host)) is not None:
