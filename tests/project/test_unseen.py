@@ -16,6 +16,9 @@ PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "unseen").glob("*.
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 #: Those that each run sees in all ways; the others in one way by day, under 3.12 and later.
 SHORT = frozenset({"audio", "edges", "fdtd", "fits", "lorenz", "mixture", "options", "vortex"})
+#: Those that no run by day sees: they take long, or are like one that it sees.
+LONG = frozenset({"backtest", "convnet", "epidemic", "lasso", "mcmc", "migration", "pathtrace", "shallow", "spiking",
+                  "tomography"})
 #: Chaotic, and with phases that are added up: what differs in the last place grows.
 TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5}
 #: After how many steps a fit gets no better is a matter of the last place: so many more or fewer.
@@ -34,7 +37,8 @@ def load(path):
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
 def test_results_are_numpys(path, namespace, small, monkeypatch):
-    if not NIGHTLY and path.stem not in SHORT and (small or namespace == "numpy" or sys.version_info < (3, 12)):
+    if not NIGHTLY and path.stem not in SHORT and (
+            small or namespace == "numpy" or path.stem in LONG or sys.version_info < (3, 12)):
         pytest.skip("in the nightly profile")
     from lazyarray import _native
     from lazyarray.graph.cost_model import Costs
