@@ -450,26 +450,20 @@ def blank(x: ArrayHandle) -> bool:
     it: nothing need be sent.
     """
     home = _native.recording.home(x)    # type: ignore[union-attr]
-    if home is None or home.storage is not None or not _is_blank(home.array):
+    if home is None or home.storage is not None or not home.array.size or home.array.item(0) != 0:
         return False
     x._self_storage = _promoted(home, _zeros)
     x._self_home = None
-    return True
-
-
-def _is_blank(array: np.ndarray) -> bool:
-    """Whether all bytes of an ndarray are 0, as those of ``np.zeros``. Most others are not from the first on."""
-    if not array.size or not array.flags.forc or not devices.current().can_hold(array.dtype):
-        return False
-    memory = transfer.extent_bytes(array)
-    return not memory[0] and not memory.view(bool).any()
+    return x._self_storage.mirror is None
 
 
 def _zeros(device: Device, array: np.ndarray) -> Storage:
-    """A storage of zeros on the device, for an ndarray of zeros; else one over its memory."""
-    if not _is_blank(array):        # another thread's statement has just written it
-        return Storage.over_host(device, array)
-    return Storage(device, device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"))
+    """A storage of zeros on the device for an ndarray of which all bytes are 0, as those of ``np.zeros`` are; else one
+    over its memory.
+    """
+    if array.flags.forc and device.can_hold(array.dtype) and not transfer.extent_bytes(array).view(bool).any():
+        return Storage(device, device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"))
+    return Storage.over_host(device, array)
 
 
 #: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are
