@@ -263,7 +263,7 @@ reduced_function(PyObject *callee, PyObject *args, PyObject *kwargs)
 {
     PyObject *func = PyDict_GetItemWithError(py.reducing, callee), *axis = Py_None, *keepdims = Py_False, *name, *value;
     Py_ssize_t count = PyTuple_GET_SIZE(args), place = 0;
-    if (func == NULL || count < 1 || count > 2)
+    if (func == NULL || count < 1 || count > (func == py.norm ? 1 : 2))     /* before its axis comes the order of a norm */
         return NULL;
     if (count > 1)
         axis = PyTuple_GET_ITEM(args, 1);
