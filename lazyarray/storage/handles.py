@@ -454,16 +454,15 @@ def blank(x: ArrayHandle) -> bool:
         return False
     x._self_storage = _promoted(home, _zeros)
     x._self_home = None
-    return x._self_storage.mirror is None
+    return x._self_storage.clean    # type: ignore[no-any-return]
 
 
 def _zeros(device: Device, array: np.ndarray) -> Storage:
-    """A storage of zeros on the device for an ndarray of which all bytes are 0, as those of ``np.zeros`` are; else one
-    over its memory.
-    """
+    """A storage over the memory of an ndarray; current on the device alone if all bytes are 0, as of ``np.zeros``."""
+    root = None
     if array.flags.forc and device.can_hold(array.dtype) and not transfer.extent_bytes(array).view(bool).any():
-        return Storage(device, device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"))
-    return Storage.over_host(device, array)
+        root = device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
+    return Storage.over_host(device, array, root)
 
 
 #: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are

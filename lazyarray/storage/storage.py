@@ -72,20 +72,23 @@ class Storage(StorageState):
         return self, meta
 
     @classmethod
-    def over_host(cls, device: Device, array: np.ndarray) -> Storage:
-        """A storage, current on the host, over the memory of a small array that is nobody else's."""
-        self = cls(device, None)
+    def over_host(cls, device: Device, array: np.ndarray, root: Any = None) -> Storage:
+        """A storage, current on the host, over the memory of a small array that is nobody else's; with the device array
+        `root`, current there alone.
+        """
+        self = cls(device, root)
         for _ in range(1000):
             if array.flags.writeable:
                 break
             time.sleep(1e-3)        # NumPy is writing it in another thread, and says that it is read-only meanwhile
         memory = transfer.extent_bytes(array) if array.nbytes else np.empty(1, np.uint8)
         self._nbytes = array.nbytes and memory.nbytes
-        self.clean = False
         self.mirror = Mirror.of(memory, current_options().write_tracking)
-        self.mirror.valid = Ranges.span(0, memory.nbytes)
-        self.host_dirty = self.placed = Ranges.span(0, self._nbytes)    # of an array without elements none
-        self.host = True
+        if root is None:
+            self.clean = False
+            self.mirror.valid = Ranges.span(0, memory.nbytes)
+            self.host_dirty = self.placed = Ranges.span(0, self._nbytes)    # of an array without elements none
+            self.host = True
         return self
 
     # -- the four verbs --------------------------------------------------------------------

@@ -457,6 +457,26 @@ def test_zeros_that_the_device_writes_are_not_sent(make, write):
     assert view[0].tolist() == [7] * 6
 
 
+@pytest.mark.parametrize("see", [repr, np.asarray, np.array, lambda x: x.tolist(), bytes, lambda x: x[0].item(), id],
+                         ids=["repr", "asarray", "array", "tolist", "bytes", "item", "nothing"])
+@pytest.mark.parametrize("change", [
+    lambda x: operator.iadd(x, 1), lambda x: operator.setitem(x, slice(0, 3), 7), lambda x: x.fill(2),
+    lambda x: np.copyto(x, 5), lambda x: x.sort(), lambda x: operator.setitem(x, x > 2, 0)])
+def test_what_the_device_has_written_is_there_for_the_host_afterwards(see, change):
+    x, plain = xnp.zeros(10), np.zeros(10)
+    view, early = x[2:8], np.asarray(xnp.zeros(3))
+    x[...] = (large() * 3)[:2].reshape(-1)[:10]
+    plain[...] = 3
+    see(x)
+    for array in (x, view):
+        assert float((array * 2).max()) == 6 and array.sum() == 3 * array.size and (array == 3).all()
+    alias = np.asarray(x)
+    change(x)
+    change(plain)
+    assert np.array_equal(alias, plain) and np.array_equal(view, plain[2:8]) and np.array_equal(x + 0, plain)
+    assert not early.any()
+
+
 def test_what_is_not_zero_is_sent():
     y = (large() * 3)[:1]
     for value in (1.0, -0.0, np.nan):
