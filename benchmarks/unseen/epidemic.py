@@ -1,5 +1,4 @@
 """Agent-based epidemic: households, workplaces, random meetings, hospital beds, contact tracing, vaccination and lockdown. N: agents."""
-import math
 
 import numpy
 import numpy as np

@@ -153,7 +153,9 @@ def source_of(x: Any) -> Any:
     found = of_storage(own)
     if found is None or not _is_of_elements(x):
         return None
-    storage = found.get("source", _no_storage)() or (own if x._self_base is not None and x.nbytes < own.nbytes else None)
+    storage = found.get("source", _no_storage)()
+    if storage is None and x._self_base is not None and x.nbytes < own.nbytes:
+        storage = own
     known = None if storage is None else of_storage(storage)
     view = None if known is None or storage.root is None and storage.root_view is None else storage.root_meta()
     if known is None or view is None or view.dtype != x.dtype or not view.size or "bounds" in known:

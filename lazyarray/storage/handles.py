@@ -508,7 +508,7 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     """Whether `x`, which is nothing but the ndarray `host`, stays so although the device needs its bytes.
 
     So it is the first time, and a few times more if it is quickly compared: many arrays are made, used and forgotten,
-    with bytes that were uploaded before. What is needed again gets a storage, and is current on both sides from then on.
+    with bytes that were uploaded before. What is needed again gets a storage, and is current on both sides from then.
     """
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None:        # another thread has given it a storage
