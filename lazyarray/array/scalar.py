@@ -294,7 +294,10 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
     def method(self: Any, other: Any, *rest: Any) -> Any:
         if func is not None and self._self_value is None and type(other) in (float, int, LazyScalar) and (
                 not self._self_storage.device.several):
-            result = ufunc.looped(func, (other, self) if reflected else (self, other))
+            operands = (other, self) if reflected else (self, other)
+            result = ufunc.quick(func, operands)
+            if result is None:
+                result = ufunc.looped(func, operands)
             if result is not None:
                 return result
         a, b = _known(self), _known(other)

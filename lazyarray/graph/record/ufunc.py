@@ -46,6 +46,8 @@ _LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
 _LARGE_PAIR = 16 << 20
 
 _bool = np.dtype(bool)
+#: Of scalars whoever asks whether they hold gets it from the operands' values.
+_COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 #: What NumPy does about errors of floating-point numbers: settings that are never changed, only replaced.
 _errors = umath._extobj_contextvar
 
@@ -95,7 +97,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     `written`: the meta of what it will be written to, if that is done in place. `key`: under which the next such
     call will be known, and `kinds`: which of its operands are leaves and nodes; both are None if it can't be known.
     """
-    if written is None and _is_small(inputs, least):
+    if written is None and (_is_small(inputs, least)
+                            or ufunc in _COMPARISONS and not any(map(handles.is_array, inputs))):
         return None
     if ufunc is np.divmod:
         if any(handles.is_array(x) and handles.meta_of(x).nbytes >= _LARGE_PAIR for x in inputs):
