@@ -104,7 +104,7 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
         if index is not None:
             at = facts.bounds_of(index)
             if at is None and (source := facts.source_of(index)) is not None:
-                at = _of_source(index, source)
+                at = _of_source(index, *source)
             if at is None or at[0] < low or at[1] >= high:      # what is known may be wider than what is there
                 # Asked for before the values are looked at: they are forgotten if somebody has written since.
                 known, kept = facts.known_of(index), index._self_storage.facts
@@ -121,17 +121,15 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
     return found
 
 
-def _of_source(index: Any, source: Any) -> facts.Bounds | None:
-    """The bounds of an index, of those of the whole storage of what it was taken of."""
-    view, known = source.root_view, facts.of_storage(source)
-    if known is None:
-        return None
+def _of_source(index: Any, source: Any, known: dict[Any, Any]) -> facts.Bounds | None:
+    """The bounds of an index, of those of the whole storage of what it was taken of, of which so much is `known`."""
+    view = source.root_meta()
     with source.place():
         array = source.read_device(view, why="bounds check")
         (least, greatest), = _fetched(devices.current(), [array], 0)
-    known["bounds"] = int(least), int(greatest), view.dtype
-    if source.facts is None or source.facts[1] is not known:    # somebody has written since
+    if facts.of_storage(source) is not known:       # somebody has written meanwhile
         return None
+    known["bounds"] = int(least), int(greatest), view.dtype
     if source is not index._self_storage:
         facts.note_bounds(index, int(least), int(greatest))
     return facts.bounds_of(index)

@@ -138,34 +138,40 @@ def note_range(x: Any, low: int, high: int) -> None:
         facts["distinct"] = True
 
 
-def note_source(x: Any, source: Any) -> None:
-    """All elements of a new array of integers are some of those of another array, whose bounds are not known yet."""
+def note_source(x: Any, source: Any, writes: int) -> None:
+    """All elements of a new array of integers are some of those of another array, whose bounds are not known yet.
+
+    `writes`: how often its storage had been written before they were taken.
+    """
     found, storage = of_storage(x._self_storage), source._self_storage
     if found is not None and type(storage) is Storage and x.dtype == source.dtype:
-        found["source"] = weakref.ref(storage)
+        found["source"] = weakref.ref(storage), writes
 
 
-def source_of(x: Any) -> Any:
-    """The storage of the array that the integers of `x` were taken of, or that `x` is a part of, if it is there for the
-    second time: to look through all of it pays if more is taken of it. Else None.
+def source_of(x: Any) -> tuple[Storage, dict[Any, Any]] | None:
+    """The storage of the array that the integers of `x` were taken of, or that `x` is a part of, and what is known of
+    it, if nobody has written to it since and it is asked for the second time: to look through all of it pays if more is
+    taken of it. Else None.
     """
     own = x._self_storage
     found = of_storage(own)
     if found is None or not _is_of_elements(x):
         return None
-    storage = found.get("source", _no_storage)()
-    if storage is None and x._self_base is not None and x.nbytes < own.nbytes:
-        storage = own
+    storage = own
+    if "source" in found:
+        ref, writes = found["source"]
+        storage = ref()
+    elif x._self_base is None or x.nbytes >= own.nbytes:
+        return None
     known = None if storage is None else of_storage(storage)
-    view = None if known is None or storage.root is None and storage.root_view is None else storage.root_meta()
-    if known is None or view is None or view.dtype != x.dtype or not view.size or "bounds" in known:
+    if known is None or "bounds" in known or storage.root is None and storage.root_view is None or (
+            storage is not own and storage.facts[0] != writes):
+        return None
+    view = storage.root_meta()
+    if view.dtype != x.dtype or not view.size:
         return None
     known["takings"] = known.get("takings", 0) + 1
-    return storage if known["takings"] > 1 else None
-
-
-def _no_storage() -> None:
-    return None
+    return (storage, known) if known["takings"] > 1 else None
 
 
 def is_distinct(x: Any) -> bool:

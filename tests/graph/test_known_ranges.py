@@ -339,3 +339,23 @@ def test_so_is_an_array_of_which_parts_are_indexes():
         table[order[:100]]
     for _ in range(3):
         assert np.array_equal(table[order[100:103]], [49, 48, 47])
+
+
+@pytest.mark.together
+def test_what_was_taken_before_a_write_is_what_it_was():
+    """Several of one table: that it is looked through says nothing of them then."""
+    plain = np.arange(6000).reshape(60, 100) % 50 + 100
+    places, table = lazyarray.asarray(plain) + 0, lazyarray.asarray(np.arange(50.0))
+    taken = [places[lazyarray.asarray(np.array([row]))] for row in range(4)]
+    parts = [places[row] for row in range(3)]
+    places[...] = 3
+    for index in taken:
+        with pytest.raises(IndexError):
+            table[index]
+        with pytest.raises(IndexError):
+            table[index] = 0
+    assert all((table[part] == 3).all() for part in parts), "views see the write"
+    places[2, 2] = 70
+    assert (table[places[5]] == 3).all() and (table[places[6]] == 3).all()
+    with pytest.raises(IndexError):
+        table[parts[2]]
