@@ -1,6 +1,9 @@
 """The range of indexes, found out while somebody writes."""
 from __future__ import annotations
 
+import operator
+import threading
+
 import numpy as np
 import pytest
 
@@ -25,3 +28,33 @@ def test_a_write_while_a_table_of_indexes_is_looked_through(monkeypatch):
     monkeypatch.setattr(index_bounds, "_fetched", late)
     with pytest.raises(IndexError):
         table[second]
+
+
+@pytest.mark.parametrize("make", [
+    lambda i: np.where((i >= 0) & (i < 50), i, 0), lambda i: operator.setitem(i, (i < 0) | (i >= 50), 0)],
+    ids=["where", "a mask"])
+def test_another_thread_writes_what_a_condition_is_about(make, monkeypatch):
+    """Between the look at the bounds and the record: it has to wait, or what it writes is not bounded."""
+    from lazyarray.graph import known_ranges
+
+    i, table = lazyarray.asarray(np.arange(200) - 100) + 0, lazyarray.asarray(np.arange(50.0))
+    chosen, threads = known_ranges.chosen, []
+
+    def late(*args):
+        found = chosen(*args)
+        threads.append(threading.Thread(target=lambda: operator.setitem(i, 7, 4000)))
+        threads[-1].start()
+        threads[-1].join(0.3)
+        return found
+
+    monkeypatch.setattr(known_ranges, "chosen", late)
+    made = make(i)
+    for thread in threads:
+        thread.join()
+    assert threads and i[7] == 4000
+    if made is None:
+        with pytest.raises(IndexError):
+            table[i]
+    else:
+        plain = np.arange(200) - 100
+        assert np.array_equal(table[made], np.where((plain >= 0) & (plain < 50), plain, 0))

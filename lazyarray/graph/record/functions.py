@@ -61,10 +61,14 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    bounds = None
-    if any(type(one) is handles.array_type and not native.is_light(one) and one.dtype.kind in "iu"
-           for one in (x, y)):
-        bounds = known_ranges.chosen(condition, x, y)
+    if any(type(one) is handles.array_type and not native.is_light(one) and one.dtype.kind in "iu" for one in (x, y)):
+        return held((condition, x, y), _of_integers, condition, x, y)
+    return native.recorded(np.where, (condition, x, y))
+
+
+def _of_integers(condition: Any, x: Any, y: Any) -> Any:
+    """`where`, with the bounds of what comes of it; nobody writes in between."""
+    bounds = known_ranges.chosen(condition, x, y)
     result = native.recorded(np.where, (condition, x, y))
     if bounds is not None and type(result) is handles.array_type:
         known_ranges.keep(result, bounds)
