@@ -21,8 +21,9 @@ LONG = frozenset({"backtest", "convnet", "epidemic", "lasso", "mcmc", "migration
                   "tomography"})
 #: Chaotic, and with phases that are added up: what differs in the last place grows.
 TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5}
-#: After how many steps a fit gets no better is a matter of the last place: at most so many, as the program says.
-STEPS = {("fits", "iterations"): 25}
+#: After how many steps a fit gets no better is a matter of the last place: so many more or fewer, but for one of them
+#: that goes on at its end.
+STEPS = {("fits", "iterations"): 3}
 
 
 def load(path):
@@ -58,7 +59,7 @@ def test_results_are_numpys(path, namespace, small, monkeypatch):
     for name, value in wanted.items():
         scale = np.nanmax(np.abs(value), initial=0) or 1
         if (path.stem, name) in STEPS:
-            assert np.abs(found[name] - value).max() <= STEPS[path.stem, name]
+            assert (np.abs(found[name] - value) > STEPS[path.stem, name]).sum() <= 1
             continue
         np.testing.assert_allclose(found[name] / scale, value / scale, rtol=0, atol=TOLERANCES.get(path.stem, 1e-6),
                                    err_msg=name)
