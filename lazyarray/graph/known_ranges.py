@@ -145,22 +145,24 @@ def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
 
 def _of_node(node: Node) -> _Range | None:
     """None if it could be any integer of its dtype."""
-    name, dtype = node.step.name.removeprefix("own_"), node.dtype
-    if name == "index" and not node.operands:       # the places of the elements themselves
+    name, dtype, given = node.step.name.removeprefix("own_"), node.dtype, node.operands
+    if name == "index" and not given:       # the places of the elements themselves
         return _Range(0, node.size - 1, True)
     step = _STEPS.get(name)
-    if step is None or not node.operands or dtype.kind not in "iu":
+    if step is None or not given or dtype.kind not in "iu":
         return None         # there are no operands once it is computed
-    operands = [_of(operand, node.size) for operand in node.operands]
+    operands = [_of(operand, node.size) for operand in given]
     if any(one is None for one in operands):
         return None
     if name == "where":
-        condition, *values = node.operands
+        condition, *values = given
         operands[1:] = [_under(condition, truth, value, found)      # type: ignore[arg-type]
                         for value, found, truth in zip(values, operands[1:], (True, False))]
     found = step(*operands)
     limits = np.iinfo(dtype)
     if found is None or found.low < limits.min or found.high > limits.max:      # it may have wrapped around
+        return None
+    if not node.operands:       # another thread had it computed, to write what it reads: what was found may be of later
         return None
     return None if found[:2] == (limits.min, limits.max) else found
 
@@ -181,10 +183,19 @@ _EXCHANGED = {"less": "greater", "less_equal": "greater_equal", "greater": "less
 
 
 def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
-    """The range of the elements of an operand where a condition has this truth; `found`: the one of all of them."""
-    if type(condition) is not Node or condition.dtype.kind != "b" or not condition.operands:
+    """The range of the elements of an operand where a condition has this truth; `found`: the one of all of them.
+
+    Who writes what a condition reads has it computed first, and then it has no operands: see `_of_node`.
+    """
+    operands = condition.operands if type(condition) is Node and condition.dtype.kind == "b" else ()
+    if not operands:
         return found
-    name, operands = condition.step.name.removeprefix("own_"), condition.operands
+    narrowed = _narrowed(condition, operands, truth, value, found)
+    return narrowed if condition.operands else found
+
+
+def _narrowed(condition: Node, operands: tuple[Any, ...], truth: bool, value: Any, found: _Range) -> _Range:
+    name = condition.step.name.removeprefix("own_")
     if name in ("logical_not", "invert"):
         return _under(operands[0], not truth, value, found)
     if name in (("bitwise_and", "logical_and") if truth else ("bitwise_or", "logical_or")):

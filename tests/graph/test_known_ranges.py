@@ -126,6 +126,32 @@ def test_a_write_while_bounds_are_found_out(monkeypatch):
 
 
 @pytest.mark.together
+@pytest.mark.parametrize("condition", [lambda i, limit: i < limit, lambda i, limit: (i >= 0) & (i < limit + 0),
+                                       lambda i, limit: ~(i >= limit)], ids=["one", "two", "not"])
+def test_a_write_to_what_a_condition_reads_while_bounds_are_found_out(condition, monkeypatch):
+    """The condition is of what was there before; the bounds have to be, too."""
+    from lazyarray.graph import known_ranges
+
+    limit, i, table = xnp.full(10, 1000), xnp.arange(10) * 3 - 3, lazyarray.asarray(np.arange(20.0))
+    asked = condition(i, limit)
+    original = known_ranges.facts.of_storage
+
+    def of_storage(storage):
+        if storage is limit._self_storage:
+            monkeypatch.setattr(known_ranges.facts, "of_storage", original)
+            limit[...] = np.arange(10) % 5
+            original(storage)["bounds"] = 0, 4, limit.dtype     # as if somebody had asked for them since
+        return original(storage)
+
+    monkeypatch.setattr(known_ranges.facts, "of_storage", of_storage)
+    chosen = np.where(asked, i, 0)
+    assert known_ranges.facts.of_storage is original, "nobody wrote"
+    assert int(chosen.max()) == 24
+    with pytest.raises(IndexError):
+        table[chosen]
+
+
+@pytest.mark.together
 @pytest.mark.parametrize("index", [
     lambda np, i: (i + 1) % 15, lambda np, i: i * 37 % 15, lambda np, i: np.clip(i * i, 0, 14), lambda np, i: i & 7,
     lambda np, i: np.minimum(np.maximum(i, 3), 9), lambda np, i: i // 2, lambda np, i: np.abs(5 - i), lambda np, i: -i,
