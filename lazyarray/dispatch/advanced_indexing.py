@@ -16,7 +16,7 @@ from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.storage import Storage
-from . import masks, small_arrays
+from . import masks, progressions, small_arrays
 from .assigned_values import ONE_VALUE, drop_leading, value_for
 from .parsed_index import WHOLE, Index, rises, uploaded
 from .small_arrays import device_operand, is_light
@@ -35,6 +35,8 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         known_ranges.note(x)        # before it is computed, for those that are taken of it
         writes = getattr(x._self_storage, "writes", -1)
         bounds = facts.bounds_of(x)
+    if (seen := progressions.view_of(meta, index)) is not None:
+        return _with_bounds(seen.copied(x, meta), x, bounds, writes)
     rows = None if device.spread else _rows_of(meta, index)
     if rows is not None:
         try:
