@@ -33,18 +33,8 @@ if TWO_DEVICES:
 _FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
 
 
-#: What tests CUDA's kernels, on a GPU or without one: by day under one Python only, of which they know nothing.
-_OF_KERNELS = {"test_copies.py", "test_cuda_division.py", "test_cuda_halves.py", "test_cuda_histogram.py",
-               "test_cuda_kernels.py", "test_cuda_reductions.py", "test_cuda_selection.py", "test_cuda_sorting.py",
-               "test_masks.py"}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in _FIRST)
-    if sys.version_info < (3, 12) and os.environ.get("LAZYARRAY_NIGHTLY") != "1":
-        for item in items:
-            if item.path.name in _OF_KERNELS and item.path.parent.name == "cuda":
-                item.add_marker(pytest.mark.skip(reason="kernels are tested under newer versions of Python"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
