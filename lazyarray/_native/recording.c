@@ -138,14 +138,15 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 32) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 33) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0
             || PyModule_AddIntMacro(module, MULTIPLIES) < 0 || PyModule_AddIntMacro(module, INDEXES) < 0
             || PyModule_AddIntMacro(module, COMPUTES) < 0 || PyModule_AddIntMacro(module, VALUES) < 0
             || PyModule_AddIntMacro(module, LENGTHENS) < 0 || PyModule_AddIntMacro(module, MAKES) < 0
-            || PyModule_AddIntMacro(module, POWERS) < 0))
+            || PyModule_AddIntMacro(module, POWERS) < 0 || PyModule_AddIntMacro(module, SEES) < 0
+            || PyModule_AddIntMacro(module, PACKED) < 0))
         Py_CLEAR(module);
     return module;
 }

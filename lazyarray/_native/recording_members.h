@@ -1,7 +1,7 @@
 /* Members of LazyNdarray that NumPy does at once where all is on the host; what is not is left to Python. */
 
 enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
-       LENGTHENS = 256, MAKES = 512, POWERS = 1024 };
+       LENGTHENS = 256, MAKES = 512, POWERS = 1024, SEES = 2048, PACKED = 4096 };
 
 /* `cheap`: what `is_cheap` says of `callee`, and `reduces`: whether it is in the table of reductions; -1 before it was asked.
 `ufunc`: that of an operator, None of another member, NULL before it was asked. */
@@ -202,6 +202,100 @@ operated(Member *member, PyObject *const *args, Py_ssize_t count)
     return result;
 }
 
+/* The lazy array that sees what `part` does of `meta`, the meta of `x`: a new reference. NULL without an error: it is no view,
+or `x` has another meta by now. */
+static PyObject *
+seen_of(PyObject *x, PyObject *meta, PyObject *part)
+{
+    if (part == meta)
+        return Py_NewRef(x);
+    if (!PyArray_Check(part) || got(x, X.meta) != meta || AT(x, X.storage) == NULL)
+        return NULL;
+    PyObject *storage = Py_NewRef(AT(x, X.storage)), *base = Py_NewRef(got(x, X.base) == Py_None ? x : got(x, X.base));
+    PyObject *view = Py_TYPE(part) == Py_TYPE(meta) ? Py_NewRef(part)
+        : PyObject_CallMethodOneArg(part, text.view, (PyObject *)Py_TYPE(meta));
+    PyObject *result = view == NULL ? NULL : made_array(storage, view, Py_None, base);
+    Py_XDECREF(view);
+    Py_DECREF(storage);
+    Py_DECREF(base);
+    return result;
+}
+
+/* The meta of a lazy array that has a storage: a new reference; NULL, perhaps without an error: it is none. */
+static PyObject *
+meta_with_storage(PyObject *x)
+{
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || AT(x, X.storage) == NULL)
+        return NULL;
+    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+    if (meta != NULL && !PyArray_Check(meta))
+        Py_CLEAR(meta);
+    return meta;
+}
+
+/* Whether an argument says how an array is seen in numbers alone. */
+static int
+is_plain_way(PyObject *item)
+{
+    if (!PyTuple_CheckExact(item))
+        return item == Py_None || PyBool_Check(item) || PyLong_CheckExact(item);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(item); i++)
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(item, i)))
+            return 0;
+    return 1;
+}
+
+/* What a function or method that gives views, `callee`, gives of its first argument, by what NumPy makes of the meta: a lazy
+array, or a list or tuple of such. `kind`: PACKED if it copies what is not in C order, and where a keyword says so. NULL,
+perhaps without an error: it is for Python. */
+static PyObject *
+seen_by(PyObject *callee, int kind, PyObject *const *args, Py_ssize_t count, PyObject *kwargs)
+{
+    PyObject *given[MOST_ARGUMENTS], *name, *value, *result = NULL;
+    Py_ssize_t place = 0;
+    if (count < 1 || count > MOST_ARGUMENTS || ((kind & PACKED) && kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0))
+        return NULL;
+    for (Py_ssize_t i = 1; i < count; i++) {
+        given[i] = args[i];
+        if (!is_plain_way(args[i]))
+            return NULL;
+    }
+    while (kwargs != NULL && PyDict_Next(kwargs, &place, &name, &value))
+        if (!is_plain_way(value))
+            return NULL;
+    PyObject *x = args[0], *meta = given[0] = meta_with_storage(x), *part = NULL;
+    if (meta != NULL && PyArray_NDIM((PyArrayObject *)meta) > 0
+            && (!(kind & PACKED) || PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta)))
+        part = PyObject_VectorcallDict(callee, given, count, kwargs);
+    if (part != NULL && is_sequence(part)) {
+        const Py_ssize_t length = PySequence_Fast_GET_SIZE(part);
+        result = PyList_New(0);
+        for (Py_ssize_t i = 0; result != NULL && i < length; i++) {
+            PyObject *one = seen_of(x, meta, PySequence_Fast_GET_ITEM(part, i));
+            if (one == NULL || PyList_Append(result, one) < 0)
+                Py_CLEAR(result);
+            Py_XDECREF(one);
+        }
+        if (result != NULL && PyTuple_CheckExact(part))
+            Py_SETREF(result, PyList_AsTuple(result));
+    }
+    else if (part != NULL)
+        result = seen_of(x, meta, part);
+    Py_XDECREF(part);
+    Py_XDECREF(meta);
+    return result;
+}
+
+/* The same of a call of NumPy's function. */
+static PyObject *
+seen_by_function(PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    PyObject *known = PyDict_GetItemWithError(py.seeing, func);
+    return known == NULL ? NULL
+        : seen_by(PyTuple_GET_ITEM(known, 0), PyTuple_GET_ITEM(known, 1) == Py_True ? PACKED : 0,
+                  &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), kwargs);
+}
+
 /* ``x[index]`` where that is a view: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 view_of_part(PyObject *x, PyObject *index)
@@ -209,25 +303,17 @@ view_of_part(PyObject *x, PyObject *index)
     const int is_tuple = PyTuple_CheckExact(index);
     const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(index) : 1;
     int sees = 0;
-    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || AT(x, X.storage) == NULL)
-        return NULL;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
         if (!is_plain_item(item))
             return NULL;
         sees |= !PyLong_CheckExact(item);
     }
-    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
-    PyObject *part = NULL, *storage, *base, *result = NULL;
-    if (meta != NULL && PyArray_Check(meta) && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
+    PyObject *meta = meta_with_storage(x), *part = NULL, *result = NULL;
+    if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
-    if (part != NULL && PyArray_Check(part) && got(x, X.meta) == meta && AT(x, X.storage) != NULL) {
-        storage = Py_NewRef(AT(x, X.storage));
-        base = Py_NewRef(got(x, X.base) == Py_None ? x : got(x, X.base));
-        result = made_array(storage, part, Py_None, base);
-        Py_DECREF(storage);
-        Py_DECREF(base);
-    }
+    if (part != NULL)
+        result = seen_of(x, meta, part);
     Py_XDECREF(part);
     Py_XDECREF(meta);
     return result;
@@ -292,6 +378,9 @@ otherwise:
     if (PyErr_Occurred())
         return NULL;
     if (names == NULL && types.LazyNdarray != NULL && ((result = operated(member, args, count)) != NULL || PyErr_Occurred()))
+        return result;
+    if ((member->kind & SEES) && names == NULL
+            && ((result = seen_by(member->callee, member->kind, args, count, NULL)) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2
             && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()))
@@ -484,7 +573,9 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
     }
     if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && types.LazyNdarray != NULL && PyTuple_CheckExact(args[3])
             && PyDict_CheckExact(args[4]) && is_ours_alone(args[2])) {
-        PyObject *result = reduced_function(args[1], args[3], args[4]);
+        PyObject *result = seen_by_function(args[1], args[3], args[4]);
+        if (result == NULL && !PyErr_Occurred())
+            result = reduced_function(args[1], args[3], args[4]);
         if (result != NULL || PyErr_Occurred())
             return result;
         result = called(args[1], args[3], args[4], 1);

@@ -14,6 +14,7 @@ from .. import devices
 from ..dispatch import basic_indexing, convert, function, plain_call, small_arrays, ufunc
 from ..errors.inspection import once_made
 from ..events.callers import assigns_an_item
+from ..functions import views as functions_views
 from ..functions.text import printable
 from ..graph.record.ufunc import bind
 from ..storage import foreign_streams, handles
@@ -445,5 +446,6 @@ LazyNdarray.__module__ = LazyScalar.__module__ = "lazyarray"
 for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
-bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native() | operators.for_native())
+bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native() | operators.for_native()
+     | functions_views.for_native())
 small_arrays.measured()

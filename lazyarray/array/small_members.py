@@ -33,8 +33,9 @@ def member(callee: Callable[..., Any] | str, otherwise: Callable[..., Any], *kin
 _METHODS = (
     "all any argmax argmin argpartition argsort clip copy cumprod cumsum diagonal flatten max mean min nonzero prod "
     "ravel reshape round searchsorted squeeze std sum swapaxes trace transpose var astype conj conjugate").split()
-#: Methods that only look at the array in another way.
-_VIEWS = frozenset("diagonal ravel reshape squeeze swapaxes transpose copy flatten astype".split())
+#: Methods that only look at the array in another way: those that never copy, and those that do not if it is in C order.
+_SEES, _PACKED = frozenset("diagonal squeeze swapaxes transpose".split()), frozenset(("ravel", "reshape"))
+_COPIES = frozenset("copy flatten astype".split())
 #: Methods that give Python's objects.
 _VALUES = ("tolist", "tobytes", "item")
 
@@ -61,7 +62,8 @@ def complete(array_type: type) -> None:
     for name in operators.UNARY:
         put(f"__{name}__", getattr(operator, name), "COMPUTES")
     for name in _METHODS:
-        put(name, getattr(np.ndarray, name), *(() if name in _VIEWS else ("COMPUTES",)))
+        kinds = ("SEES",) if name in _SEES else ("SEES", "PACKED") if name in _PACKED else ()
+        put(name, getattr(np.ndarray, name), *(("COMPUTES",) if not kinds and name not in _COPIES else kinds))
     put("dot", np.ndarray.dot, "MULTIPLIES", "COMPUTES")
     for name in _VALUES:
         put(name, getattr(np.ndarray, name), "VALUES")

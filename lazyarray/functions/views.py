@@ -249,14 +249,24 @@ def diag(v: Any, k: Any = 0) -> Any:
     return viewed(x, np.diagonal(handles.meta_of(x), k))
 
 
+_OF_THE_FIRST = (
+    np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.linalg.matrix_transpose,
+    np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.flip, np.fliplr, np.flipud,
+    np.rot90, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)
+
 VIEWS: dict[Any, Callable[..., Any]] = {
-    **{func: viewing(func) for func in (
-        np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.linalg.matrix_transpose,
-        np.squeeze, np.expand_dims, np.broadcast_to, np.diagonal, np.linalg.diagonal, np.flip, np.fliplr, np.flipud,
-        np.rot90, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view)},
+    **{func: viewing(func) for func in _OF_THE_FIRST},
     **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
     np.broadcast_arrays: broadcast_arrays, np.reshape: reshape, np.ravel: ravel,
     np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag,
 }
 if hasattr(np, "unstack"):      # NumPy 2.1
     VIEWS[np.unstack] = unstack
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C goes by: NumPy's own function, which makes a view of a meta, and whether it copies others than
+    such in C order."""
+    seeing = {func: (views.undispatched(func), False) for func in _OF_THE_FIRST}
+    seeing |= {np.reshape: (views.undispatched(np.reshape), True), np.ravel: (np.ndarray.ravel, True)}
+    return {"seeing": seeing}

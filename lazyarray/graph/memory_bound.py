@@ -79,8 +79,11 @@ def note(node: Node) -> None:
     """Keep within the bound of bytes, with a node more, whose large inputs are not those of one of its operands.
 
     Recorded work is looked through only if the bytes could be too many: what was counted at the last look, and what
-    came since.
+    came since. A loop that reads parts of the same arrays again and again has been counted.
     """
+    sizes = kept.sizes
+    if all(sizes.get(name) == nbytes for name, nbytes in node.large):
+        return
     with holding(lock):
         _count(node)
         # While it is looked through, this is a finaliser's: it is seen at the end.
