@@ -300,7 +300,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
         if (home != NULL && Py_TYPE(home) == types.Storage && got(home, S.clean) != Py_True)
             goto end;
     }
-    result = array_of_nodes(nodes, made, found == NULL ? Py_None : got(found, K.back));
+    result = array_of_nodes(nodes, made, found == NULL ? Py_None : got(found, K.back), in_place);
 end:
     while (made > 0)
         Py_XDECREF(nodes[--made]);

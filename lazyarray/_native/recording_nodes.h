@@ -373,9 +373,9 @@ reads_held(PyObject *node)
 }
 
 /* The same of several new nodes, of which the last one gives the array. What reads memory that others hold is computed
-at once. */
+at once, unless the caller writes it (`in_place`). */
 static PyObject *
-array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
+array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back, int in_place)
 {
     int held = 0;
     for (Py_ssize_t i = 0; i < count - 1; i++) {
@@ -386,7 +386,7 @@ array_of_nodes(PyObject *const *nodes, Py_ssize_t count, PyObject *back)
             return NULL;
     }
     PyObject *result = array_of(nodes[count - 1], back);
-    for (Py_ssize_t i = 0; i < count; i++)      /* only now: who lends memory computes the readers that are known */
+    for (Py_ssize_t i = 0; i < count && !in_place; i++)     /* only now: who lends memory computes the readers that are known */
         held = held || reads_held(nodes[i]);
     if (result != NULL && held && done(nodes[count - 1], text.compute) < 0)
         Py_CLEAR(result);
@@ -405,7 +405,7 @@ given_array_of(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t na
             count = 0;
     if (count == 0)
         return mistaken("array_of takes a list of nodes, and an order of axes");
-    return array_of_nodes(((PyListObject *)args[0])->ob_item, count, args[1]);
+    return array_of_nodes(((PyListObject *)args[0])->ob_item, count, args[1], 0);
 }
 
 /* Give a lazy array another storage, if nothing but it and `others` references refer to the one that it has; whether it has

@@ -29,12 +29,34 @@ is_on_device_alone(PyObject *storage)
     return alone == 0 ? is_set_to(storage, text.device_only, Py_True) : alone;
 }
 
-/* Whether the bytes are current on the device alone, were written on this stream, and are nobody else's; -1: an error. */
+/* Whether nobody else uses the memory of a storage on a stream of his own: it is not held, or by a library that computes on
+ours; -1: an error. */
+static int
+is_in_order(PyObject *storage)
+{
+    if (!is_held(storage))
+        return 1;
+    int partners = PyObject_IsTrue(py.partners);
+    if (partners != 0)
+        return partners < 0 ? -1 : 0;
+    int ours = is_ours(storage);
+    if (ours != 0 || got(storage, S.foreign) != Py_False)
+        return ours;
+    PyObject *ended = PyObject_CallOneArg(py.all_ended, storage);   /* a holder is gone: it is forgotten */
+    int free = ended == NULL ? -1 : ended == Py_True;
+    Py_XDECREF(ended);
+    return free;
+}
+
+/* Whether the bytes are current on the device alone, were written on this stream, and no other stream uses them; -1: an error. */
 static int
 is_open(PyObject *storage, PyObject *stream)
 {
-    if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None || is_held(storage))
+    if (got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None)
         return 0;
+    int ordered = is_in_order(storage);
+    if (ordered <= 0)
+        return ordered;
     PyObject *written = Py_NewRef(got(storage, S.stream));
     int alike = same(written, stream);
     Py_DECREF(written);
@@ -202,7 +224,10 @@ note_written(Place *place)
             || (writes = PyObject_GetAttr(storage, text.writes)) == NULL || (more = PyNumber_Add(writes, unit)) == NULL
             || PyObject_SetAttr(storage, text.writes, more) < 0;
         put(storage, S.used, now);
-        put(storage, S.clean, Py_True);     /* as before: nothing but this write was under way */
+        int partners = is_held(storage) ? PyObject_IsTrue(py.partners) : 0;
+        failed |= partners < 0;
+        if (!partners)
+            put(storage, S.clean, Py_True);     /* as before: nothing but this write was under way */
     }
     if (!failed && alone == 0) {    /* bytes of it are, or were, on the host */
         PyObject *done = PyObject_CallMethodOneArg(storage, text.written, place->meta);
@@ -623,7 +648,7 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     if ((alone = waits ? is_sole(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
         goto end;
-    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta);
+    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta) && !is_held(storage);
     PyObject *before = whole ? Py_None : got(storage, S.pending);
     if (before != Py_None) {
         Py_INCREF(before);

@@ -23,6 +23,7 @@ from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
+from ..storage.state import all_ended
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
@@ -245,7 +246,7 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
 
 def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
     """The element, if the mirror has it, or if so many were read one by one that all are fetched now."""
-    if storage.loans or storage.foreign:
+    if storage.foreign or storage.loans and not all_ended(storage):
         return None
     if storage.mirror is not None:
         with holding(storage.lock):

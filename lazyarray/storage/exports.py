@@ -51,7 +51,7 @@ def _lasting(storage: StorageState) -> list[Any]:
     """The loans of a storage that have to be kept; `loans_lock` is held."""
     alive = [ref for ref in storage.loans if ref() is not None]
     if len(alive) < len(storage.loans):
-        if storage.mirror is None:
+        if storage.device_only:
             storage.writes += 1
         else:
             alive.append(ended)     # so that the mirror is not trusted when it is asked for next

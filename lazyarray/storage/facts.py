@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import handles, transfer, views
+from .state import all_ended
 from .storage import Storage
 
 __all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "known_of", "note_bounds",
@@ -51,6 +52,8 @@ def of_storage(storage: Any) -> dict[Any, Any] | None:
     """What is known of a whole storage, to be read and added to, as of `known_of`: "bounds" are of all its elements, if
     these are of the dtype beside them, and "distinct" says that no two are equal."""
     if type(storage) is not Storage:
+        return None
+    if storage.loans and not all_ended(storage):
         return None
     writes = storage.writes         # before it is asked whether somebody may be writing
     if not (storage.clean or storage.pending is not None) or storage.loans or storage.foreign:

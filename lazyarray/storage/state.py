@@ -346,7 +346,7 @@ def is_watched(storage: StorageState) -> bool:
     """Whether somebody on another stream may use the device memory of a storage."""
     if not foreign_streams.partners or storage.foreign:
         return bool(foreign_streams.partners)
-    if storage.mirror is None and storage.loans:
+    if storage.device_only and storage.loans:
         keep_alive(storage)
     return bool(storage.loans)
 
@@ -365,14 +365,21 @@ def keep_alive(storage: StorageState) -> None:
 
 
 def all_ended(storage: StorageState) -> bool:
-    """Whether nobody holds a pointer any more, and nothing has to be looked at for that: there is no mirror."""
+    """Whether nobody holds a pointer any more, and nothing has to be looked at for that: nobody sees the mirror.
+
+    The mirror is not trusted then: whoever had a pointer may have written.
+    """
     for ref in (loans := storage.loans):
         if ref() is None:
             break
     else:
         return not loans
     with holding(storage.lock):
-        if storage.mirror is None:
+        mirror = storage.mirror
+        if mirror is not None and not (mirror.lent or storage.host_dirty or storage.incoming is not None
+                                       or storage.sending is not Ranges.EMPTY):
+            mirror.invalidate(mirror.valid)
+        if storage.device_only:
             keep_alive(storage)
         return not storage.loans
 

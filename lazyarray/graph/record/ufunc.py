@@ -18,7 +18,7 @@ from ...functions import memory_order
 from ...settings import options
 from ...storage import handles, views
 from ...storage.foreign_streams import partners
-from ...storage.state import changing, cut
+from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
 from .. import memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
@@ -180,7 +180,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
             "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
-            "brought": brought, "overlap": views.overlap,
+            "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
