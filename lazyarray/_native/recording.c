@@ -88,6 +88,7 @@ static PyMethodDef methods[] = {
     {"address", address, METH_O, address_doc},
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
     {"tried", FAST(tried), METH_FASTCALL, tried_doc},
+    {"new_result", FAST(new_result), METH_FASTCALL, new_result_doc},
     {"looped", FAST(looped), METH_FASTCALL, looped_doc},
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"wrote", FAST(wrote), METH_FASTCALL, wrote_doc},

@@ -24,8 +24,8 @@ ready_on_device(PyObject *x, PyObject *storage, PyObject *stream)
 {
     const int light = got(x, X.storage) == Py_None;     /* it is an ndarray, in memory that the storage has taken over */
     PyObject *meta = light ? got(x, X.host) : got(x, X.meta), *array;
-    int alone = PyObject_IsTrue(py.partners);
-    if (alone || Py_TYPE(storage) != types.Storage || got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None
+    int partners = PyObject_IsTrue(py.partners);
+    if (partners < 0 || Py_TYPE(storage) != types.Storage || (partners && is_held(storage)) || got(storage, S.clean) != Py_True || got(storage, S.pending) != Py_None
             || got(storage, S.stream) != stream || !PyArray_Check(meta) || PyArray_SIZE((PyArrayObject *)meta) == 0)
         return NULL;
     PyArrayObject *owner = light ? owner_of(meta) : NULL;
@@ -194,24 +194,40 @@ is_laid_out(PyObject *result, PyObject *arrays)
     return all;
 }
 
-/* The lazy array of a device array in new memory, with axes: a new reference, NULL without an error if it is none. */
+/* The lazy array of a device array in new memory, or the lazy scalar if it has no axes and is to be one (`scalar`): a new
+reference, NULL without an error if it is not new. */
 static PyObject *
-lazy_of(PyObject *result, PyObject *device, PyObject *arrays, PyObject *stream)
+lazy_of(PyObject *result, PyObject *device, PyObject *arrays, PyObject *stream, int scalar)
 {
+    PyObject *own, *storage = NULL, *claimed = NULL, *lazy = NULL;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arrays); i++)
         if (PyList_GET_ITEM(arrays, i) == result)
             return NULL;
-    int without_axes = is_set_to(result, text.ndim, zero);
-    PyObject *root = without_axes ? NULL : PyObject_CallMethodOneArg(device, text.root, result), *storage = NULL, *lazy = NULL;
-    if (root == result && (storage = made_storage(device, result, stream, Py_None, Py_None)) != NULL) {
-        PyObject *claimed = PyObject_CallMethodObjArgs(device, text.claim, result, storage, NULL);
-        if (claimed != NULL)
-            lazy = made_array(storage, Py_None, result, Py_None);
-        Py_XDECREF(claimed);
-    }
+    if (scalar && (scalar = is_set_to(result, text.ndim, zero)) < 0)
+        return NULL;
+    own = PyObject_CallMethodOneArg(device, text.has_own_memory, result);
+    if (own == Py_True && (storage = made_storage(device, result, stream, Py_None, Py_None)) != NULL
+            && (claimed = PyObject_CallMethodObjArgs(device, text.claim, result, storage, NULL)) != NULL)
+        lazy = scalar ? made_scalar(storage, result, Py_None) : made_array(storage, Py_None, result, Py_None);
+    Py_XDECREF(claimed);
     Py_XDECREF(storage);
-    Py_XDECREF(root);
+    Py_XDECREF(own);
     return lazy;
+}
+
+PyDoc_STRVAR(new_result_doc, "new_result(device, result, arrays, scalar, /)\n--\n\n"
+"The lazy array, or with `scalar` the lazy scalar, of a device array in new memory that is none of `arrays`, a list; else None.");
+
+static PyObject *
+new_result(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4 || !PyList_Check(args[2]) || types.LazyNdarray == NULL)
+        return mistaken("new_result takes a device, a device array, a list and a bool");
+    PyObject *stream = PyObject_CallMethodNoArgs(args[0], text.stream), *result = NULL;
+    if (stream != NULL)
+        result = lazy_of(args[1], args[0], args[2], stream, args[3] == Py_True);
+    Py_XDECREF(stream);
+    return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
 }
 
 /* What an error of the device's makes of a call: NumPy's own answer, or the error. */
@@ -323,7 +339,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
                 Py_SETREF(found, laid < 0 ? NULL : call_with(py.after, before, 3, operands + 1, count, names));
         }
         if (found != NULL && is_array > 0)
-            result = lazy_of(found, device, given.arrays, given.stream);
+            result = lazy_of(found, device, given.arrays, given.stream, PyTuple_GET_ITEM(entry, SCALAR) == Py_True);
         if (found != NULL && result == NULL && !PyErr_Occurred())
             result = PyObject_CallFunctionObjArgs(py.given, device, found, given.sources, given.arrays,
                                                   PyTuple_GET_ITEM(entry, SCALAR), NULL);
@@ -422,7 +438,7 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     PyObject *found = in_order <= 0 ? NULL : PyObject_Vectorcall(PyTuple_GET_ITEM(loop, 0), operands, count, NULL);
     if (found != NULL) {
         if (is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found)) > 0)
-            result = lazy_of(found, device, given.arrays, given.stream);
+            result = lazy_of(found, device, given.arrays, given.stream, 1);
         if (result == NULL && !PyErr_Occurred())
             result = PyObject_CallFunctionObjArgs(py.of_new_memory, device, found, NULL);
         Py_DECREF(found);

@@ -319,6 +319,8 @@ view_of_part(PyObject *x, PyObject *index)
     return result;
 }
 
+#include "recording_rows.h"
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -383,7 +385,8 @@ otherwise:
             && ((result = seen_by(member->callee, member->kind, args, count, NULL)) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2
-            && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()))
+            && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()
+                || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & ASSIGNS) && count == 3) {
         if ((result = assigned(NULL, args, 3)) != Py_False) {
@@ -391,6 +394,9 @@ otherwise:
             return result == NULL ? NULL : Py_NewRef(Py_None);
         }
         Py_DECREF(result);
+        const int done = rows_assigned(args[0], args[1], args[2]);
+        if (done != 0)
+            return done < 0 ? NULL : Py_NewRef(Py_None);
     }
     if (member->reduces < 0)
         member->reduces = py.reducing == NULL ? 0 : PyDict_Contains(py.reducing, member->callee);

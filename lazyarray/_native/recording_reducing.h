@@ -153,10 +153,10 @@ reduced_chain(PyObject *parts, PyObject *x, PyObject *node, PyObject *device, Py
     PyObject *shape, *fortran, *program, *arguments = NULL, *form = NULL, *entry = NULL, *found = NULL, *result = NULL;
     Chain chain;
     int partners = PyObject_IsTrue(py.partners), failed;
-    if (partners || got(node, N.array) != Py_None || got(node, N.place) != Py_None || tick() < 0 || gather(&chain, node) == FAILED)
+    if (partners < 0 || got(node, N.array) != Py_None || got(node, N.place) != Py_None || tick() < 0 || gather(&chain, node) == FAILED)
         return NULL;
     if (got(node, N.array) != Py_None || got(node, N.device) != device || !is_first_pass(&chain) || PyErr_Occurred()
-            || !are_here(&chain, stream, 0))
+            || !are_here(&chain, stream, partners))
         return NULL;
     const int last = chain.nodes - 1;
     hold(&chain);

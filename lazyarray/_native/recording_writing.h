@@ -263,7 +263,8 @@ join_readers(PyObject *storage)
     return read > 0 ? done(storage, text.join_all) : read;
 }
 
-/* ``work(target)``, and without that ``device.assign(target, value)``: 0, or -1 with an error. */
+/* ``work(target)``, or ``device.put_at(target, *work)`` if that is a tuple, and without it ``device.assign(target, value)``: 0,
+or -1 with an error. */
 static int
 write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
 {
@@ -277,7 +278,9 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
             goto end;
         Py_DECREF(changed);
     }
-    if (work != NULL)
+    if (work != NULL && PyTuple_CheckExact(work))
+        done = PyObject_CallMethodObjArgs(device, text.put_at, target, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1), NULL);
+    else if (work != NULL)
         done = PyObject_CallOneArg(work, target);
     else if (PyArray_IsScalar(value, Integer) || PyArray_IsScalar(value, Bool)
              || (PyArray_IsScalar(value, Double) && (PyFloat_AS_DOUBLE(value) != 0 || !signbit(PyFloat_AS_DOUBLE(value)))))
@@ -430,7 +433,7 @@ write_chain(PyObject *node, Place *place, PyObject *target)
     Py_DECREF(dense);
     if (with_partners < 0 || tick() < 0 || gather(&chain, node) == FAILED)
         return FAILED;
-    if (got(node, N.array) != Py_None || with_partners || chain.inputs == MOST_INPUTS || got(node, N.device) != device)
+    if (got(node, N.array) != Py_None || chain.inputs == MOST_INPUTS || got(node, N.device) != device)
         return NOT_WRITTEN;
     /* What somebody holds, or reads elsewhere, is an output, too. */
     for (int i = 0; i < chain.nodes; i++) {
@@ -452,7 +455,7 @@ write_chain(PyObject *node, Place *place, PyObject *target)
     chain.source[chain.inputs++] = NULL;
     hold(&chain);
     form_of(&chain, node, &shape, &fortran);
-    if (is_read_elsewhere(&chain, got(storage, S.readers)) || !are_here(&chain, place->stream, 0))
+    if (is_read_elsewhere(&chain, got(storage, S.readers)) || !are_here(&chain, place->stream, with_partners))
         goto end;
     int own = reads_its_own(&chain, storage, target);
     if (own <= 0) {

@@ -36,14 +36,14 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         writes = getattr(x._self_storage, "writes", -1)
         bounds = facts.bounds_of(x)
     if (seen := progressions.view_of(meta, index)) is not None:
-        return _with_bounds(seen.copied(x, meta), x, bounds, writes)
+        return facts.with_bounds(seen.copied(x, meta), x, bounds, writes)
     rows = None if device.spread else _rows_of(meta, index)
     if rows is not None:
         try:
             found = device.take_at(_device_view(x, rows.sub), rows.keys())
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
-        return _with_bounds(handles.fresh(device, found), x, bounds, writes)
+        return facts.with_bounds(handles.fresh(device, found), x, bounds, writes)
     with x._self_storage.place():
         return _taken(device, x, meta, index, bounds, writes)
 
@@ -128,18 +128,6 @@ def _rows_of(meta: np.ndarray, index: Any) -> _Rows | None:
 _MOST_LOOKED_AT = 1 << 14
 
 
-def _with_bounds(taken: Any, x: ArrayHandle, bounds: facts.Bounds | None, writes: int, once: bool = False) -> Any:
-    """What was taken of an array, with the bounds of its values, as they were known before, if they are so still;
-    `writes`: how often it had been written then; `once`: each element was taken at most once.
-    """
-    if handles.is_array(taken) and taken.dtype.kind in "iu":
-        if bounds is None:
-            facts.note_source(taken, x, writes)
-        elif bounds == facts.bounds_of(x):
-            (facts.note_range if once else facts.note_bounds)(taken, *bounds)
-    return taken
-
-
 def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds: facts.Bounds | None,
            writes: int) -> ArrayHandle | ScalarHandle:
     parsed = Index(meta, index)
@@ -158,7 +146,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds:
             taken = handles.fresh(device, _gathered(device, x, parsed))
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
-    return _with_bounds(taken, x, bounds, writes, mask is not None and facts.is_distinct(x))
+    return facts.with_bounds(taken, x, bounds, writes, mask is not None and facts.is_distinct(x))
 
 
 def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:

@@ -21,8 +21,6 @@ from ..functions.kinds import PLAIN
 from ..functions.pytree import replace
 from ..graph.record import functions, reductions
 from ..storage import handles
-from ..storage.handles import new_array, new_scalar
-from ..storage.storage import Storage
 from .host_fallback import lazily, on_host
 from .small_arrays import device_operand
 
@@ -128,7 +126,10 @@ def for_native() -> dict[str, Any]:
             "after": memory_order.after, "device_operand": device_operand}
 
 
-def _given(device: Device, result: Any, sources: Sequence[Any], arrays: Sequence[Any], scalar: bool) -> Any:
+_new_result = None if _native.recording is None else _native.recording.new_result
+
+
+def _given(device: Device, result: Any, sources: Sequence[Any], arrays: list[Any], scalar: bool) -> Any:
     """The lazy array of a result: of new memory at once, and else where it belongs."""
     if type(result) is not device.array_type:
         if isinstance(result, tuple) and len(set(map(id, result))) == len(result) and (
@@ -136,10 +137,9 @@ def _given(device: Device, result: Any, sources: Sequence[Any], arrays: Sequence
             items = [_given(device, r, sources, arrays, scalar) for r in result]
             return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
         return wrapped(device, result, sources, scalar)
-    if not arrays or not device.has_own_memory(result) or id(result) in map(id, arrays):
-        return handles.wrap(device, result, sources, scalar)
-    storage = Storage(device, result)
-    return new_array(storage, None, result) if result.ndim or not scalar else new_scalar(storage, None, result)
+    if arrays and _new_result is not None and (lazy := _new_result(device, result, arrays, scalar)) is not None:
+        return lazy
+    return handles.wrap(device, result, sources, scalar)
 
 
 def wrapped(device: Device, result: Any, sources: Sequence[Any], scalar: bool) -> Any:

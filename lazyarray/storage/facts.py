@@ -177,6 +177,18 @@ def source_of(x: Any) -> tuple[Storage, dict[Any, Any]] | None:
     return (storage, known) if known["takings"] > 1 else None
 
 
+def with_bounds(taken: Any, x: Any, bounds: Bounds | None, writes: int, once: bool = False) -> Any:
+    """What was taken of an array, with the bounds of its values, as they were known before, if they are so still;
+    `writes`: how often it had been written then; `once`: each element was taken at most once.
+    """
+    if handles.is_array(taken) and taken.dtype.kind in "iu":
+        if bounds is None:
+            note_source(taken, x, writes)
+        elif bounds == bounds_of(x):
+            (note_range if once else note_bounds)(taken, *bounds)
+    return taken
+
+
 def is_distinct(x: Any) -> bool:
     """Whether all elements of a lazy array are known to be different, and none to be negative.
 

@@ -61,9 +61,13 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    if any(type(one) is handles.array_type and not native.is_light(one) and one.dtype.kind in "iu" for one in (x, y)):
+    if _is_of_integers(x) or _is_of_integers(y):
         return held((condition, x, y), _of_integers, condition, x, y)
     return native.recorded(np.where, (condition, x, y))
+
+
+def _is_of_integers(x: Any) -> bool:
+    return type(x) is handles.array_type and not native.is_light(x) and x.dtype.kind in "iu"
 
 
 def _of_integers(condition: Any, x: Any, y: Any) -> Any:

@@ -125,7 +125,9 @@ def angle(z: Any, deg: Any = False) -> Any:
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = _none) -> Any:
-    """With weights of the same dtype, of all elements or along one axis: the products are not kept."""
+    """The mean; or with weights of the same dtype, of all elements or along one axis: the products are not kept."""
+    if weights is None and returned is False and _dtype_of(a, _ALL) is not None and _are_plain(keepdims):
+        return a.mean(axis, keepdims=keepdims is True)
     dtype = _dtype_of(weights)
     if dtype is None or type(a) is not handles.array_type or returned is not False or not _are_plain(keepdims):
         return None

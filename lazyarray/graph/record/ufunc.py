@@ -16,7 +16,7 @@ from ...devices import base
 from ...devices.program import WIDE, Operand, Program, Step, reformed
 from ...functions import memory_order
 from ...settings import options
-from ...storage import handles, views
+from ...storage import facts, handles, views
 from ...storage.foreign_streams import partners
 from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
@@ -181,6 +181,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
+            "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,

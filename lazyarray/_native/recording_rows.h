@@ -1,0 +1,168 @@
+/* Rows that one index names, taken and written: ``x[i]`` and ``x[i] = value``, where the device has both arrays, and it is known
+how far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py`. */
+
+typedef struct { Py_ssize_t low, high; int distinct; } Reach;
+
+/* How far the integers of a storage reach, as `storage/facts.py` keeps it: 1; 0: that is not known; -1: an error. */
+static int
+find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
+{
+    if (is_held(storage) || got(storage, S.clean) != Py_True)
+        return 0;
+    PyObject *facts = PyObject_GetAttr(storage, text.facts), *writes = PyObject_GetAttr(storage, text.writes), *bounds = NULL;
+    int known = facts == NULL || writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
+        ? same(writes, PyTuple_GET_ITEM(facts, 0)) : 0;
+    if (known > 0) {
+        PyObject *found = PyTuple_GET_ITEM(facts, 1);
+        bounds = Py_XNewRef(PyDict_GetItemWithError(found, text.bounds));
+        known = bounds == NULL ? -!!PyErr_Occurred() : PyTuple_CheckExact(bounds) && PyTuple_GET_SIZE(bounds) == 3
+            ? same(dtype, PyTuple_GET_ITEM(bounds, 2)) : 0;
+        reach->distinct = known > 0 ? PyDict_Contains(found, text.distinct) : 0;
+    }
+    if (known > 0) {
+        reach->low = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 0));
+        reach->high = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 1));
+        if (PyErr_Occurred()) {     /* beyond the length of any array */
+            known = PyErr_ExceptionMatches(PyExc_OverflowError) ? 0 : -1;
+            if (!known)
+                PyErr_Clear();
+        }
+        reach->distinct = reach->distinct > 0 && reach->low >= 0;
+    }
+    Py_XDECREF(bounds);
+    Py_XDECREF(writes);
+    Py_XDECREF(facts);
+    return known;
+}
+
+/* The device array of positions that lie within a length, as far as that is known: a new reference; NULL, perhaps without an
+error: they are for Python. */
+static PyObject *
+positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *reach)
+{
+    PyObject *storage = Py_TYPE(index) == types.LazyNdarray ? got(index, X.storage) : Py_None, *dtype, *array = NULL;
+    int own, fits = 0;
+    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None || got(storage, S.pending) != Py_None)
+        return NULL;
+    Py_INCREF(storage);
+    if ((dtype = dtype_of_lazy(index)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL
+            && (fits = find_reach(storage, dtype, reach)) > 0 && reach->low >= -length && reach->high < length
+            && (array = array_on_device(index, stream, 0, &own)) != NULL
+            && (is_set_to(array, text.ndim, zero) != 0 || is_contiguous(array) <= 0))
+        Py_CLEAR(array);
+    Py_XDECREF(dtype);
+    Py_DECREF(storage);
+    return array;
+}
+
+/* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
+static PyObject *
+rows_taken(PyObject *x, PyObject *index)
+{
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(index) != types.LazyNdarray
+            || Py_TYPE(got(x, X.storage)) != types.Storage || got(index, X.storage) == Py_None)
+        return NULL;
+    PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *result = NULL;
+    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL, *bounds = NULL;
+    Reach reach;
+    int own;
+    if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
+            || PyArray_NDIM((PyArrayObject *)meta) == 0 || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta))
+        goto end;
+    const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL;
+    if ((counts && got(storage, S.pending) != Py_None)      /* Python finds out first how far it reaches */
+            || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
+            || (positions = positions_within(index, PyArray_DIM((PyArrayObject *)meta, 0), stream, &reach)) == NULL
+            || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
+                           || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
+            || (array = array_on_device(x, stream, 0, &own)) == NULL || (list = PyList_New(1)) == NULL)
+        goto end;
+    PyList_SET_ITEM(list, 0, Py_NewRef(positions));
+    PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, NULL);
+    if (found != NULL)
+        result = lazy_of(found, device, list, stream, 0);
+    else if (PyErr_ExceptionMatches(PyExc_Exception))       /* Python does it again, and says why it can't be done */
+        PyErr_Clear();
+    if (result != NULL && counts)
+        Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
+    Py_XDECREF(found);
+end:
+    Py_XDECREF(list);
+    Py_XDECREF(bounds);
+    Py_XDECREF(writes);
+    Py_XDECREF(positions);
+    Py_XDECREF(array);
+    Py_XDECREF(stream);
+    Py_XDECREF(meta);
+    Py_DECREF(device);
+    Py_DECREF(storage);
+    return result;
+}
+
+/* Whether an array has an element, of the same dtype, for each of `view` that positions along its first axis name; -1: an error. */
+static int
+has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions)
+{
+    PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape = PyObject_GetAttr(values, text.shape);
+    PyObject *rows = PyObject_GetAttr(positions, text.shape), *rest = NULL;
+    int fits = dtype == NULL || shape == NULL || rows == NULL ? -1
+        : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
+    if (fits > 0) {
+        rest = PyArray_IntTupleFromIntp(PyArray_NDIM(view) - 1, PyArray_DIMS(view) + 1);
+        if (rest != NULL)
+            Py_SETREF(rest, PySequence_Concat(rows, rest));
+        fits = rest == NULL ? -1 : same(shape, rest);
+    }
+    Py_XDECREF(rest);
+    Py_XDECREF(rows);
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    return fits;
+}
+
+/* Whether ``x[index] = value`` was done, for a number, or an array with a value for each position where no two are equal: 1
+or 0; -1: an error. */
+static int
+rows_assigned(PyObject *x, PyObject *index, PyObject *value)
+{
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(index) != types.LazyNdarray
+            || Py_TYPE(got(index, X.storage)) != types.Storage || got(index, X.storage) == got(x, X.storage))
+        return 0;
+    const int is_array = Py_TYPE(value) == types.LazyNdarray;
+    if (is_array && (Py_TYPE(got(value, X.storage)) != types.Storage || got(value, X.storage) == got(x, X.storage)))
+        return 0;
+    Place place;
+    Reads reads = {.count = 0};
+    Reach reach;
+    PyObject *positions = NULL, *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
+    int done = 0, own, open = find_place(&place, x);
+    PyArrayObject *meta = (PyArrayObject *)place.meta;
+    if (open <= 0 || PyArray_NDIM(meta) == 0 || !PyArray_IS_C_CONTIGUOUS(meta)
+            || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
+            || (is_array && (open = note_read(&reads, &place, value)) < 0)
+            || (positions = positions_within(index, PyArray_DIM(meta, 0), place.stream, &reach)) == NULL
+            || (given = is_array ? array_on_device(value, place.stream, 0, &own)
+                : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
+            || (is_array && (!reach.distinct || (open = has_one_for_each(given, meta, positions)) <= 0))
+            || (open = open_place(&place, &reads, 0)) <= 0)
+        goto end;
+    done = -1;
+    if ((target = target_of(&place, Py_None)) == NULL || (keys = PyList_New(1)) == NULL)
+        goto end;
+    PyList_SET_ITEM(keys, 0, Py_NewRef(positions));
+    if ((work = PyTuple_Pack(2, keys, given)) != NULL)
+        done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
+    if (done < 0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {      /* as above */
+        PyErr_Clear();
+        done = 0;
+    }
+end:
+    if (leave_reads(&reads) | leave_place(&place))
+        done = -1;
+    Py_XDECREF(work);
+    Py_XDECREF(keys);
+    Py_XDECREF(target);
+    Py_XDECREF(given);
+    Py_XDECREF(positions);
+    return PyErr_Occurred() ? -1 : done;
+}
