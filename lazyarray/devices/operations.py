@@ -5,7 +5,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -69,6 +69,26 @@ def add_at(xp: Any, array: Any, items: Any, operand: Any) -> None:
         xp.add.at(array, items, operand)
 
 
+class Selected(Protocol):
+    """Where a mask is true, on the stream that it was counted on: as many rows each time as were counted.
+
+    Arrays are C-contiguous, on the current device and not empty; the mask has the shape of their first axes.
+    """
+
+    count: int
+
+    def take(self, d: Any, ndim: int) -> Any | None:
+        """A new array of the rows of `d`, which has `ndim` axes in common with the mask; None where that can't be."""
+
+    def put(self, d: Any, values: Any) -> bool:
+        """Set the rows of `d` to as many as were counted, of the same dtype; False where that can't be."""
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """Where it is true as a mask of this shape, in C order: a new array of int64 for each axis; None where
+        ``nonzero`` is as good.
+        """
+
+
 class Operations(ABC):
     """Functions of device arrays that a device may have its own of."""
 
@@ -92,25 +112,10 @@ class Operations(ABC):
         """
         return None
 
-    def select(self, d: Any, mask: Any) -> Any | None:
-        """A new array of the rows of `d` where a mask is true; None where ``d[mask]`` is as good, or is still needed.
+    def selected(self, mask: Any) -> Selected | None:
+        """Where a mask is true, which is counted, with a wait; None where ``d[mask]`` is as good, or is still needed.
 
-        Both are C-contiguous, on the current device and not empty; the mask has the shape of the first axes of `d`.
-        """
-        return None
-
-    def place(self, mask: Any, values: Any, row: int) -> tuple[int, Callable[[Any], None]] | None:
-        """How often a mask is true, and what writes rows of values there into an array; None where
-        ``d[mask] = values`` is as good, or is still needed.
-
-        All are C-contiguous and on the current device; the values, so many rows of `row` bytes as the mask is true,
-        have the dtype of the array, and the mask has the shape of its first axes and is not empty.
-        """
-        return None
-
-    def positions(self, mask: Any) -> tuple[Any, ...] | None:
-        """Where a mask is true, in C order: a new array of int64 for each axis; None where ``nonzero`` is as good, or
-        is still needed. The mask is C-contiguous, on the current device and not empty.
+        The mask is C-contiguous, on the current device and not empty. What is written to it later changes nothing.
         """
         return None
 

@@ -139,8 +139,10 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds:
             found = _laid_out(device, parsed, handles.device_of(x)[parsed.device()])
             end(token)
             taken = handles.wrap(device, found, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
-        elif mask is not None and parsed.arrays[0][1][0] == 0 and not masks.comes_again(
-                known := masks.known(parsed.lazy.get(id(mask)))):
+        elif mask is not None and parsed.arrays[0][1][0] == 0 and (
+                _is_in_order(device, parsed.sub, mask)
+                or not masks.comes_again(masks.known(parsed.lazy.get(id(mask))))):
+            known = masks.known(parsed.lazy.get(id(mask)))
             taken = handles.fresh(device, _laid_out(device, parsed, _rows(device, x, parsed.sub, mask, known)))
         else:
             taken = handles.fresh(device, _gathered(device, x, parsed))
@@ -170,17 +172,22 @@ def _device_view(x: ArrayHandle, view: np.ndarray) -> Any:
     return handles.device_of(x) if view is handles.meta_of(x) else x._self_storage.read_device(view)
 
 
+def _is_in_order(device: Device, sub: np.ndarray, mask: Any) -> bool:
+    """Whether an array and a mask of its first axes lie in C order, as `Selected` has it."""
+    return sub.flags.c_contiguous and (isinstance(mask, np.ndarray) or device.contiguity(mask)[0])
+
+
 def _rows(device: Device, x: ArrayHandle, sub: np.ndarray, mask: Any, known: dict[str, Any] | None) -> Any:
     """A new device array of the rows of a view where a mask is true, which is counted."""
     array = _device_view(x, sub)
-    token = begin("synchronise", 0, sub.shape, sub.dtype, "boolean-mask size")
     mask = uploaded(device, mask)
-    found = None
     if array.size and device.contiguity(array)[0] and device.contiguity(mask)[0] and (
-            device.on_current(array, mask)):
-        found = device.select(array, mask)
-    if found is None:
-        found = array[mask]
+            device.on_current(array, mask)) and (
+            selected := masks.selected(device, known, mask, sub)) is not None and (
+            found := selected.take(array, mask.ndim)) is not None:
+        return found
+    token = begin("synchronise", 0, sub.shape, sub.dtype, "boolean-mask size")
+    found = array[mask]
     end(token)
     if known is not None:
         known["count"] = found.shape[0]
@@ -307,21 +314,18 @@ def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any
 
 def _placed(device: Device, meta: np.ndarray, given: Any, mask: Any, value: Any) -> Callable[[Any], None] | None:
     """What writes the rows of `value` where a mask is true; None where the device does not know better than others."""
-    known = masks.known(given)
     if (not meta.size or value.dtype != meta.dtype or not meta.flags.c_contiguous
-            or value.shape[1:] != meta.shape[mask.ndim:] or masks.comes_again(known)
-            or not (device.contiguity(value)[0] and device.contiguity(mask)[0] and device.on_current(mask, value))):
+            or value.shape[1:] != meta.shape[mask.ndim:]
+            or not (device.contiguity(value)[0] and device.contiguity(mask)[0] and device.on_current(mask, value))
+            or (selected := masks.selected(device, masks.known(given), mask, meta)) is None):
         return None
-    token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
-    found = device.place(mask, value, meta.nbytes // mask.size)
-    if found is None:
-        return None
-    end(token)
-    count, write = found
-    if known is not None:
-        known["count"] = count
-    if value.shape[0] != count:
+    if value.shape[0] != selected.count:
         raise NotOnDevice("the number of values differs from the number of True elements in the mask")
+
+    def write(target: Any) -> None:
+        if not selected.put(target, value):
+            target[mask] = value
+
     return write
 
 

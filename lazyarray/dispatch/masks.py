@@ -1,7 +1,7 @@
 """Masks and integer indexes that are used more than once: counted once, checked once.
 
-What is found out is kept with the storage of the mask or index until that is written: see `storage/facts.py`. After its
-first use a mask is a list of places, by which elements are taken without a wait for their number.
+What is found out is kept with the storage of the mask or index until that is written: see `storage/facts.py`. From its
+second use on there is no wait for the number of what a mask names.
 """
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..events.trace import begin, end
-from ..functions.adapters import common
 from ..storage import facts, handles
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from ..devices.operations import Selected
 
-__all__ = ["comes_again", "known", "places"]
+__all__ = ["comes_again", "known", "places", "selected"]
 
-#: Elements of a mask up to which its places are found by a search, without a wait, if their number is known. In a
-#: larger one the wait is the shorter part.
-_SEARCHED = 1 << 20
 #: Bytes of places that are kept.
 _MOST = 64 << 20
 
@@ -36,26 +33,43 @@ def comes_again(known: dict[str, Any] | None) -> bool:
     return count is not None and 8 * count <= _MOST
 
 
-def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.ndarray) -> Any:
-    """Where a mask is true, counted in C order; with a wait only if that is not known.
+def selected(device: Device, known: dict[str, Any] | None, mask: Any, meta: np.ndarray) -> Selected | None:
+    """`Device.selected`, with a wait only if the mask has been written since it was counted.
 
     `meta`: that of the array that is indexed, for the event.
     """
     stream = device.stream()
+    kept = None if known is None else known.get("selected")
+    if kept is not None and kept[0] == stream:
+        return kept[1]      # type: ignore[no-any-return]
+    token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
+    found = device.selected(mask)
+    if found is not None:
+        end(token)
+        if known is not None:
+            known["count"] = found.count
+            known["selected"] = stream, found
+    return found
+
+
+def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.ndarray) -> Any:
+    """Where a mask is true, counted in C order; with a wait only if that is not known. `meta`: as of `selected`."""
+    stream = device.stream()
     kept = None if known is None else known.get("places")
     if kept is not None and kept[0] == stream:
         return kept[1]
-    count = None if known is None else known.get("count")
-    xp = device.xp
     flat = array if array.ndim == 1 else array.ravel()
-    if count is not None and array.size <= _SEARCHED:       # CuPy's nonzero waits
-        found = xp.searchsorted(xp.cumsum(flat), xp.arange(1, count + 1))
-    else:
+    found = None
+    if flat.size and device.contiguity(flat)[0] and device.on_current(flat) and (
+            counted := selected(device, known, flat, meta)) is not None:
+        found = counted.positions((flat.size,))
+    if found is None:
         token = begin("synchronise", 0, meta.shape, meta.dtype, "boolean-mask size")
-        found, = common.places_of(xp, flat)
+        found = device.xp.nonzero(flat)
         end(token)
+    places, = found
     if known is not None:
-        known["count"] = found.size
-        if found.nbytes <= _MOST:
-            known["places"] = stream, found
-    return found
+        known["count"] = places.size
+        if places.nbytes <= _MOST:
+            known["places"] = stream, places
+    return places

@@ -13,7 +13,7 @@ from lazyarray.devices.simulated import array, device, hardware, indexing, libra
 
 #: What the simulated device does: methods of its class, and functions by the modules that call them.
 METHODS = ("empty", "upload", "upload_ranges", "download", "download_begin", "fetch_begin", "fetch_end", "contiguous",
-           "select", "assign", "wait", "synchronize", "wait_for_stream", "new_stream", "order")
+           "selected", "assign", "wait", "synchronize", "wait_for_stream", "new_stream", "order")
 CALLERS = array, device, indexing, libraries, namespace, random, ufuncs
 FUNCTIONS = "launch", "wrap_new"        # kernels, and what allocates without one
 
@@ -83,4 +83,4 @@ class Late(Fault):
 class Compiling(Fault):
     """The same where only what has a kernel may fail, before it runs: the kernel can't be compiled."""
 
-    names = frozenset({"launch", "contiguous", "select", "assign"})
+    names = frozenset({"launch", "contiguous", "selected", "assign"})

@@ -54,8 +54,7 @@ class CudaOperations(Operations):
         reductions = Reductions(kernels, self.count)
         self.reduction = reductions.get     # type: ignore[method-assign]
         selections = Selections(kernels, lambda: reductions.counters(self.stream()), copies)
-        self.select, self.place = selections.select, selections.place     # type: ignore[method-assign]
-        self.positions = selections.positions       # type: ignore[method-assign]
+        self.selected = selections.of       # type: ignore[method-assign]
         self._rows, self._line_filters = Rows(kernels), LineFilters(kernels)
         self._sorted_rows, self._histograms = SortedRows(kernels), Histograms(kernels)
         self.product = Products(cupy, cublas)      # type: ignore[method-assign]

@@ -24,7 +24,7 @@ import numpy as np
 from ...errors import LazyArrayError
 from ...events.callers import module_of
 from ..base import HERE, HOLDABLE, Device, Token, flat_bytes
-from ..operations import Factors
+from ..operations import Factors, Selected
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
@@ -148,8 +148,25 @@ class _Factors(Factors):
         return sign, log
 
 
+class _Selected:
+    """`devices.operations.Selected`."""
+
+    def __init__(self, mask: SimulatedArray, count: int) -> None:
+        self._mask, self.count = mask, count
+
+    def take(self, d: SimulatedArray, ndim: int) -> SimulatedArray:
+        return launch(rows, (d, self._mask.reshape(d.shape[:ndim])), {}, ())
+
+    def put(self, d: SimulatedArray, values: SimulatedArray) -> bool:
+        launch(_put_rows, (d, self._mask, values), {}, (d,))
+        return True
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[SimulatedArray, ...]:
+        return namespace.nonzero(self._mask.reshape(shape))
+
+
 def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
-    target[mask] = values
+    target.reshape(mask.size, -1)[np.flatnonzero(mask)] = values.reshape(len(values), -1)
 
 
 def _statuses(a: np.ndarray) -> np.ndarray:
@@ -265,14 +282,8 @@ class SimulatedDevice(Device):
     def contiguous(self, d: SimulatedArray) -> SimulatedArray:
         return d if d._view.flags.c_contiguous else namespace.ascontiguousarray(d)
 
-    def select(self, d: SimulatedArray, mask: SimulatedArray) -> SimulatedArray:
-        return launch(rows, (d, mask), {}, ())
-
-    def place(self, mask: SimulatedArray, values: SimulatedArray, row: int) -> tuple[int, Callable[[Any], None]]:
-        def write(d: SimulatedArray) -> None:
-            launch(_put_rows, (d, mask, values), {}, (d,))
-
-        return int(launch(np.count_nonzero, (mask,), {}, ()).get()), write
+    def selected(self, mask: SimulatedArray) -> Selected:
+        return _Selected(mask.copy(), int(launch(np.count_nonzero, (mask,), {}, ()).get()))
 
     def factors(self, a: SimulatedArray) -> Factors | None:
         """Those of stacks and short matrices: one long matrix is its library's, as it is of very long ones on a GPU."""

@@ -115,13 +115,15 @@ def truth(obj: Any, why: str = "truth value") -> bool:
 def places_of(xp: Any, a: Any) -> tuple[Any, ...]:
     """Where the elements of a device array with axes are not zero: an array for each axis, of new memory."""
     flags = a if a.dtype.kind == "b" else a != 0
-    found = devices.current().positions(xp.ascontiguousarray(flags)) if flags.size else None
+    selected = devices.current().selected(xp.ascontiguousarray(flags)) if flags.size else None
+    found = None if selected is None else selected.positions(flags.shape)
     return xp.nonzero(flags) if found is None else found    # type: ignore[no-any-return]
 
 
 def rows_of(xp: Any, a: Any, mask: Any) -> Any:
     """The rows of a device array in C order where a mask of its first axes is true."""
-    found = devices.current().select(a, mask) if a.size and a._c_contiguous and mask._c_contiguous else None
+    selected = devices.current().selected(mask) if a.size and a._c_contiguous and mask._c_contiguous else None
+    found = None if selected is None else selected.take(a, mask.ndim)
     return a[mask] if found is None else found
 
 

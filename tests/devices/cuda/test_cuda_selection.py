@@ -58,10 +58,9 @@ def emulator(tmp_path_factory):
     kernels = Kernels(cupy, 1)
     turn = Array.of(np.zeros(1, np.uint32))
     found = boolean_mask.Selections(kernels, lambda: turn, cupy)
-    assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None, "it is being compiled"
+    assert found.of(Array.of(MASKS["all"](8))) is None, "it is being compiled"
     kernels.wait()
-    return types.SimpleNamespace(
-        select=found.select, place=found.place, positions=found.positions, turn=turn, cupy=cupy)
+    return types.SimpleNamespace(of=found.of, turn=turn, cupy=cupy)
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
@@ -69,13 +68,14 @@ def emulator(tmp_path_factory):
     (1,), (15,), (1025,), (4096,), (3, 700), (700, 3), (7, 11, 13), (1, 9, 1), (3, 5, 7, 11)])
 def test_positions(emulator, shape, mask):
     flags = mask(int(np.prod(shape))).reshape(shape)
-    found = emulator.positions(Array.of(flags))
+    found = emulator.of(Array.of(flags)).positions(shape)
     assert [f.get().tolist() for f in found] == [e.tolist() for e in np.nonzero(flags)]
     assert emulator.turn.get()[0] == 0
 
 
 def test_positions_along_more_axes_are_the_librarys(emulator):
-    assert emulator.positions(Array.of(np.ones((1, 2, 1, 2, 1), bool))) is None
+    shape = 1, 2, 1, 2, 1
+    assert emulator.of(Array.of(np.ones(shape, bool))).positions(shape) is None
 
 
 def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):
@@ -88,22 +88,22 @@ def test_kernels_that_do_not_compile_are_done_without(tmp_path, caplog):
     kernels = Kernels(cupy, 1)
     found = boolean_mask.Selections(kernels, None, cupy)
     for _ in range(2):
-        assert found.select(Array.of(numbers(8, "f")), Array.of(MASKS["all"](8))) is None
+        assert found.of(Array.of(MASKS["all"](8))) is None
         kernels.wait()
     assert caplog.messages == ["the kernel 'select' was not made: line 1: no"]
 
 
 def check(emulator, values, mask, misplaced=0, mask_misplaced=0):
-    result = emulator.select(Array.of(values, misplaced), Array.of(mask, mask_misplaced))
+    selected = emulator.of(Array.of(mask, mask_misplaced))
+    result = selected.take(Array.of(values, misplaced), mask.ndim)
     expected = values[mask]
     assert result.shape == expected.shape and result.dtype == expected.dtype
     assert result.get().tobytes() == expected.tobytes()
     expected = np.zeros_like(values)
     expected[mask] = values[mask]
     target = Array.of(np.zeros_like(values), misplaced)
-    count, write = emulator.place(Array.of(mask, mask_misplaced), result, values.nbytes // mask.size)
-    write(target)
-    assert count == result.shape[0] and target.get().tobytes() == expected.tobytes()
+    assert selected.put(target, result)
+    assert selected.count == result.shape[0] and target.get().tobytes() == expected.tobytes()
     assert not emulator.turn.get().any(), "the counter is zero for the next kernel"
 
 
@@ -140,13 +140,13 @@ class TestOnTheHost:
 
     def test_any_byte_that_is_not_zero_is_true(self, emulator):
         bytes_ = np.arange(ROUND + 5).astype(np.uint8)
-        result = emulator.select(Array.of(numbers(ROUND + 5, "f")), Array.of(bytes_.view(bool)))
+        result = emulator.of(Array.of(bytes_.view(bool))).take(Array.of(numbers(ROUND + 5, "f")), 1)
         assert np.array_equal(result.get().view("u4"), numbers(ROUND + 5, "f").view("u4")[bytes_ != 0])
 
     def test_nothing_is_copied_where_nothing_is_true(self, emulator):
         emulator.cupy.launched.clear()
         check(emulator, numbers((50, 4), "f"), MASKS["none"](50))
-        assert [name for name, _ in emulator.cupy.launched] == ["select_count"] * 2
+        assert [name for name, _ in emulator.cupy.launched] == ["select_count"]
 
     def test_more_tiles_than_threads(self, emulator):
         size = (2 * THREADS + 9) * ROUND - 100
@@ -171,4 +171,4 @@ class TestOnTheHost:
             mask.data.memory[...] = 1       # by another thread, while this one waits
 
         monkeypatch.setattr(emulator.cupy, "fetch_end", fetched)
-        assert emulator.select(Array.of(values), mask).get().tobytes() == expected.tobytes()
+        assert emulator.of(mask).take(Array.of(values), 1).get().tobytes() == expected.tobytes()

@@ -85,11 +85,11 @@ def test_the_counters_of_a_selection_live_until_its_kernel_was_launched(tmp_path
     usual = cupy.cuda.driver.launchKernel
     cupy.cuda.driver.launchKernel = lambda *given: alive.append(made[-1]() is not None) or usual(*given)
     kernels = Kernels(cupy, 1)
-    select = boolean_mask.Selections(kernels, counters, cupy).select
+    selected = boolean_mask.Selections(kernels, counters, cupy).of
     values, mask = np.arange(3000, dtype="f4"), np.arange(3000) % 7 == 0
-    assert select(Array.of(values), Array.of(mask)) is None, "it is being compiled"
+    assert selected(Array.of(mask)) is None, "it is being compiled"
     kernels.wait()
-    assert select(Array.of(values), Array.of(mask)).get().tolist() == values[mask].tolist()
+    assert selected(Array.of(mask)).take(Array.of(values), 1).get().tolist() == values[mask].tolist()
     assert alive[0], "its memory might have been somebody else's"
 
 

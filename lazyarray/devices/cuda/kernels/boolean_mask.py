@@ -24,7 +24,7 @@ from .elementwise import Kernels, Launcher, functions
 if TYPE_CHECKING:
     from ..copies.copies import Copies
 
-__all__ = ["SOURCE", "WORDS", "Plan", "Selections", "plan"]
+__all__ = ["SOURCE", "WORDS", "Plan", "Selected", "Selections", "plan"]
 
 #: Of a block.
 THREADS = 256
@@ -268,58 +268,19 @@ def _made(cupy: Any, name: str) -> _Selection:
 
 
 class Selections(Unique):
-    """Launches the kernels on the current stream."""
+    """Counts masks on the current stream."""
 
     def __init__(self, kernels: Kernels, counters: Callable[[], Any], copies: Copies) -> None:
         """`counters`: gives zeros that kernels of the current stream leave as zeros."""
         self._kernels, self._counters, self._copies = kernels, counters, copies
         self._ndarray = kernels.cupy.ndarray
 
-    def select(self, d: Any, mask: Any) -> Any | None:
-        """`Device.select`, or None: then the kernels are being compiled, or can't be."""
+    def of(self, mask: Any) -> Selected | None:
+        """`Device.selected`, or None: then the kernels are being compiled, or can't be."""
         kernels = self._kernels.find(("select",), _made)
-        grid = plan(mask.size, d.nbytes // mask.size, d.data.ptr % max(WORDS))
-        if kernels is None or grid.tiles * grid.parts >= 1 << 31:
-            return None
-        count, memory, bits = self._counted(kernels, mask, grid)
-        result = self._ndarray((count, *d.shape[mask.ndim:]), d.dtype)
-        if count:
-            kernels.copies[grid.word](grid.tiles * grid.parts, THREADS, [
-                d, result, memory, bits, grid.rounds, grid.words, grid.share, grid.parts])
-        return result
-
-    def place(self, mask: Any, values: Any, row: int) -> tuple[int, Callable[[Any], None]] | None:
-        """`Device.place`, or None as of `select`."""
-        kernels = self._kernels.find(("select",), _made)
-        grid = plan(mask.size, row, 1)      # of words of one byte: as many blocks as it can be
-        if kernels is None or grid.tiles * grid.parts >= 1 << 31:
-            return None
-        count, memory, bits = self._counted(kernels, mask, grid)
-
-        def write(d: Any) -> None:
-            if count:
-                fine = plan(mask.size, row, (d.data.ptr | values.data.ptr) % max(WORDS))
-                kernels.places[fine.word](fine.tiles * fine.parts, THREADS, [
-                    values, d, memory, bits, fine.rounds, fine.words, fine.share, fine.parts])
-
-        return count, write
-
-    def positions(self, mask: Any) -> tuple[Any, ...] | None:
-        """`Device.positions`, or None as of `select`, and for more axes than a kernel knows."""
-        kernels = self._kernels.find(("select",), _made)
-        if kernels is None or mask.ndim > MOST_AXES:
+        if kernels is None:
             return None
         grid = plan(mask.size, 1, 1)
-        count, memory, bits = self._counted(kernels, mask, grid)
-        found = tuple([self._ndarray((count,), _i8) for _ in mask.shape])
-        if count:
-            unused = MOST_AXES - mask.ndim
-            kernels.positions(grid.tiles, THREADS, [
-                *found, *found[:1] * unused, memory, bits, grid.rounds, mask.ndim, *mask.shape[1:], *(1,) * unused])
-        return found
-
-    def _counted(self, kernels: _Selection, mask: Any, grid: Plan) -> tuple[int, Any, int]:
-        """How often a mask is true; the memory with the offsets and bits of it, and the address of the bits."""
         end = 8 * grid.tiles        # of the offsets, and where the number of rows is
         memory = self._ndarray((end + 8 + grid.tiles * grid.rounds * ROUND // KEPT * 2,), _u1)
         bits = memory.data.ptr + end + 8
@@ -327,4 +288,43 @@ class Selections(Unique):
         arrived = bytearray(8)
         self._copies.fetch_end(self._copies.fetch_begin(self._ndarray((1,), _i8, memory.data + end)),
                                memoryview(arrived))
-        return int.from_bytes(arrived, sys.byteorder), memory, bits
+        return Selected(kernels, self._ndarray, int.from_bytes(arrived, sys.byteorder), mask.size, memory, bits)
+
+
+class Selected(Unique):
+    """`devices.operations.Selected`: the memory with the offsets and bits of a mask, and the address of the bits."""
+
+    def __init__(self, kernels: _Selection, ndarray: Any, count: int, size: int, memory: Any, bits: int) -> None:
+        self._kernels, self._ndarray = kernels, ndarray
+        self.count, self._size, self._memory, self._bits = count, size, memory, bits
+
+    def take(self, d: Any, ndim: int) -> Any | None:
+        grid = plan(self._size, d.nbytes // self._size, d.data.ptr % max(WORDS))
+        if grid.tiles * grid.parts >= 1 << 31:
+            return None
+        result = self._ndarray((self.count, *d.shape[ndim:]), d.dtype)
+        self._copy(self._kernels.copies, grid, d, result)
+        return result
+
+    def put(self, d: Any, values: Any) -> bool:
+        grid = plan(self._size, d.nbytes // self._size, (d.data.ptr | values.data.ptr) % max(WORDS))
+        if grid.tiles * grid.parts >= 1 << 31:
+            return False
+        self._copy(self._kernels.places, grid, values, d)
+        return True
+
+    def _copy(self, copies: dict[int, Launcher], grid: Plan, source: Any, target: Any) -> None:
+        if self.count:
+            copies[grid.word](grid.tiles * grid.parts, THREADS, [
+                source, target, self._memory, self._bits, grid.rounds, grid.words, grid.share, grid.parts])
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        ndim, grid = len(shape), plan(self._size, 1, 1)
+        if ndim > MOST_AXES:
+            return None
+        found = tuple([self._ndarray((self.count,), _i8) for _ in shape])
+        if self.count:
+            unused = MOST_AXES - ndim
+            self._kernels.positions(grid.tiles, THREADS, [
+                *found, *found[:1] * unused, self._memory, self._bits, grid.rounds, ndim, *shape[1:], *(1,) * unused])
+        return found
