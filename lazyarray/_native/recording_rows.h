@@ -137,6 +137,12 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     PyObject *positions = NULL, *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
     int done = 0, own, open = find_place(&place, x);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
+    PyObject *before = open > 0 ? got(place.storage, S.pending) : Py_None;
+    if (before != Py_None) {
+        Py_INCREF(before);
+        open = compute_alone(before) < 0 ? -1 : open;
+        Py_DECREF(before);
+    }
     if (open <= 0 || PyArray_NDIM(meta) == 0 || !PyArray_IS_C_CONTIGUOUS(meta)
             || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)

@@ -781,7 +781,7 @@ number_for(PyArrayObject *part, PyObject *value)
         return alike ? Py_NewRef(value) : NULL;
     }
     int fits = PyFloat_CheckExact(value) ? type == NPY_DOUBLE || type == NPY_CDOUBLE
-        : PyLong_CheckExact(value) ? type == NPY_LONG || type == NPY_DOUBLE || type == NPY_CDOUBLE
+        : PyLong_CheckExact(value) ? type == NPY_DOUBLE || type == NPY_CDOUBLE || PyTypeNum_ISINTEGER(type)
         : PyBool_Check(value) ? type == NPY_BOOL : 0;
     if (PyLong_CheckExact(value) && type == NPY_FLOAT) {        /* whole numbers that single precision has */
         int over;

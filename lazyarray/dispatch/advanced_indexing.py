@@ -37,7 +37,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         bounds = facts.bounds_of(x)
     if (seen := progressions.view_of(meta, index)) is not None:
         return facts.with_bounds(seen.copied(x, meta), x, bounds, writes)
-    rows = None if device.spread else _rows_of(meta, index)
+    rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
         try:
             found = device.take_at(_device_view(x, rows.sub), rows.keys())
@@ -48,7 +48,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         return _taken(device, x, meta, index, bounds, writes)
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """What whole numbers leave of an array, lazy arrays of positions along its first axes, and what has their forms:
     the ndarrays of those that are nothing else yet, metas of the others.
     """
@@ -76,7 +76,7 @@ def _home_of(x: ArrayHandle) -> Any:
     return x._self_storage if home is None else home.storage
 
 
-def _rows_of(meta: np.ndarray, index: Any) -> _Rows | None:
+def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
     """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, and
     by whole numbers before and behind. Several are of one axis and as many elements. None of another index, and of one
     that has to be looked at.
@@ -121,7 +121,7 @@ def _rows_of(meta: np.ndarray, index: Any) -> _Rows | None:
             bounds = facts.bounds_of(p)     # type: ignore[assignment]
         if bounds is None or bounds[0] < -length or bounds[1] >= length:
             return None
-    return _Rows(meta, positions, forms)
+    return Rows(meta, positions, forms)
 
 
 #: Bytes of positions that are looked through on the host at each use.
@@ -204,7 +204,7 @@ def _laid_out(device: Device, parsed: Index, result: Any) -> Any:
 
 def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     device, storage = devices.current(), x._self_storage
-    rows = None if device.spread else _rows_of(meta, index)
+    rows = None if device.spread else rows_of(meta, index)
     one = type(value) is not handles.array_type and isinstance(value, ONE_VALUE)
     if rows is not None and not rows.are_of(storage) and (one or _is_fit(value, rows)):
         sub, positions, _ = rows
@@ -271,7 +271,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
 _wrote = None if _native.recording is None else _native.recording.wrote
 
 
-def _is_fit(value: Any, rows: _Rows) -> bool:
+def _is_fit(value: Any, rows: Rows) -> bool:
     """Whether a value has an element for each that is assigned to."""
     return handles.is_array(value) and handles.meta_of(value).shape == (
         *rows.forms[0].shape, *rows.sub.shape[len(rows.positions):])

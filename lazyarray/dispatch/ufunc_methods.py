@@ -18,6 +18,7 @@ from ..storage import handles, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import ufunc_general
+from .advanced_indexing import Rows, rows_of
 from .assigned_values import value_for
 from .function import mask_of, read_operand, upload_operand, write
 from .parsed_index import Index
@@ -313,15 +314,19 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
         raise NotOnDevice("the result needs a cast to another kind of number")
-    parsed = Index(meta, index)
-    parsed.check()
-    device = devices.current()
-    rows = None
+    device, rows, parsed = devices.current(), None, None
+    named = None if ufunc not in _SUMS or device.spread else rows_of(meta, index)
+    if named is None or named.sub is not meta or named.are_of(storage):
+        named, parsed = None, _checked(meta, index)
     try:
         operand = value_for(target, meta, value, by_arrays=True)
         if ufunc in _SUMS:
             operand = _added(device.xp, meta.dtype, operand, ufunc)
-            rows = _rows(device, parsed, operand)
+            if named is not None:
+                rows = _of_positions(device, meta, named, operand)
+            if rows is None:
+                parsed = parsed or _checked(meta, index)
+                rows = _rows(device, parsed, operand)
     except OverflowError:
         raise NotOnDevice("a Python integer is out of range for the dtype") from None
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
@@ -332,7 +337,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
             if rows is not None:
                 device.add_at(array, *rows)
                 return
-            items = parsed.device()
+            items = parsed.device()     # type: ignore[union-attr]
             items = items[0] if len(items) == 1 else items
             if ufunc in _SUMS:
                 add_at(device.xp, array, items, operand)
@@ -354,6 +359,24 @@ def _added(xp: Any, dtype: np.dtype, operand: Any, ufunc: np.ufunc) -> Any:
     operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else common.filled(
         xp, (), operand, dtype)
     return xp.negative(operand) if ufunc is np.subtract else operand
+
+
+def _checked(meta: np.ndarray, index: Any) -> Index:
+    parsed = Index(meta, index)
+    parsed.check()
+    return parsed
+
+
+def _of_positions(device: Device, meta: np.ndarray, named: Rows, values: Any) -> tuple[int, int, Any, Any] | None:
+    """What `Device.add_at` takes, of positions that lie within their axes, and a value for each element."""
+    count = len(named.positions)
+    if not meta.flags.c_contiguous or values.ndim and values.shape != (*named.forms[0].shape, *meta.shape[count:]):
+        return None
+    keys, lengths = named.keys(), meta.shape[:count]
+    key = keys[0] if count == 1 else device.numbered(keys, lengths, (True,) * count)
+    if key.dtype.char not in "ilq":
+        key = key.astype(np.dtype(np.int64))
+    return 1, math.prod(lengths), device.contiguous(key), device.contiguous(values)
 
 
 def _rows(device: Device, parsed: Index, values: Any) -> tuple[int, int, Any, Any] | None:

@@ -254,12 +254,6 @@ def _ptp(xp: Any, a: Any, axis: Any = None) -> Any:
     return xp.ptp(a, axis)
 
 
-def _average(xp: Any, a: Any, axis: Any = None, weights: Any = None) -> Any:
-    _plain(_axis(axis) and (weights is None or isinstance(weights, xp.ndarray)))
-    _plain(weights is None or weights.shape == a.shape or axis is not None and weights.shape == (a.shape[axis],))
-    return xp.mean(a, axis) if weights is None else xp.average(a, axis, weights)
-
-
 def _without_nan(name: str) -> Callable[..., Any]:
     """Means and variances: where one is NaN, NumPy's code finds out whether it has to warn."""
     def call(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False, ddof: int = 0) -> Any:
@@ -282,8 +276,12 @@ def _running(name: str) -> Callable[..., Any]:
 
 
 def _covariance(name: str) -> Callable[..., Any]:
-    def call(xp: Any, m: Any, *, rowvar: bool = True) -> Any:
-        _plain(type(rowvar) is bool and m.ndim == 2 and min(m.shape) > 1)
+    def call(xp: Any, m: Any, y: Any = None, *, rowvar: bool = True) -> Any:
+        _plain(type(rowvar) is bool)
+        if y is not None:       # two variables
+            _plain(_are_arrays(xp, (m, y)) and m.ndim == 1 and m.shape == y.shape)
+            m, rowvar = devices.current().joined((m.reshape(1, -1), y.reshape(1, -1)), 0), True
+        _plain(m.ndim == 2 and min(m.shape) > 1)
         return getattr(xp, name)(m, rowvar=rowvar)
 
     return call
@@ -309,7 +307,6 @@ DIRECT: dict[Any, Direct] = {
     np.array_equal: Direct(_array_equal, _ALL),
     np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
-    np.average: Direct(_average, _REALS),
     **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
     np.nancumsum: Direct(_running("nancumsum"), _REALS), np.nancumprod: Direct(_running("nancumprod"), _REALS),
     np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),

@@ -1,0 +1,146 @@
+"""Memory that somebody else holds, or has held for a while, is written in place as quickly as our own."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import _native
+from lazyarray.dispatch import ufunc_general
+from lazyarray.storage import foreign_streams
+
+DEVICE = lazyarray.device()
+SIZE = 4096
+
+
+def shared(values):
+    """A lazy array around memory that the other one holds."""
+    held = DEVICE.xp.asarray(values)
+    return lazyarray.asarray(held), held
+
+
+def lent(values):
+    x = lazyarray.asarray(DEVICE.xp.asarray(values)).copy()
+    return x, lazyarray.asdevice(x)
+
+
+def no_longer_lent(values):
+    x, _ = lent(values)
+    return x, None
+
+
+def from_the_host(values):
+    """Lent after it was made of a host array, so that there is a copy of it on the host."""
+    x = lazyarray.asarray(values.copy())
+    lazyarray.asdevice(x)
+    return x, None
+
+
+MADE = {made.__name__: made for made in (shared, lent, no_longer_lent, from_the_host)}
+
+#: What is written to `x`, of SIZE elements, with `y`, a mask, positions and the same memory in two dimensions.
+STATEMENTS = (
+    "x += y", "x *= 1.5", "np.maximum(x, y, out=x)", "np.add(x, y, out=x[:])", "x[3] = 7", "x[5:900] = y[5:900]",
+    "x[::2] = 0", "x[:] = y * 2 + x", "m[1:-1] += m[2:]", "m[:, 1:] -= m[:, :-1]", "m.T[3] = 1", "x[i] = 0",
+    "x[i] += 1", "x[i] = y[i]", "x[mask] = 0", "x[mask] += y[mask]", "np.add.at(x, i, y[i])", "x.sort()", "x.fill(3)",
+    "x[1:] += x[:-1]", "np.copyto(x, y, where=mask)", "x += x", "x[i] = y[::-1][i]")
+
+
+@pytest.fixture(params=[False, True], ids=["alone", "beside another library"])
+def partner(request, monkeypatch):
+    """With a library that computes on a stream of its own, or without."""
+    if request.param:
+        monkeypatch.setattr(foreign_streams, "partners", foreign_streams.partners)
+        foreign_streams.partners.append(idle := lambda device: None)
+        yield
+        foreign_streams.partners.remove(idle)
+    else:
+        yield
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_all_see_what_is_written(made, statement, partner):
+    generator = np.random.default_rng(0)
+    values, other = generator.random(SIZE), generator.random(SIZE)
+    i, mask = generator.permutation(SIZE)[:700], generator.random(SIZE) < 0.3
+    x, held = made(values)
+    y = lazyarray.asarray(DEVICE.xp.asarray(other))
+    theirs = {"np": np, "x": x, "y": y, "m": x.reshape(64, 64),
+              "i": lazyarray.asarray(i), "mask": lazyarray.asarray(mask)}
+    ours = {"np": np, "x": values, "y": other, "m": values.reshape(64, 64), "i": i, "mask": mask}
+    for turn in range(4):
+        before, expected_before = x * 2 + 1, values * 2 + 1
+        exec(statement, ours)
+        exec(statement, theirs)
+        np.testing.assert_allclose(np.asarray(before), expected_before)
+        if held is not None:
+            np.testing.assert_allclose(DEVICE.xp.asnumpy(held), ours["x"])
+            held[turn] = -turn
+            values[turn] = -turn
+        np.testing.assert_allclose(np.asarray(theirs["x"].sum()), ours["x"].sum())
+        if turn > 1:
+            np.testing.assert_allclose(np.asarray(theirs["x"]), ours["x"])
+
+
+@pytest.mark.skipif(_native.recording is None, reason="without the part in C all take the general way")
+@pytest.mark.parametrize("statement", ["x += y", "np.maximum(x, y, out=x)", "m[1:-1] += y.reshape(64, 64)[2:]"])
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_operators_are_kernels(made, statement, monkeypatch):
+    x, held = made(np.arange(SIZE * 1.0))
+    y = lazyarray.asarray(DEVICE.xp.asarray(np.ones(SIZE)))
+    given = {"np": np, "x": x, "y": y, "m": x.reshape(64, 64)}
+    for _ in range(40):
+        exec(statement, given)
+    if hasattr(DEVICE, "kernels"):
+        DEVICE.kernels.wait()
+    exec(statement, given)
+
+    def general(*args):
+        raise AssertionError("the general way")
+
+    monkeypatch.setattr("lazyarray.dispatch.ufunc.elementwise", general)
+    monkeypatch.setattr(ufunc_general, "elementwise", general)
+    exec(statement, given)
+    assert held is None or held is not None and x._self_storage.loans
+
+
+def test_holders_that_are_gone_are_forgotten():
+    for made in (no_longer_lent, from_the_host):
+        x, _ = made(np.arange(SIZE * 1.0))
+        assert x._self_storage.loans
+        x += 1
+        x += 1
+        assert not x._self_storage.loans
+        np.testing.assert_array_equal(np.asarray(x), np.arange(SIZE) + 2.0)
+
+
+def test_what_a_holder_that_is_gone_has_written_is_seen():
+    values = np.arange(SIZE * 1.0)
+    x = lazyarray.asarray(values)
+    alias = np.asarray(x)
+    d = lazyarray.asdevice(x)
+    d[:5] = -1
+    del d
+    y = x + 0
+    assert np.asarray(y)[:6].tolist() == [-1] * 5 + [5]
+    assert np.asarray(x)[:6].tolist() == alias[:6].tolist() == [-1] * 5 + [5]
+
+
+def test_positions_that_a_holder_has_changed_are_looked_at_again():
+    x, positions = lazyarray.asarray(DEVICE.xp.asarray(np.arange(10.0))), np.array([1, 2, 3])
+    for made in MADE.values():
+        i, held = made(positions)
+        for _ in range(3):
+            assert np.asarray(x[i]).tolist() == [1, 2, 3]
+        d = lazyarray.asdevice(i) if held is None else held
+        d[1] = 10
+        with pytest.raises(IndexError):
+            x[i]
+        d[1] = 9
+        del d
+        assert np.asarray(x[i]).tolist() == [1, 9, 3]
+        i[0] = 11
+        with pytest.raises(IndexError):
+            x[i] = 0
