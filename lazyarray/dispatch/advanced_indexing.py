@@ -139,9 +139,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds:
             found = _laid_out(device, parsed, handles.device_of(x)[parsed.device()])
             end(token)
             taken = handles.wrap(device, found, (x,), scalar=not any(i is Ellipsis for i in parsed.items), fresh=True)
-        elif mask is not None and parsed.arrays[0][1][0] == 0 and (
-                _is_in_order(device, parsed.sub, mask)
-                or not masks.comes_again(masks.known(parsed.lazy.get(id(mask))))):
+        elif mask is not None and parsed.arrays[0][1][0] == 0 and _is_in_order(device, parsed.sub, mask):
             known = masks.known(parsed.lazy.get(id(mask)))
             taken = handles.fresh(device, _laid_out(device, parsed, _rows(device, x, parsed.sub, mask, known)))
         else:
@@ -189,8 +187,6 @@ def _rows(device: Device, x: ArrayHandle, sub: np.ndarray, mask: Any, known: dic
     token = begin("synchronise", 0, sub.shape, sub.dtype, "boolean-mask size")
     found = array[mask]
     end(token)
-    if known is not None:
-        known["count"] = found.shape[0]
     return found
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..devices import Device
     from ..devices.operations import Selected
 
-__all__ = ["comes_again", "known", "places", "selected"]
+__all__ = ["known", "places", "selected"]
 
 #: Bytes of places that are kept.
 _MOST = 64 << 20
@@ -25,12 +25,6 @@ _MOST = 64 << 20
 def known(index: Any) -> dict[str, Any] | None:
     """What is known of a mask, to be asked for before it is read; None if that may change unseen, or is on the host."""
     return facts.known_of(index) if handles.is_array(index) else None
-
-
-def comes_again(known: dict[str, Any] | None) -> bool:
-    """Whether a mask was counted before, and its places may be kept."""
-    count = None if known is None else known.get("count")
-    return count is not None and 8 * count <= _MOST
 
 
 def selected(device: Device, known: dict[str, Any] | None, mask: Any, meta: np.ndarray) -> Selected | None:
@@ -47,7 +41,6 @@ def selected(device: Device, known: dict[str, Any] | None, mask: Any, meta: np.n
     if found is not None:
         end(token)
         if known is not None:
-            known["count"] = found.count
             known["selected"] = stream, found
     return found
 
@@ -68,8 +61,6 @@ def places(device: Device, known: dict[str, Any] | None, array: Any, meta: np.nd
         found = device.xp.nonzero(flat)
         end(token)
     places, = found
-    if known is not None:
-        known["count"] = places.size
-        if places.nbytes <= _MOST:
-            known["places"] = stream, places
+    if known is not None and places.nbytes <= _MOST:
+        known["places"] = stream, places
     return places

@@ -173,7 +173,7 @@ def test_other_layouts_take_the_other_way(selected, change):
     x, lazy_mask = changed(lazyarray.asarray(values), lazyarray.asarray(mask))
     values, mask = changed(values, mask)
     found, expected = x[lazy_mask], values[mask]
-    assert found.shape == expected.shape and np.array_equal(found, expected) and not selected
+    assert found.shape == expected.shape and np.array_equal(found, expected) and len(selected) <= 1     # for positions
 
 
 def test_what_cannot_be_selected_yet_takes_the_other_way(monkeypatch):
