@@ -35,23 +35,30 @@ find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
     return known;
 }
 
-/* The device array of positions that lie within a length, as far as that is known: a new reference; NULL, perhaps without an
-error: they are for Python. */
+/* Whether an index is an array of positions that lie within a length, as far as that is known: 1 or 0; -1: an error. */
+static int
+is_within(PyObject *index, Py_ssize_t length, Reach *reach)
+{
+    PyObject *storage = Py_TYPE(index) == types.LazyNdarray ? got(index, X.storage) : Py_None, *dtype;
+    int fits = 0;
+    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None || got(storage, S.pending) != Py_None)
+        return 0;
+    Py_INCREF(storage);
+    if ((dtype = dtype_of_lazy(index)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
+        fits = find_reach(storage, dtype, reach);
+    Py_XDECREF(dtype);
+    Py_DECREF(storage);
+    return PyErr_Occurred() ? -1 : fits > 0 && reach->low >= -length && reach->high < length;
+}
+
+/* The device array of such positions: a new reference; NULL, perhaps without an error: they are for Python. */
 static PyObject *
 positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *reach)
 {
-    PyObject *storage = Py_TYPE(index) == types.LazyNdarray ? got(index, X.storage) : Py_None, *dtype, *array = NULL;
-    int own, fits = 0;
-    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None || got(storage, S.pending) != Py_None)
-        return NULL;
-    Py_INCREF(storage);
-    if ((dtype = dtype_of_lazy(index)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL
-            && (fits = find_reach(storage, dtype, reach)) > 0 && reach->low >= -length && reach->high < length
-            && (array = array_on_device(index, stream, 0, &own)) != NULL
-            && (is_set_to(array, text.ndim, zero) != 0 || is_contiguous(array) <= 0))
+    int own;
+    PyObject *array = is_within(index, length, reach) > 0 ? array_on_device(index, stream, 0, &own) : NULL;
+    if (array != NULL && (is_set_to(array, text.ndim, zero) != 0 || is_contiguous(array) <= 0))
         Py_CLEAR(array);
-    Py_XDECREF(dtype);
-    Py_DECREF(storage);
     return array;
 }
 
@@ -137,14 +144,14 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     PyObject *positions = NULL, *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
     int done = 0, own, open = find_place(&place, x);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    PyObject *before = open > 0 ? got(place.storage, S.pending) : Py_None;
-    if (before != Py_None) {
-        Py_INCREF(before);
-        open = compute_alone(before) < 0 ? -1 : open;
-        Py_DECREF(before);
-    }
     if (open <= 0 || PyArray_NDIM(meta) == 0 || !PyArray_IS_C_CONTIGUOUS(meta)
-            || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
+            || (open = is_within(index, PyArray_DIM(meta, 0), &reach)) <= 0)
+        goto end;
+    PyObject *before = Py_NewRef(got(place.storage, S.pending));
+    if (before != Py_None && compute_alone(before) < 0)
+        open = -1;
+    Py_DECREF(before);
+    if (open < 0 || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (positions = positions_within(index, PyArray_DIM(meta, 0), place.stream, &reach)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
