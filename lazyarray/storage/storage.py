@@ -26,7 +26,7 @@ from ..settings.options import current as current_options
 from . import coherence, dirty_upload, exports, first_download, gathered, pending_on_host, transfer, views
 from .mirror.byte_ranges import Ranges
 from .mirror.mirror import Mirror
-from .state import ON_BOTH, StorageState, small_limit, tick
+from .state import ON_BOTH, StorageState, all_ended, small_limit, tick
 from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class Storage(StorageState):
         self.update_clean()
 
     def _write(self, view: np.ndarray, array: Any, work: Callable[[Any], Any], overwrite: bool) -> Any:
+        if self.loans:
+            all_ended(self)     # what was lent is found to be ours again
         within, self.writing = self.writing, self.writing + 1
         begun = done = False
         later = Ranges.EMPTY

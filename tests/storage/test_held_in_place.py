@@ -9,6 +9,8 @@ from lazyarray import _native
 from lazyarray.dispatch import ufunc_general
 from lazyarray.storage import foreign_streams
 
+pytestmark = pytest.mark.together
+
 DEVICE = lazyarray.device()
 SIZE = 4096
 
@@ -57,7 +59,6 @@ def partner(request):
         yield
 
 
-@pytest.mark.together
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_all_see_what_is_written(made, statement, partner):
@@ -99,6 +100,8 @@ def test_operators_are_kernels(made, statement, monkeypatch, request):
     if hasattr(DEVICE, "kernels"):
         DEVICE.kernels.wait()
     exec(statement, given)
+    if DEVICE.several:
+        pytest.skip("with several devices in use Python looks where each array is")
 
     def general(*args):
         raise AssertionError("the general way")

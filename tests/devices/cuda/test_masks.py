@@ -251,6 +251,7 @@ def test_threads_and_streams_do_not_get_in_each_others_way(selected):
     assert not wrong and len(selected) == 161
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("shape", [(5000,), (5000, 3), (50, 100)])
 def test_one_mask_is_counted_once(selected, shape):
     """What is taken, put and looked for again and again, until it is written."""
@@ -270,6 +271,7 @@ def test_one_mask_is_counted_once(selected, shape):
         mask[:7] ^= True
 
 
+@pytest.mark.together
 def test_a_mask_that_is_counted_on_another_stream(selected):
     stream = DEVICE.new_stream()
     values, mask = numbers(5000, "d"), np.arange(5000) % 3 == 0
