@@ -375,13 +375,28 @@ def all_ended(storage: StorageState) -> bool:
     else:
         return not loans
     with holding(storage.lock):
-        mirror = storage.mirror
-        if mirror is not None and not (mirror.lent or storage.host_dirty or storage.incoming is not None
-                                       or storage.sending is not Ranges.EMPTY):
-            mirror.invalidate(mirror.valid)
+        _distrust_unseen(storage)
         if storage.device_only:
             keep_alive(storage)
         return not storage.loans
+
+
+def _distrust_unseen(storage: StorageState) -> None:
+    """What the mirror has is not current, if a holder is gone and nobody looks at the mirror. The lock is held.
+
+    Another thread, or a finaliser, may have forgotten the holder first, and trust the mirror by now.
+    """
+    while True:
+        loans, mirror = storage.loans, storage.mirror
+        if mirror is None:
+            return
+        valid = mirror.valid
+        if all(ref() is not None for ref in loans) or mirror.lent or storage.host_dirty or (
+                storage.incoming is not None or storage.sending is not Ranges.EMPTY):
+            return
+        if storage.loans is loans and mirror.valid is valid:    # nothing comes between this and the change
+            mirror.valid = Ranges.EMPTY
+            return
 
 
 # -- recorded work that reads the bytes ----------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Memory that somebody else holds, or has held for a while, is written in place as quickly as our own."""
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import lazyarray
 from lazyarray import _native
 from lazyarray.dispatch import ufunc_general
 from lazyarray.storage import foreign_streams
+from lazyarray.storage.state import all_ended
 
 pytestmark = pytest.mark.together
 
@@ -150,3 +153,51 @@ def test_positions_that_a_holder_has_changed_are_looked_at_again():
         i[0] = 11
         with pytest.raises(IndexError):
             x[i] = 0
+
+
+@pytest.fixture
+def small_arrays_stay():
+    if _native.recording is None:
+        pytest.skip("without the part in C no array stays on the host")
+    before = _native.recording.small(8192)
+    yield
+    _native.recording.small(before)
+
+
+@pytest.mark.usefixtures("small_arrays_stay")
+def test_who_finds_a_holder_gone_that_another_thread_has_forgotten():
+    """It waited for the lock while the other one fetched the bytes: these are trusted from then on."""
+    x = lazyarray.asarray(DEVICE.xp.asarray(np.zeros(100)))
+    storage = x._self_storage
+    lazyarray.asdevice(x)
+    with storage.lock:
+        waiting = threading.Thread(target=all_ended, args=(storage,))
+        waiting.start()
+        waiting.join(0.1)
+        x.tolist()
+        assert not storage.loans
+    waiting.join()
+    x[1::2] = -5
+    assert x.tolist() == [0.0, -5.0] * 50 and storage.mirror.valid
+
+
+@pytest.mark.usefixtures("small_arrays_stay")
+def test_threads_that_lend_read_and_write_parts():
+    """One reads its part, and lends all of it again and again; the other writes its own part once."""
+    for _ in range(300):
+        x = lazyarray.asarray(DEVICE.xp.asarray(np.zeros(100)))
+        read, written, begin = x[::2], x[1::2], threading.Barrier(2)
+
+        def reader(read=read, begin=begin):
+            begin.wait()
+            for _ in range(10):
+                lazyarray.asdevice(read)
+                read.tolist()
+
+        thread = threading.Thread(target=reader)
+        thread.start()
+        begin.wait()
+        float(written.sum())
+        written[...] = -5
+        thread.join()
+        assert np.asarray(x).tolist() == [0, -5] * 50
