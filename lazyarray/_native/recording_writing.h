@@ -642,16 +642,18 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return known < 0 ? NULL : Py_NewRef(Py_None);
     }
     PyObject *storage = place.storage, *meta = place.meta;
+    int held = is_held(storage);        /* then what is recorded of it can't wait */
     waits = got(storage, S.pending) != Py_None;        /* then it may become what is made of it */
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
         PyObject *one = PyTuple_GET_ITEM(inputs, i), *home = Py_TYPE(one) == types.LazyNdarray ? got(one, X.storage) : Py_None;
+        held |= Py_TYPE(home) == types.Storage && is_held(home);
         waits |= Py_TYPE(home) == types.Storage && got(home, S.pending) != Py_None;
         if (note_read(&reads, &place, one) < 0)
             goto end;
     }
     if ((alone = waits ? is_sole(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
         goto end;
-    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta) && !is_held(storage);
+    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta) && !held;
     PyObject *before = whole ? Py_None : got(storage, S.pending);
     if (before != Py_None) {
         Py_INCREF(before);
@@ -672,6 +674,11 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         goto end;
     if (whole) {
         int become = Py_TYPE(result) == types.LazyNdarray ? become_recorded(x, result, &place, &reads) : 0;
+        PyObject *made = become > 0 && Py_TYPE(got(x, X.storage)) == types.Storage
+            ? Py_NewRef(got(got(x, X.storage), S.pending)) : Py_NewRef(Py_None);
+        if (Py_TYPE(made) == types.Node && reads_held(made) && compute_alone(made) < 0)    /* lent since then */
+            become = -1;
+        Py_DECREF(made);
         Py_SETREF(result, become < 0 ? NULL : Py_NewRef(become ? x : Py_None));
         goto end;
     }

@@ -201,3 +201,18 @@ def test_threads_that_lend_read_and_write_parts():
         written[...] = -5
         thread.join()
         assert np.asarray(x).tolist() == [0, -5] * 50
+
+
+@pytest.mark.parametrize("statement", ["t += x", "t *= x; t += x", "np.add(t, x, out=t)", "t -= x.astype('f4')"])
+@pytest.mark.parametrize("new", [np.zeros_like, np.ones_like, lambda x: x * 0 + 2, lambda x: x.copy()])
+@pytest.mark.parametrize("made", [shared, lent])
+def test_what_is_made_of_held_memory_does_not_wait(made, new, statement):
+    """The holder may write it as soon as the statement is over."""
+    values = np.arange(SIZE * 1.0)
+    for _ in range(2):
+        x, held = made(values)
+        t, plain = new(x), new(values)
+        exec(statement, {"np": np, "t": t, "x": x})
+        exec(statement, {"np": np, "t": plain, "x": values})
+        held[...] = -7
+        np.testing.assert_array_equal(np.asarray(t), plain)
