@@ -321,9 +321,36 @@ static PyType_Spec copy_spec = {
 PyDoc_STRVAR(fill_unwritten_doc, "fill_unwritten(memory, copy, source, wanted, written, itemsize, phase, /)\n--\n\n"
 "Copy `source` to `memory`, and to `copy`, which is what `memory` was, where `wanted` is not 0; see `Snapshot.fill`.\n\n"
 "All are as many bytes. Elements of `itemsize` bytes, from `phase` on, that have been written since are left as they are,\n"
-"are taken into `copy`, and are marked in `written`. No other thread runs between the look and the change.");
+"are taken into `copy`, and are marked in `written`. No thread that holds the interpreter's lock runs between the look and\n"
+"the change; others may, so that only what is new in `source` is written.");
 
 #define MANY_BYTES 4096
+
+/* Write to `to`, and to `was`, the words of `from` that are not those of `was`: whether `to` was that until then. */
+static int
+fill_words(char *to, char *was, const char *from, Py_ssize_t size)
+{
+    const Py_ssize_t whole = size - size % (Py_ssize_t)sizeof(uint64_t);
+    uint64_t before, after, now;
+    for (Py_ssize_t i = 0; i < whole; i += (Py_ssize_t)sizeof before) {
+        memcpy(&before, was + i, sizeof before);
+        memcpy(&after, from + i, sizeof after);
+        if (before == after)
+            continue;
+        memcpy(&now, to + i, sizeof now);
+        if (now != before)
+            return 0;
+        memcpy(to + i, &after, sizeof after);
+        memcpy(was + i, &after, sizeof after);
+    }
+    for (Py_ssize_t i = whole; i < size; i++)
+        if (from[i] != was[i]) {
+            if (to[i] != was[i])
+                return 0;
+            to[i] = was[i] = from[i];
+        }
+    return 1;
+}
 
 static PyObject *
 fill_unwritten(PyObject *Py_UNUSED(module), PyObject *args)
@@ -341,9 +368,9 @@ fill_unwritten(PyObject *Py_UNUSED(module), PyObject *args)
         /* Most often nobody has written: then many elements are looked at, and copied, at once. */
         Py_ssize_t many = itemsize < MANY_BYTES ? MANY_BYTES - MANY_BYTES % itemsize : itemsize;
         if (start >= 0 && start + many <= size && memchr(asked + start, 0, (size_t)many) == NULL
-                && memcmp(to + start, was + start, (size_t)many) == 0) {
-            memcpy(to + start, from + start, (size_t)many);
-            memcpy(was + start, from + start, (size_t)many);
+                && memcmp(to + start, was + start, (size_t)many) == 0
+                && (memcmp(from + start, was + start, (size_t)many) == 0
+                    || fill_words(to + start, was + start, from + start, many))) {
             start += many;
             continue;
         }
@@ -355,7 +382,7 @@ fill_unwritten(PyObject *Py_UNUSED(module), PyObject *args)
                 continue;
             if (memcmp(to + low, was + low, length) == 0) {
                 for (Py_ssize_t i = low; i < high; i++)
-                    if (asked[i])
+                    if (asked[i] && from[i] != was[i])
                         to[i] = was[i] = from[i];
             }
             else {

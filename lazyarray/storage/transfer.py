@@ -149,7 +149,12 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
     `no_transfers` allows it.
     """
     token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
-    device.upload_ranges(mirror.as_found(), block, ranges)
+    for found, start, part in mirror.as_found(ranges):
+        if start:
+            target = device.view(block, (found.nbytes,), _u8, (1,), start)
+            device.upload_ranges(found, target, [(low - start, high - start) for low, high in part])
+        else:
+            device.upload_ranges(found, block, part)
     end(token)
 
 

@@ -245,7 +245,8 @@ def fill_unwritten(memory: np.ndarray, copy: np.ndarray, source: np.ndarray, wan
                    itemsize: int, phase: int) -> None:
     """Copy `source` to `memory` and `copy` where `wanted`, but for elements that differ: they are marked in `written`.
 
-    The part in C lets no other thread write between the look and the change.
+    The part in C lets no thread that has the interpreter's lock write between the look and the change. Others may, so
+    that only what is new in `source` is written.
     """
     differs = Ranges.of_positions(np.flatnonzero(memory != copy)).rounded(itemsize, phase)
     differs = differs & Ranges.span(0, len(memory))
@@ -253,7 +254,7 @@ def fill_unwritten(memory: np.ndarray, copy: np.ndarray, source: np.ndarray, wan
         mark(written, 0, differs)
         written &= wanted
         copy_ranges(copy, 0, memory, 0, Ranges.of_positions(np.flatnonzero(written)))
-    fills = wanted > written
+    fills = (wanted > written) & (source != copy)
     np.copyto(memory, source, where=fills)
     np.copyto(copy, source, where=fills)
 

@@ -145,20 +145,19 @@ class Mirror(LentMemory):
         return super().collect(exact or not full, lambda found: note(found & self.valid),
                                None if full else self._validate_written) & self.valid
 
-    def as_found(self) -> np.ndarray:
-        """All bytes, those that aliases may write as the last `collect` saw them, where that is as quick as `bytes`.
+    def as_found(self, ranges: Ranges) -> list[tuple[np.ndarray, int, Ranges]]:
+        """Where `ranges` are: arrays of bytes, where in the mirror each begins, and which it has.
 
-        So a statement sees what other threads write at one time. What they have written since is found by the next.
+        What aliases may write and is compared is there as the last `collect` saw it. So a statement sees what other
+        threads write at one time; and what is sent is what is compared with, whatever they write since.
         """
         tracker = self._tracker
-        if type(tracker) is not Snapshot or self.nbytes >= PAGES_FROM:
-            return self.bytes
+        if type(tracker) is not Snapshot:
+            return [(self.bytes, 0, ranges)]
         start, copy = tracker.copied()
-        if len(copy) == self.nbytes:
-            return np.frombuffer(copy, _u1)
-        found = self.bytes.copy()
-        found[start:start + len(copy)] = np.frombuffer(copy, _u1)
-        return found
+        seen = ranges & Ranges.span(start, start + len(copy)) if copy else Ranges.EMPTY
+        parts = (np.frombuffer(copy, _u1), start, seen) if seen else None, (self.bytes, 0, ranges - seen)
+        return [part for part in parts if part is not None and part[2]]
 
     def _validate_written(self, differs: Ranges) -> Ranges:
         """Bytes that an alias has written are valid; of one that could not be refreshed, the elements they lie in."""
