@@ -192,7 +192,7 @@ class Index:
             index = tuple([transfer.to_host(device, i, "an index that is out of range", "synchronise")
                            if isinstance(i, device.array_type) else i for i in self.items])
             if value is _NOTHING:
-                blank[index]
+                blank[index] = np.zeros((), meta.dtype)     # makes no array of what would be taken, which may be large
             else:
                 blank[index] = np.broadcast_to(np.zeros((), value.dtype), value.shape) if (
                     getattr(value, "ndim", 0) and hasattr(value, "dtype")) else with_values(value)

@@ -161,3 +161,10 @@ def test_additions_at_positions(shape, dtype, values):
         np.testing.assert_allclose(np.asarray(x), plain)
     with pytest.raises(IndexError, match="out of bounds"):
         np.add.at(x, places[0] + 1000, value)
+
+
+def test_an_index_out_of_range_whose_result_would_be_large():
+    x, places = on_device(np.zeros((2, 100_000), "f4")), on_device(np.arange(200_000))
+    for statement in ("x[places]", "x[places] = 0", "np.add.at(x, places, 2)"):
+        with pytest.raises(IndexError, match="out of bounds"):
+            exec(statement, {"np": np, "x": x, "places": places})
