@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+import weakref
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,15 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
         return handles.host_of(x, "np.asarray").astype(dtype)
     if copy:
         return np.array(handles.host_of(x, "np.array"), order="K")
-    return handles.alias_of(x, "np.asarray")
+    return _with_storage(handles.alias_of(x, "np.asarray"), x)
+
+
+def _with_storage(alias: np.ndarray, x: ArrayHandle) -> np.ndarray:
+    """An alias that keeps the storage, as one that NumPy makes of a buffer does: who has the device memory, and makes
+    a lazy array of it again, gets one that knows of the alias.
+    """
+    weakref.finalize(alias, type, x._self_storage).atexit = False       # a call that does nothing
+    return alias
 
 
 def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
@@ -235,7 +244,7 @@ def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] |
     if copy:
         host = np.array(handles.host_of(x, "__dlpack__"))
     else:
-        host = handles.alias_of(x, "__dlpack__")
+        host = _with_storage(handles.alias_of(x, "__dlpack__"), x)
     return host.__dlpack__(max_version=max_version)
 
 

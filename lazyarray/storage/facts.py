@@ -16,7 +16,7 @@ from .state import all_ended
 from .storage import Storage
 
 __all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "known_of", "note_bounds",
-           "note_copy", "note_range", "note_source", "of_storage", "source_of"]
+           "note_copy", "note_range", "note_source", "of_storage", "source_of", "with_bounds"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14

@@ -216,3 +216,51 @@ def test_what_is_made_of_held_memory_does_not_wait(made, new, statement):
         exec(statement, {"np": np, "t": plain, "x": values})
         held[...] = -7
         np.testing.assert_array_equal(np.asarray(t), plain)
+
+
+@pytest.mark.parametrize("alias_of", [
+    np.asarray, np.from_dlpack, lambda x: x.__array__(), lambda x: x.__array__()[:]])
+@pytest.mark.parametrize("size", [5, 200_000])
+def test_an_alias_outlives_the_lazy_array(alias_of, size):
+    """Whoever has the device memory makes a lazy array of it again."""
+    for lend in (False, True):
+        held = DEVICE.xp.asarray(np.arange(size))
+        x = lazyarray.asarray(held)
+        alias = alias_of(x)
+        if lend:
+            held = lazyarray.asdevice(x)
+        del x
+        y = lazyarray.asarray(held)
+        alias[1] = -5
+        assert y[1] == -5
+        y += 1
+        assert alias[1] == -4
+        held[2] = 7
+        np.asarray(y)
+        assert alias[2] == 7
+
+
+def test_large_writes_beside_a_thread_that_reads():
+    """NumPy writes large parts without the interpreter's lock."""
+    n = 50_000
+    x = lazyarray.asarray(np.zeros(3 * n, np.int16))
+    held, alias = lazyarray.asdevice(x), np.asarray(x)
+    done = threading.Event()
+
+    def reader():
+        while not done.is_set():
+            x[2 * n:].sum()
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    try:
+        mine, expected = alias[:n], np.sort(np.arange(n, dtype=np.int16))
+        for _ in range(150):
+            mine[...] = np.arange(n, dtype=np.int16)[::-1]
+            mine.sort()
+            np.testing.assert_array_equal(mine, expected)
+    finally:
+        done.set()
+        thread.join()
+    np.testing.assert_array_equal(np.asarray(x[:n] + 0), expected)
+    del held
