@@ -166,7 +166,7 @@ class _Selected:
 
 
 def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
-    target.reshape(mask.size, -1)[np.flatnonzero(mask)] = values.reshape(len(values), -1)
+    target[mask.reshape(target.shape[:target.ndim - values.ndim + 1])] = values
 
 
 def _statuses(a: np.ndarray) -> np.ndarray:

@@ -279,3 +279,15 @@ def test_a_mask_that_is_counted_on_another_stream(selected):
     assert np.array_equal(x[lazy_mask], values[mask])
     with stream:
         assert np.array_equal(x[lazy_mask], values[mask])
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("shape", [(5000,), (5000, 3), (50, 100)])
+def test_a_mask_that_is_nowhere_true_stays_on_the_device(selected, shape):
+    mask = np.zeros(shape[:2] if shape == (50, 100) else 5000, bool)
+    x, y, lazy_mask = (lazyarray.asarray(values) for values in (np.ones(shape), np.zeros(shape), mask))
+    with lazyarray.trace() as events:
+        x[lazy_mask] = y[lazy_mask]
+        x[lazy_mask] -= 1
+    assert [event.kind for event in events] == ["synchronise"] and len(selected) == 1
+    assert np.asarray(x).all()
