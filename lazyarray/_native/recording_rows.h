@@ -127,8 +127,7 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions)
     return fits;
 }
 
-/* Whether ``x[index] = value`` was done, for a number, or an array with a value for each position where no two are equal: 1
-or 0; -1: an error. */
+/* Whether ``x[index] = value`` was done, for a number, or an array with a value for each position: 1 or 0; -1: an error. */
 static int
 rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 {
@@ -141,7 +140,7 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     Place place;
     Reads reads = {.count = 0};
     Reach reach;
-    PyObject *positions = NULL, *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
+    PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL;
     int done = 0, own, open = find_place(&place, x);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
     if (open <= 0 || PyArray_NDIM(meta) == 0 || !PyArray_IS_C_CONTIGUOUS(meta)
@@ -156,14 +155,17 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
             || (positions = positions_within(index, PyArray_DIM(meta, 0), place.stream, &reach)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
                 : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
-            || (is_array && (!reach.distinct || (open = has_one_for_each(given, meta, positions)) <= 0))
+            || (is_array && (open = has_one_for_each(given, meta, positions)) <= 0)
+            || (order = is_array && !reach.distinct     /* of several values for one element, the last counts */
+                ? PyObject_CallFunctionObjArgs(py.order_of_rows, place.meta, index, positions, NULL) : Py_NewRef(Py_None)) == NULL
+            || (is_array && !reach.distinct && order == Py_None)
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
     done = -1;
     if ((target = target_of(&place, Py_None)) == NULL || (keys = PyList_New(1)) == NULL)
         goto end;
     PyList_SET_ITEM(keys, 0, Py_NewRef(positions));
-    if ((work = PyTuple_Pack(2, keys, given)) != NULL)
+    if ((work = PyTuple_Pack(3, keys, given, order)) != NULL)
         done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
     if (done < 0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {      /* as above */
         PyErr_Clear();
@@ -175,6 +177,7 @@ end:
     Py_XDECREF(work);
     Py_XDECREF(keys);
     Py_XDECREF(target);
+    Py_XDECREF(order);
     Py_XDECREF(given);
     Py_XDECREF(positions);
     return PyErr_Occurred() ? -1 : done;

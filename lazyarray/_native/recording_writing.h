@@ -279,7 +279,8 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
         Py_DECREF(changed);
     }
     if (work != NULL && PyTuple_CheckExact(work))
-        done = PyObject_CallMethodObjArgs(device, text.put_at, target, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1), NULL);
+        done = PyObject_CallMethodObjArgs(device, text.put_at, target, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1),
+                                          PyTuple_GET_ITEM(work, 2), NULL);
     else if (work != NULL)
         done = PyObject_CallOneArg(work, target);
     else if (PyArray_IsScalar(value, Integer) || PyArray_IsScalar(value, Bool)

@@ -208,8 +208,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
         if once or len(positions) == 1 and not is_light(positions[0]) and _are_few(sub, positions[0]):
             keys = rows.keys()
             given = value_for(x, sub, value, by_arrays=True)
-            # Of several values to one element, each is the last one, as in `_last_wins`.
-            last = None if once else _last_of_each(device, positions[0], keys[0], sub.size)
+            last = None if once else _order_of_rows(sub, positions[0], keys[0])
             _write(device, x, sub, lambda target: device.put_at(target, keys, given, last))
             return
     parsed = Index(meta, index)
@@ -280,12 +279,17 @@ def _are_few(sub: np.ndarray, positions: Any) -> bool:
             and positions.size < 2**31 and current_options().ordered_assignment)
 
 
-#: Bytes of an index up to which its `_last_of_each` is kept.
+#: Bytes of an index up to which its `_order_of_rows` is kept.
 _MOST_KEPT = 16 << 20
 
 
-def _last_of_each(device: Device, positions: Any, key: Any, places: int) -> Any:
-    """`Device.last_of_each` of an index, kept for the next time that it is used on this stream."""
+def _order_of_rows(sub: np.ndarray, positions: Any, key: Any) -> Any:
+    """`Device.last_of_each` of an index, kept for the next use of it on this stream: of several values to one
+    element, each is the last one, as in `_last_wins`. None where that takes too much memory.
+    """
+    if not _are_few(sub, positions):
+        return None
+    device, places = devices.current(), sub.size
     known, stream = facts.known_of(positions) if key.nbytes <= _MOST_KEPT else None, device.stream()
     found = None if known is None else known.get("last")
     if found is None or found[:2] != (stream, places):
@@ -293,6 +297,10 @@ def _last_of_each(device: Device, positions: Any, key: Any, places: int) -> Any:
         if known is not None:
             known["last"] = found
     return found[2]
+
+
+def for_native() -> dict[str, Any]:
+    return {"order_of_rows": _order_of_rows}
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:

@@ -61,6 +61,13 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         views.no_array(kwargs["dtype"])
     if small_arrays.limit() and (result := small_arrays.run(func, args, kwargs)) is not NotImplemented:
         return result
+    assign = tables.ASSIGNING.get(func)
+    if assign is not None:
+        try:
+            if assign(*args, **kwargs):
+                return None
+        except TypeError:       # of the arguments, or their dtypes: NumPy words it
+            pass
     if func in reductions.TAKEN and (result := reductions.taken(func, args, kwargs)) is not None:
         return result
     recorder = functions.RECORDED.get(func)

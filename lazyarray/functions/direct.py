@@ -23,7 +23,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
-from .adapters.common import are_finite, axis_index, filled, resolve, truth
+from .adapters.common import are_finite, axis_index, filled, resolve
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -229,21 +229,6 @@ def _matrix_power(xp: Any, a: Any, n: int) -> Any:
     return xp.linalg.matrix_power(a, n)
 
 
-def _isclose(xp: Any, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    _plain(type(rtol) is float and type(atol) is float and type(equal_nan) is bool)
-    _plain(isinstance(a, xp.ndarray) and (isinstance(b, xp.ndarray) or type(b) is float and a.dtype.char == "d"))
-    return xp.isclose(a, b, rtol, atol, equal_nan)
-
-
-def _allclose(xp: Any, *args: Any, **kwargs: Any) -> bool:
-    return truth(_isclose(xp, *args, **kwargs).all())
-
-
-def _array_equal(xp: Any, a1: Any, a2: Any) -> bool:
-    _plain(isinstance(a1, xp.ndarray) and isinstance(a2, xp.ndarray))
-    return a1.shape == a2.shape and truth((a1 == a2).all())
-
-
 def _unwrap(xp: Any, p: Any, *, axis: int = -1) -> Any:
     _plain(_is_int(axis) and p.shape[axis] > 1)
     return xp.unwrap(p, axis=axis)
@@ -303,8 +288,6 @@ DIRECT: dict[Any, Direct] = {
     np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
     np.diff: Direct(_diff, _NUMBERS), np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
     np.tensordot: Direct(_tensordot, _INEXACT), np.linalg.matrix_power: Direct(_matrix_power, _REALS),
-    np.isclose: Direct(_isclose, _REALS), np.allclose: Direct(_allclose, _REALS),
-    np.array_equal: Direct(_array_equal, _ALL),
     np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
     **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},

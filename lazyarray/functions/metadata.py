@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..devices.base import is_negative_zero
+from ..devices.base import HOLDABLE, is_negative_zero
 from ..errors import NotOnDevice, refuse, wrong
 from ..settings import options
 from ..storage import facts, handles, views
@@ -324,6 +324,43 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             result[condition] = func
     return result
 
+
+# -- one assignment ------------------------------------------------------------------------------
+
+_REAL = frozenset((bool, int, float))
+
+
+def _copied_to(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> bool:
+    if where is not True or type(dst) is not handles.array_type:
+        return False
+    dtype = handles.meta_of(dst).dtype
+    if type(src) in _REAL:
+        if dtype.kind not in "fc" and not (type(src) is int and dtype.kind == "i") or casting != "same_kind":
+            return False
+    elif type(src) is not handles.array_type or casting not in _CASTINGS or not np.can_cast(
+            handles.meta_of(src).dtype, dtype, casting) or handles.meta_of(src).dtype not in HOLDABLE:
+        return False
+    dst[...] = src
+    return True
+
+
+_CASTINGS = frozenset(("no", "equiv", "safe", "same_kind"))
+
+
+def _diagonal_filled(a: Any, val: Any, wrap: Any = False) -> bool:
+    if type(a) is not handles.array_type or type(val) not in _REAL or type(wrap) is not bool:
+        return False
+    meta = handles.meta_of(a)
+    if meta.ndim != 2 or not meta.size or not meta.flags.c_contiguous or meta.dtype.kind not in "fc" or (
+            not may_write(meta)):       # NumPy has words of its own for it
+        return False
+    columns = meta.shape[1]
+    a.reshape(-1)[:None if wrap else columns * columns:columns + 1] = val
+    return True
+
+
+#: Functions that are one assignment to a view where the call is plain -> what does that, and says whether it did.
+ASSIGNING: dict[Any, Callable[..., bool]] = {np.copyto: _copied_to, np.fill_diagonal: _diagonal_filled}
 
 LAZY: dict[Any, Callable[..., Any]] = {
     **MAKING,

@@ -22,9 +22,9 @@ from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
 
-__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "COMPARISONS", "COMPOSED", "FILES", "HOST_ONLY", "IGNORES_OUT",
-           "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND", "UFUNC_HOST_ONLY",
-           "UFUNC_METHODS", "VIEWS", "WRITES"]
+__all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "ASSIGNING", "COMPARISONS", "COMPOSED", "FILES", "HOST_ONLY",
+           "IGNORES_OUT", "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND",
+           "UFUNC_HOST_ONLY", "UFUNC_METHODS", "VIEWS", "WRITES"]
 
 _Function = Callable[..., Any]
 
@@ -51,6 +51,7 @@ def _named(names: str, home: Any = np) -> list[_Function]:
 VIEWS: dict[_Function, _Function] = views.VIEWS
 LAZY: dict[_Function, _Function] = {**metadata.LAZY, **numpy_code.CALLING}
 ADAPTED: dict[_Function, _Function] = _ADAPTED
+ASSIGNING: dict[_Function, Callable[..., bool]] = metadata.ASSIGNING
 COMPOSED: dict[_Function, _Function] = numpy_code.COMPOSED
 
 #: Functions that the device library has under the same name, with NumPy's parameters and meaning.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import sys
 import threading
@@ -109,6 +110,53 @@ def test_assign_broadcasts_and_casts(device, xp):
     device.assign(d[1], up(device, np.arange(3)))
     device.assign(d[:, 0], 5)
     assert down(device, d).tolist() == [[5, 0, 0], [5, 1, 2]]
+
+
+FORMS = {
+    "whole": (lambda a: a, (4, 6)), "part": (lambda a: a[1:3, 2:4], (2, 2)), "column": (lambda a: a[:, 1], (4,)),
+    "reversed": (lambda a: a[::-1, ::-2], (4, 3)), "transposed": (lambda a: a.T, (6, 4)),
+    "one": (lambda a: a[1, 2, ...], ()), "none": (lambda a: a[:0], (0, 6))}
+
+
+@pytest.mark.parametrize("pair", ["f8 f8", "f4 f8", "i4 f8", "? i2", "c8 c16", "f8 f4", "i8 u1", "f8 c8", "f2 f4"])
+@pytest.mark.parametrize("form", FORMS)
+def test_assign_sets_elements_as_numpy_does(device, pair, form):
+    source, target = map(np.dtype, pair.split())
+    part, shape = FORMS[form]
+    values = (np.arange(200) % 50).astype(source)
+    sources = [values[:math.prod(shape)].reshape(shape), values[3:3 + 2 * math.prod(shape):2].reshape(shape)]
+    if shape:
+        sources += [values[:shape[-1]], values[:1].reshape(()), values[:math.prod(shape)].reshape(shape[::-1]).T]
+    for _ in range(3):      # by kernels that are compiled meanwhile, too
+        for given in sources:
+            host, d = np.ones((4, 6), target), up(device, np.ones((4, 6), target))
+            flat = up(device, values)
+            start = given.__array_interface__["data"][0] - values.ctypes.data
+            seen = device.view(flat, given.shape, source, given.strides, start) if (
+                np.may_share_memory(given, values)) else up(device, given)
+            device.assign(part(d), seen)
+            part(host)[...] = given
+            np.testing.assert_array_equal(down(device, d), host)
+        if hasattr(device, "kernels"):
+            device.kernels.wait()
+
+
+def test_assign_reads_what_it_writes_before(device):
+    for one, other in (((0, 3), (1, 4)), ((1, 4), (0, 3)), ((0, 4), (0, 4)), ((0, 2), (2, 4))):
+        for turned in (False, True):
+            values = np.arange(16.0).reshape(4, 4)
+            for _ in range(3):
+                d = up(device, values)
+                given = d[slice(*other)].copy()
+                target, source = d[slice(*one)], d[slice(*other)]
+                if turned:
+                    target = target[:, ::-1]
+                device.assign(target, source)
+                expected = values.copy()
+                expected[slice(*one)][:, ::-1 if turned else 1] = down(device, given)
+                np.testing.assert_array_equal(down(device, d), expected)
+                if hasattr(device, "kernels"):
+                    device.kernels.wait()
 
 
 def test_a_loan_ends_with_the_last_array_made_from_it(device):

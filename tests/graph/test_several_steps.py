@@ -91,6 +91,32 @@ def test_select(dtype, layout):
 
 @EACH
 @DTYPES
+@pytest.mark.parametrize("name", ["isclose", "allclose", "array_equal"])
+def test_comparisons(dtype, layout, name):
+    def function(x, y, **kwargs):
+        found = getattr(np, name)(x, y, **kwargs)
+        return np.bool_(found) if type(found) is bool else found
+
+    given = [{}, {"equal_nan": True}]
+    if name != "array_equal":
+        given += [{"rtol": 0.5}, {"atol": 3.0, "rtol": 0.0}, {"rtol": 1}, {"atol": np.inf}]
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        near = (x * 1.000001).astype(x.dtype) if x.dtype.kind in "fc" else x
+        moved = np.where(np.arange(x.size).reshape(shape) % 3 == 0, x, np.roll(x, 1)).astype(dtype)
+        others = [x, near, moved, x.astype("f8") if dtype != "c8" else x]
+        for other in [*others, 0.5, np.nan, np.inf, np.float32(1), x[..., :1]] if shape else others:
+            for kwargs in given:
+                if isinstance(other, np.ndarray):
+                    same(lambda x, y, kwargs=kwargs: function(x, y, **kwargs), x, other)
+                else:
+                    same(lambda x, y=other, kwargs=kwargs: function(x, y, **kwargs), x)
+    x = lazyarray.asarray(np.arange(6.0))
+    assert type(np.allclose(x, x)) is type(np.array_equal(x, x)) is bool and type(np.array_equal(x, x[1:])) is bool
+
+
+@EACH
+@DTYPES
 @pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean"])
 def test_totals_without_nan(dtype, layout, name):
     function = getattr(np, name)

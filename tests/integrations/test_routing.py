@@ -658,6 +658,13 @@ class TestFromOutside:
         assert child(code) == ["LazyNdarray", "-x"]
 
 
+def test_a_copy_of_a_twin_has_no_copy_of_the_devices_function():
+    twin = enable_module.table("scipy")["scipy.ndimage.sobel"]
+    assert callable(twin.function)
+    for other in (copy.copy(twin), copy.deepcopy(twin)):
+        assert other == twin and "function" not in vars(other) and other.function is twin.function
+
+
 def test_modules_are_found_by_their_names():
     for path in sorted({twin.module for twin in lazyarray.integrations.routing.twin.table("scipy").values()}):
         importlib.import_module(path)

@@ -148,12 +148,23 @@ class CudaDevice(CudaOperations, Device):
         return self._ndarray(shape, dtype, data + offset if offset and data.ptr else data, strides)
 
     def assign(self, target: Any, value: Any) -> None:
-        # CuPy compiles and launches a kernel for what is one copy of memory.
-        if type(value) is self._ndarray and target._c_contiguous and value._c_contiguous and (
-                value.shape == target.shape and value.dtype == target.dtype):
-            target.data.copy_from_device_async(value.data, target.nbytes)
-        else:
-            super().assign(target, value)
+        if type(value) is self._ndarray and target.size:
+            if target._c_contiguous and value._c_contiguous and (
+                    value.shape == target.shape and value.dtype == target.dtype):
+                # CuPy compiles and launches a kernel for what is one copy of memory.
+                target.data.copy_from_device_async(value.data, target.nbytes)
+                return
+            if self.on_current(target, value) and self._are_apart(target, value) and self.copied(target, value):
+                return
+        super().assign(target, value)
+
+    def _are_apart(self, one: Any, other: Any) -> bool:
+        """Whether two device arrays have no byte in common, as far as their extents tell."""
+        first, second = one.data.mem, other.data.mem
+        if first is not second and (first.ptr + first.size <= second.ptr or second.ptr + second.size <= first.ptr):
+            return True
+        (low, high), (begin, end) = self.extent(one), self.extent(other)
+        return high <= begin or end <= low
 
     def block(self, d: Any) -> tuple[Any, int]:
         low, high = self.extent(d)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import lines
+from ..base import HOLDABLE
 from ..operations import Operations
-from ..program import WIDE
+from ..program import WIDE, Operand, Program, step_of
 from .factors import Cholesky, Factorizer
 from .kernels import division
 from .kernels.boolean_mask import Selections
@@ -27,13 +28,22 @@ from .products import Products
 from .transforms import Transforms
 
 if TYPE_CHECKING:
-    from ..program import Program, Step
+    from ..program import Step
     from .copies.copies import Copies
 
 __all__ = ["CudaOperations"]
 
 #: Elements below which a program is fused only when it comes again.
 _FEW = 1 << 18
+
+
+def _copying(source: np.dtype, target: np.dtype, ndim: int, value_flat: bool, target_flat: bool) -> Program:
+    """What sets elements from others; without steps if they are not cast without loss."""
+    if source not in HOLDABLE or target not in HOLDABLE or not np.can_cast(source, target):
+        return Program((), (), (), 0)
+    step = step_of("astype", lambda array: array.astype(target), (source,), target, target.type)
+    inputs = Operand(source, "flat" if value_flat else "strided"), Operand(target, "flat" if target_flat else "strided")
+    return Program(inputs, ((step, (0,)),), (2,), 0 if value_flat and target_flat else ndim, into=True)
 
 
 class CudaOperations(Operations):
@@ -63,6 +73,7 @@ class CudaOperations(Operations):
         self.triangular = factorizer.triangular     # type: ignore[method-assign]
         self.cholesky = Cholesky(self.factors)      # type: ignore[method-assign]
         self.transform = Transforms(cupy, cufft)       # type: ignore[method-assign]
+        self._copying: dict[Any, Program] = {}      # of dtypes, axes, and whether these are in C order
 
     def kernel(self, program: Program, size: int) -> Kernel | None:
         kernels, now = self.kernels, False
@@ -78,6 +89,20 @@ class CudaOperations(Operations):
         elif size < WIDE and not self.several:
             program.kernel = found
         return found
+
+    def copied(self, target: Any, value: Any) -> bool:
+        """Whether a kernel of ours has set an array from one that broadcasts to it, and is cast without loss."""
+        same = value.shape == target.shape
+        key = value.dtype, target.dtype, target.ndim, same and value._c_contiguous, target._c_contiguous
+        program = self._copying.get(key)
+        if program is None:
+            program = self._copying[key] = _copying(*key)
+        if not program.steps:
+            return False
+        kernel, arguments, shape = program.kernel or self.kernel(program, target.size), [value, target], target.shape
+        launch = None if kernel is None or target.size >= WIDE else kernel.launch
+        return launch is not None and (launch(arguments, shape, False) is not None or (
+            kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
 
     def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
         found = self._rows.take(view, positions) if self.on_current(view, *positions) else None

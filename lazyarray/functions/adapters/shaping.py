@@ -97,7 +97,9 @@ def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
 def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
     a = array(xp, a)
     refuse(a.dtype.kind not in "biu" or a.ndim == 0 or bitorder not in ("big", "little"), "bits that only NumPy packs")
-    bits = a.ravel() if axis is None else xp.moveaxis(a, axis, -1)
+    if axis is None or a.ndim == 1 and axis in (0, -1):
+        return xp.packbits(a, bitorder=bitorder)
+    bits = xp.moveaxis(a, axis, -1)
     n = bits.shape[-1]
     whole = -(-n // 8) * 8
     padded = xp.zeros((*bits.shape[:-1], whole), np.uint8)
@@ -105,12 +107,14 @@ def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any
     shifts = xp.arange(8, dtype=np.uint8)
     weights = xp.left_shift(np.uint8(1), 7 - shifts if bitorder == "big" else shifts).astype(np.uint8)
     packed = (padded.reshape(*bits.shape[:-1], whole // 8, 8) * weights).sum(axis=-1, dtype=np.uint8)
-    return packed if axis is None else xp.moveaxis(packed, -1, axis)
+    return xp.moveaxis(packed, -1, axis)
 
 
 def unpackbits(xp: Any, /, a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:
     a = array(xp, a)
     refuse(a.dtype != np.uint8 or a.ndim == 0 or bitorder not in ("big", "little"), "bits that only NumPy unpacks")
+    if count is None and (axis is None or a.ndim == 1 and axis in (0, -1)):
+        return xp.unpackbits(a, bitorder=bitorder)
     packed = a.ravel() if axis is None else xp.moveaxis(a, axis, -1)
     shifts = xp.arange(8, dtype=np.uint8)
     if bitorder == "big":

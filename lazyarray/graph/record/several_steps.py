@@ -115,6 +115,38 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     return _recorded(np.where, _recorded(np.equal, x, -math.inf), lowest, result)
 
 
+# -- comparisons ---------------------------------------------------------------------------------
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
+    dtype, other = _dtype_of(a), _dtype_of(b)
+    if dtype is None or type(rtol) is not float or type(atol) is not float or type(equal_nan) is not bool or (
+            other != dtype if other is not None else type(b) is not float or not math.isfinite(b) or dtype.char != "d"):
+        return None
+    size = abs(b) if type(b) is float else _recorded(np.absolute, b)
+    limit = atol + rtol * size if type(b) is float else _recorded(np.add, _recorded(np.multiply, size, rtol), atol)
+    near = _recorded(np.less_equal, _recorded(np.absolute, _recorded(np.subtract, a, b)), limit)
+    if type(b) is not float:
+        near = _recorded(np.logical_and, near, _recorded(np.isfinite, b))
+    near = _recorded(np.logical_or, near, _recorded(np.equal, a, b))
+    if equal_nan and type(b) is not float:
+        near = _recorded(np.logical_or, near, _recorded(np.logical_and, _recorded(np.isnan, a), _recorded(np.isnan, b)))
+    return near
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
+    near = isclose(a, b, rtol, atol, equal_nan)
+    return None if near is None else bool(near.all())
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
+    if _dtype_of(a1, _ALL) is None or _dtype_of(a2, _ALL) is None or equal_nan is not False:
+        return None
+    if a1.shape != a2.shape:
+        return False
+    equal = _recorded(np.equal, a1, a2)
+    return None if equal is None else bool(equal.all())
+
+
 # -- others --------------------------------------------------------------------------------------
 
 def angle(z: Any, deg: Any = False) -> Any:
@@ -202,5 +234,6 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
+    np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal,
     np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
 }

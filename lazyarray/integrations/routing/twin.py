@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -132,6 +132,10 @@ class Twin:
     def name(self) -> str:
         """Its name in that module."""
         return self.host.rpartition(".")[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the device's function: a copy finds that by itself, and a copy of it is nobody's business."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def function(self) -> Any:

@@ -1,0 +1,85 @@
+"""`copyto` and `fill_diagonal`, which are one assignment where the call is plain: what NumPy does, errors included."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyarray
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DTYPES = "f8", "f4", "i8", "i1", "u2", "?", "c16"
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["small on the host", "all on the device"])
+def place(request):
+    with lazyarray.options(small_on_host=request.param):
+        yield
+
+
+def same(statement, make):
+    """`statement` of arrays of NumPy's and lazy ones: the same elements and errors."""
+    outcomes = []
+    for lazy in (lambda x: x, lazyarray.asarray):
+        arrays = {name: lazy(value.copy()) if isinstance(value, np.ndarray) else value
+                  for name, value in make().items()}
+        error = None
+        try:
+            result = statement(**arrays)
+            assert result is None
+        except Exception as raised:  # noqa: BLE001  NumPy's is compared
+            error = type(raised)
+        outcomes.append((error, {name: np.asarray(value).tolist() for name, value in arrays.items()}))
+    assert repr(outcomes[0]) == repr(outcomes[1])
+
+
+@pytest.mark.parametrize("casting", ["same_kind", "safe", "no", "equiv", "unsafe", "none of these"])
+@pytest.mark.parametrize("target", DTYPES)
+def test_copyto(target, casting):
+    x = (np.arange(12).reshape(3, 4) % 2).astype(target)
+    values = [np.ones((3, 4), dtype) for dtype in DTYPES] + [
+        np.ones(4, target), np.ones((1, 3, 4), target), np.ones((2, 4), target), np.ones((), target),
+        np.ones((3, 1), "f4"), 0, 1.5, True, 300, -1, 1j, "1", None, np.float64(2), np.int8(3), [1, 2, 3, 4],
+        np.nan, np.inf, 1e300]
+    for value in values:
+        same(lambda x, value: np.copyto(x, value, casting), lambda value=value: {"x": x, "value": value})
+        same(lambda x, value: np.copyto(x[:, ::2], value, casting=casting),
+             lambda value=value: {"x": x, "value": value})
+
+
+def test_copyto_of_itself_where_and_wrong_calls():
+    x = np.arange(12.0).reshape(3, 4)
+    for statement in (
+            lambda x: np.copyto(x, x), lambda x: np.copyto(x, x[::-1]), lambda x: np.copyto(x[1:], x[:-1]),
+            lambda x: np.copyto(x, x[0]), lambda x: np.copyto(x, 0, where=x > 3),
+            lambda x: np.copyto(x, x.T), lambda x: np.copyto(x, 1, where=False),
+            lambda x: np.copyto(x, 1, "safe", True), lambda x: np.copyto(x),
+            lambda x: np.copyto(x, 1, nothing=1), lambda x: np.copyto(dst=x, src=2), lambda x: np.copyto(x[:0], 2),
+            lambda x: np.copyto(np.zeros((3, 4)), x)):
+        same(statement, lambda: {"x": x})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5), (7, 3), (1, 1), (0, 3), (3,), (3, 3, 3), (2, 3, 4)])
+def test_fill_diagonal(shape, dtype):
+    x = np.ones(shape, dtype)
+    for value in (0, 2.5, True, np.nan, 300, 1j, np.float32(2), [1, 2], [[7]], np.arange(3.0)):
+        for wrap in (False, True, 1):
+            same(lambda x, value, wrap=wrap: np.fill_diagonal(x, value, wrap),
+                 lambda value=value: {"x": x, "value": value})
+            same(lambda x, value, wrap=wrap: np.fill_diagonal(x.T, value, wrap),
+                 lambda value=value: {"x": x, "value": value})
+    if x.ndim == 2:
+        same(lambda x: np.fill_diagonal(x[:, 1:], 5.0), lambda: {"x": x})
+
+
+def test_what_cannot_be_written():
+    for statement in (lambda x: np.copyto(x, 1.0), lambda x: np.fill_diagonal(x, 1.0)):
+        messages = []
+        for lazy in (lambda x: x, lazyarray.asarray):
+            x = lazy(np.zeros((3, 3)))
+            x.flags.writeable = False
+            with pytest.raises(ValueError, match="read-only") as raised:
+                statement(x)
+            messages.append(str(raised.value))
+        assert messages[0] == messages[1]
