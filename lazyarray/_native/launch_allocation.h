@@ -63,5 +63,6 @@ streams(PyObject *Py_UNUSED(module), PyObject *args)
 static PyMethodDef functions[] = {
     {"streams", streams, METH_VARARGS, streams_doc},
     {"allocator", allocator, METH_VARARGS, allocator_doc},
+    {"launched", (PyCFunction)launched_with, METH_FASTCALL, launched_doc},
     {NULL, NULL, 0, NULL},
 };

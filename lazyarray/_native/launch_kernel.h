@@ -172,3 +172,49 @@ launched(Kernel *kernel, unsigned blocks, void **parameters)
     Py_XDECREF(current);
     return error;
 }
+
+PyDoc_STRVAR(launched_doc, "launched(function, launch, formats, ndarray, stream, blocks, threads, values, /)\n--\n\n"
+"Launch a kernel with these values, by the formats of the module `struct`, one character for each: CUDA's status.\n\n"
+"A device array may stand for its address, of format Q; s is bytes, which are a structure.");
+
+static PyObject *
+launched_with(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 8 || !PyBytes_CheckExact(args[2]) || !PyList_CheckExact(args[7]) || PyBytes_GET_SIZE(args[2]) > MOST
+            || PyBytes_GET_SIZE(args[2]) != PyList_GET_SIZE(args[7])) {
+        PyErr_Format(PyExc_TypeError, "launched takes a list of at most %d values, and a format for each", MOST);
+        return NULL;
+    }
+    Kernel kernel = {.function = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(args[0]),
+                     .launch = (launcher)(uintptr_t)PyLong_AsUnsignedLongLong(args[1]),
+                     .ndarray = args[3], .stream = args[4], .threads = PyLong_AsSsize_t(args[6])};
+    const long long blocks = PyLong_AsLongLong(args[5]);
+    Room rooms[MOST];
+    void *parameters[MOST];
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < PyList_GET_SIZE(args[7]); i++) {
+        PyObject *value = PyList_GET_ITEM(args[7], i);
+        const char format = PyBytes_AS_STRING(args[2])[i];
+        uint32_t word;
+        parameters[i] = &rooms[i];
+        if (format == 'Q' && (PyObject *)Py_TYPE(value) == kernel.ndarray)
+            address_of(value, text_data, text_ptr, &rooms[i].address);
+        else if (format == 'Q')
+            rooms[i].address = PyLong_AsUnsignedLongLong(value);
+        else if (format == 'q')
+            rooms[i].number = PyLong_AsLongLong(value);
+        else if (format == 'd')
+            rooms[i].real = PyFloat_AsDouble(value);
+        else if (format == 'I' || format == 'i') {
+            word = format == 'I' ? (uint32_t)PyLong_AsUnsignedLong(value) : (uint32_t)PyLong_AsLong(value);
+            memcpy(rooms[i].bytes, &word, sizeof word);
+        }
+        else if (format == 's' && PyBytes_CheckExact(value))
+            parameters[i] = PyBytes_AS_STRING(value);
+        else
+            PyErr_Format(PyExc_TypeError, "a launch takes no %.100s as %c", Py_TYPE(value)->tp_name, format);
+    }
+    if (!PyErr_Occurred() && (blocks < 1 || blocks > INT32_MAX || kernel.threads < 1 || !kernel.function || !kernel.launch))
+        PyErr_SetString(PyExc_ValueError, "a launch has a function, blocks and threads");
+    int error = PyErr_Occurred() ? -1 : launched(&kernel, (unsigned)blocks, parameters);
+    return PyErr_Occurred() ? NULL : PyLong_FromLong(error);
+}

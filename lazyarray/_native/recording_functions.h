@@ -194,23 +194,32 @@ is_laid_out(PyObject *result, PyObject *arrays)
     return all;
 }
 
+/* The lazy array, or with `scalar` the lazy scalar, of a device array in memory that nobody else has: a new reference. */
+static PyObject *
+lazy_of_new(PyObject *result, PyObject *device, PyObject *stream, int scalar)
+{
+    PyObject *storage = made_storage(device, result, stream, Py_None, Py_None), *claimed = NULL, *lazy = NULL;
+    if (storage != NULL && (claimed = PyObject_CallMethodObjArgs(device, text.claim, result, storage, NULL)) != NULL)
+        lazy = scalar ? made_scalar(storage, result, Py_None) : made_array(storage, Py_None, result, Py_None);
+    Py_XDECREF(claimed);
+    Py_XDECREF(storage);
+    return lazy;
+}
+
 /* The lazy array of a device array in new memory, or the lazy scalar if it has no axes and is to be one (`scalar`): a new
 reference, NULL without an error if it is not new. */
 static PyObject *
 lazy_of(PyObject *result, PyObject *device, PyObject *arrays, PyObject *stream, int scalar)
 {
-    PyObject *own, *storage = NULL, *claimed = NULL, *lazy = NULL;
+    PyObject *own, *lazy = NULL;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arrays); i++)
         if (PyList_GET_ITEM(arrays, i) == result)
             return NULL;
     if (scalar && (scalar = is_set_to(result, text.ndim, zero)) < 0)
         return NULL;
     own = PyObject_CallMethodOneArg(device, text.has_own_memory, result);
-    if (own == Py_True && (storage = made_storage(device, result, stream, Py_None, Py_None)) != NULL
-            && (claimed = PyObject_CallMethodObjArgs(device, text.claim, result, storage, NULL)) != NULL)
-        lazy = scalar ? made_scalar(storage, result, Py_None) : made_array(storage, Py_None, result, Py_None);
-    Py_XDECREF(claimed);
-    Py_XDECREF(storage);
+    if (own == Py_True)
+        lazy = lazy_of_new(result, device, stream, scalar);
     Py_XDECREF(own);
     return lazy;
 }

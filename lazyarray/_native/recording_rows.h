@@ -62,38 +62,66 @@ positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *re
     return array;
 }
 
+/* Where an index of one lazy array and slices that see all has that: which axis it is along, of so many at least. */
+typedef struct { Py_ssize_t axis, least; } Along;
+
+/* That array, a borrowed reference; NULL: it is another index. */
+static PyObject *
+one_of_index(PyObject *index, Along *along)
+{
+    *along = (Along){0, 1};
+    if (!PyTuple_CheckExact(index))
+        return Py_TYPE(index) == types.LazyNdarray ? index : NULL;
+    PyObject *found = NULL;
+    along->least = PyTuple_GET_SIZE(index);
+    for (Py_ssize_t i = 0; i < along->least; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i);
+        const PySliceObject *slice = (PySliceObject *)item;
+        if (found == NULL && Py_TYPE(item) == types.LazyNdarray) {
+            found = item;
+            along->axis = i;
+        }
+        else if (!PySlice_Check(item) || slice->start != Py_None || slice->stop != Py_None || slice->step != Py_None)
+            return NULL;
+    }
+    return found;
+}
+
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
-    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(index) != types.LazyNdarray
+    Along along;
+    if (types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL || Py_TYPE(x) != types.LazyNdarray
             || Py_TYPE(got(x, X.storage)) != types.Storage || got(index, X.storage) == Py_None)
         return NULL;
     PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *result = NULL;
-    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL, *bounds = NULL;
+    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL, *bounds = NULL, *axis = NULL;
     Reach reach;
     int own;
     if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
-            || PyArray_NDIM((PyArrayObject *)meta) == 0 || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta))
+            || PyArray_NDIM((PyArrayObject *)meta) < along.least || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta)
+            || (axis = PyLong_FromSsize_t(along.axis)) == NULL)
         goto end;
     const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL;
     if ((counts && got(storage, S.pending) != Py_None)      /* Python finds out first how far it reaches */
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || (positions = positions_within(index, PyArray_DIM((PyArrayObject *)meta, 0), stream, &reach)) == NULL
+            || (positions = positions_within(index, PyArray_DIM((PyArrayObject *)meta, along.axis), stream, &reach)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
             || (array = array_on_device(x, stream, 0, &own)) == NULL || (list = PyList_New(1)) == NULL)
         goto end;
     PyList_SET_ITEM(list, 0, Py_NewRef(positions));
-    PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, NULL);
+    PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, axis, NULL);
     if (found != NULL)
-        result = lazy_of(found, device, list, stream, 0);
+        result = lazy_of_new(found, device, stream, 0);
     else if (PyErr_ExceptionMatches(PyExc_Exception))       /* Python does it again, and says why it can't be done */
         PyErr_Clear();
     if (result != NULL && counts)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
     Py_XDECREF(found);
 end:
+    Py_XDECREF(axis);
     Py_XDECREF(list);
     Py_XDECREF(bounds);
     Py_XDECREF(writes);
@@ -106,19 +134,23 @@ end:
     return result;
 }
 
-/* Whether an array has an element, of the same dtype, for each of `view` that positions along its first axis name; -1: an error. */
+/* Whether an array has an element, of the same dtype, for each of `view` that positions along an axis name; -1: an error. */
 static int
-has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions)
+has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, Py_ssize_t axis)
 {
     PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape = PyObject_GetAttr(values, text.shape);
     PyObject *rows = PyObject_GetAttr(positions, text.shape), *rest = NULL;
     int fits = dtype == NULL || shape == NULL || rows == NULL ? -1
         : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
     if (fits > 0) {
-        rest = PyArray_IntTupleFromIntp(PyArray_NDIM(view) - 1, PyArray_DIMS(view) + 1);
+        PyObject *front = PyArray_IntTupleFromIntp((int)axis, PyArray_DIMS(view));
+        rest = PyArray_IntTupleFromIntp(PyArray_NDIM(view) - (int)axis - 1, PyArray_DIMS(view) + axis + 1);
         if (rest != NULL)
             Py_SETREF(rest, PySequence_Concat(rows, rest));
+        if (rest != NULL)
+            Py_SETREF(rest, front == NULL ? NULL : PySequence_Concat(front, rest));
         fits = rest == NULL ? -1 : same(shape, rest);
+        Py_XDECREF(front);
     }
     Py_XDECREF(rest);
     Py_XDECREF(rows);
@@ -131,8 +163,9 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions)
 static int
 rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 {
-    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(index) != types.LazyNdarray
-            || Py_TYPE(got(index, X.storage)) != types.Storage || got(index, X.storage) == got(x, X.storage))
+    Along along;
+    if (forked || types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL
+            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(index, X.storage)) != types.Storage || got(index, X.storage) == got(x, X.storage))
         return 0;
     const int is_array = Py_TYPE(value) == types.LazyNdarray;
     if (is_array && (Py_TYPE(got(value, X.storage)) != types.Storage || got(value, X.storage) == got(x, X.storage)))
@@ -140,11 +173,13 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     Place place;
     Reads reads = {.count = 0};
     Reach reach;
-    PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL;
+    PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL, *places = NULL;
     int done = 0, own, open = find_place(&place, x);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || PyArray_NDIM(meta) == 0 || !PyArray_IS_C_CONTIGUOUS(meta)
-            || (open = is_within(index, PyArray_DIM(meta, 0), &reach)) <= 0)
+    if (open <= 0 || PyArray_NDIM(meta) < along.least || !PyArray_IS_C_CONTIGUOUS(meta)
+            || (open = is_within(index, PyArray_DIM(meta, along.axis), &reach)) <= 0
+            || (axis = PyLong_FromSsize_t(along.axis)) == NULL
+            || (places = PyLong_FromSsize_t(PyArray_DIM(meta, along.axis))) == NULL)
         goto end;
     PyObject *before = Py_NewRef(got(place.storage, S.pending));
     if (before != Py_None && compute_alone(before) < 0)
@@ -152,12 +187,12 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     Py_DECREF(before);
     if (open < 0 || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
-            || (positions = positions_within(index, PyArray_DIM(meta, 0), place.stream, &reach)) == NULL
+            || (positions = positions_within(index, PyArray_DIM(meta, along.axis), place.stream, &reach)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
                 : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
-            || (is_array && (open = has_one_for_each(given, meta, positions)) <= 0)
-            || (order = is_array && !reach.distinct     /* of several values for one element, the last counts */
-                ? PyObject_CallFunctionObjArgs(py.order_of_rows, place.meta, index, positions, NULL) : Py_NewRef(Py_None)) == NULL
+            || (is_array && (open = has_one_for_each(given, meta, positions, along.axis)) <= 0)
+            || (order = !is_array || reach.distinct ? Py_NewRef(Py_None)     /* of several values for one, the last counts */
+                : PyObject_CallFunctionObjArgs(py.order_of_rows, places, index, positions, NULL)) == NULL
             || (is_array && !reach.distinct && order == Py_None)
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
@@ -165,7 +200,7 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     if ((target = target_of(&place, Py_None)) == NULL || (keys = PyList_New(1)) == NULL)
         goto end;
     PyList_SET_ITEM(keys, 0, Py_NewRef(positions));
-    if ((work = PyTuple_Pack(3, keys, given, order)) != NULL)
+    if ((work = PyTuple_Pack(4, keys, given, order, axis)) != NULL)
         done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
     if (done < 0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {      /* as above */
         PyErr_Clear();
@@ -175,6 +210,8 @@ end:
     if (leave_reads(&reads) | leave_place(&place))
         done = -1;
     Py_XDECREF(work);
+    Py_XDECREF(axis);
+    Py_XDECREF(places);
     Py_XDECREF(keys);
     Py_XDECREF(target);
     Py_XDECREF(order);

@@ -280,7 +280,7 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
     }
     if (work != NULL && PyTuple_CheckExact(work))
         done = PyObject_CallMethodObjArgs(device, text.put_at, target, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1),
-                                          PyTuple_GET_ITEM(work, 2), NULL);
+                                          PyTuple_GET_ITEM(work, 2), PyTuple_GET_ITEM(work, 3), NULL);
     else if (work != NULL)
         done = PyObject_CallOneArg(work, target);
     else if (PyArray_IsScalar(value, Integer) || PyArray_IsScalar(value, Bool)

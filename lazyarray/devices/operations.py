@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .program import Extent, Program, Reduction, Step
 
 
+def in_place_of(array: Any, axis: int, ndim: int) -> Any:
+    """A view of an array with its first `ndim` axes behind the `axis` that come next."""
+    return array.transpose(*range(ndim, ndim + axis), *range(ndim), *range(ndim + axis, array.ndim))
+
+
 def numbered(xp: Any, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
     """`Operations.numbered` with the functions of a namespace."""
     numbers, step = None, 1
@@ -233,23 +238,29 @@ class Operations(ABC):
         """
         return None
 
-    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
-        """A new array of what positions along its first axes name in a device array.
+    def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
+        """A new array of what positions along axes beside each other, from `axis` on, name in a device array.
 
         The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
-        are on the current device.
+        are on the current device. The result lies in memory as NumPy's of an array in C order does: the axes of the
+        positions outermost, before those in front of them.
         """
-        return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
+        if not axis:
+            return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
+        count, ndim = len(positions), positions[0].ndim
+        indexed = range(axis, axis + count)
+        found = view.transpose(*indexed, *range(axis), *range(axis + count, view.ndim))[tuple(positions)]
+        return in_place_of(found, axis, ndim)
 
-    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
+    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None, axis: int = 0) -> None:
         """Set what `take_at` gives to values that broadcast to it: a device array, or a NumPy scalar.
 
-        `order`: for each position along the one axis, the number of its value (int32). Without it, no element may be
-        named twice, unless all values are equal.
+        `order`: for each position, of one axis in an array of positions, the number of its value along `axis` (int32).
+        Without it, no element may be named twice, unless all values are equal.
         """
         if order is not None:
-            values = values.take(order, 0)
-        operator.setitem(view, positions[0] if len(positions) == 1 else tuple(positions), values)
+            values = values.take(order, axis)
+        operator.setitem(view, (*(slice(None),) * axis, *positions), values)
 
     def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
         """The numbers, in C order, of the elements that positions along axes of these lengths name: integers of 64

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
-from ..functions import memory_order
+from ..functions import index_bounds, memory_order
 from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
@@ -40,7 +40,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
     rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
         try:
-            found = device.take_at(_device_view(x, rows.sub), rows.keys())
+            found = device.take_at(_device_view(x, rows.sub), rows.keys(), rows.axis)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
         return facts.with_bounds(handles.fresh(device, found), x, bounds, writes)
@@ -49,13 +49,14 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
 
 
 class Rows(NamedTuple):
-    """What whole numbers leave of an array, lazy arrays of positions along its first axes, and what has their forms:
-    the ndarrays of those that are nothing else yet, metas of the others.
+    """What whole numbers and slices leave of an array, lazy arrays of positions along axes beside each other, from
+    `axis` on, and what has their forms: the ndarrays of those that are nothing else yet, metas of the others.
     """
 
     sub: np.ndarray
     positions: Sequence[Any]
     forms: Sequence[np.ndarray]
+    axis: int
 
     def keys(self) -> list[Any]:
         """The positions on the device, which nobody may write to."""
@@ -64,6 +65,26 @@ class Rows(NamedTuple):
     def are_distinct(self) -> bool:
         """Whether no two rows are the same."""
         return any(rises(form) if is_light(p) else facts.is_distinct(p) for p, form in zip(self.positions, self.forms))
+
+    def shape(self) -> tuple[int, ...]:
+        """That of what is taken."""
+        shape, axis = self.sub.shape, self.axis
+        return (*shape[:axis], *self.forms[0].shape, *shape[axis + len(self.positions):])
+
+    def order(self, device: Device, keys: list[Any], value: Any) -> Any:
+        """The order of a value for each, for `Device.put_at`: of several for one element, each is the last one, as in
+        `_last_wins`. None where that takes too much memory, or NumPy may go another way through them.
+        """
+        lengths = self.sub.shape[self.axis:self.axis + len(self.positions)]
+        if any(is_light(p) for p in self.positions):
+            return None
+        if len(keys) == 1 and (self.sub.ndim == 1 or self.forms[0].flags.c_contiguous):
+            return _order_of_rows(lengths[0], self.positions[0], keys[0])
+        places = math.prod(lengths)
+        if not all(form.flags.c_contiguous and _are_few(places, p) for p, form in zip(self.positions, self.forms)) or (
+                self.sub.ndim == len(keys) and not handles.meta_of(value).flags.c_contiguous):
+            return None
+        return device.last_of_each(device.numbered(keys, lengths, [False] * len(keys)), places)
 
     def are_of(self, storage: Any) -> bool:
         """Whether some positions are bytes of a storage."""
@@ -77,26 +98,23 @@ def _home_of(x: ArrayHandle) -> Any:
 
 
 def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
-    """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, and
-    by whole numbers before and behind. Several are of one axis and as many elements. None of another index, and of one
-    that has to be looked at.
+    """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, by
+    whole numbers before and behind them, and by slices around these. Several are of one axis and as many elements. None
+    of another index, and of one that has to be looked at.
     """
-    items = index if type(index) is tuple else (index,)
-    end = len(items)
-    while end and type(items[end - 1]) is int:
-        end -= 1
-    at = end
-    while at and type(items[at - 1]) is handles.array_type:
-        at -= 1
-    positions, numbers = items[at:end], (*items[:at], *items[end:])
-    if not positions or len(items) > meta.ndim:
-        return None
-    if numbers:
-        lengths = *meta.shape[:at], *meta.shape[end:]
-        if not all(type(i) is int and -n <= i < n for i, n in zip(numbers, lengths)):
+    if type(index) is handles.array_type:
+        items, at, end, axis = (index,), 0, 1, 0
+    else:
+        found = _run_of(index, meta.ndim)
+        if found is None:
             return None
-        meta = meta[(*items[:at], *(WHOLE,) * len(positions), *items[end:])]
-    if len(positions) > meta.ndim or meta.ndim != 1 and not meta.flags.c_contiguous:
+        items, at, end, axis = found
+    positions = items[at:end]
+    if len(items) > 1:
+        meta = _but_for(meta, items, at, end)
+        if meta is None:
+            return None
+    if axis + len(positions) > meta.ndim or meta.ndim != 1 and not meta.flags.c_contiguous:
         return None
     forms = []
     for p in positions:
@@ -113,15 +131,79 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
                 form.ndim > 1 or form.shape != (forms or [form])[0].shape):
             return None
         forms.append(form)
-    for p, form, length in zip(positions, forms, meta.shape):
+    for p, form, length in zip(positions, forms, meta.shape[axis:]):
         if is_light(p):
             bounds = int(form.min()), int(form.max())
         else:
             known_ranges.note(p)        # before one is computed: it does not know then what of
             bounds = facts.bounds_of(p)     # type: ignore[assignment]
+            if bounds is None or bounds[0] < -length or bounds[1] >= length:
+                bounds = _of_recorded(p)    # type: ignore[assignment]
         if bounds is None or bounds[0] < -length or bounds[1] >= length:
             return None
-    return Rows(meta, positions, forms)
+    return Rows(meta, positions, forms, axis)
+
+
+def _run_of(index: Any, ndim: int) -> tuple[tuple[Any, ...], int, int, int] | None:
+    """An index as a tuple; where the lazy arrays in it are, which lie beside each other; and how many axes the slices
+    before them leave. None of another index than `rows_of` has.
+    """
+    if type(index) is not tuple:
+        return None
+    at, end, count = 0, len(index), len(index)
+    while at < count and (type(index[at]) is slice or index[at] is Ellipsis):
+        at += 1
+    while at < count and type(index[at]) is int:
+        at += 1
+    while end > at and (type(index[end - 1]) is slice or index[end - 1] is Ellipsis):
+        end -= 1
+    while end > at and type(index[end - 1]) is int:
+        end -= 1
+    if end == at or any(type(i) is not handles.array_type for i in index[at:end]):
+        return None
+    wide = [k for k, i in enumerate(index) if i is Ellipsis]
+    if len(wide) > 1 or count - len(wide) > ndim:
+        return None
+    if wide and wide[0] < at:
+        more = (WHOLE,) * (ndim - count + 1)
+        index = (*index[:wide[0]], *more, *index[wide[0] + 1:])
+        at, end = at + len(more) - 1, end + len(more) - 1
+    return index, at, end, sum(type(i) is slice for i in index[:at])
+
+
+def _but_for(meta: np.ndarray, items: tuple[Any, ...], at: int, end: int) -> np.ndarray | None:
+    """What the items besides those from `at` to `end`, numbers and slices, leave of an array; None: they may raise."""
+    whole = True
+    for i in (*items[:at], *items[end:]):
+        if type(i) is slice:
+            if i != WHOLE:
+                whole = False
+                if any(type(n) is not int and n is not None for n in (i.start, i.stop, i.step)) or i.step == 0:
+                    return None
+        elif i is not Ellipsis:
+            whole = False
+    if whole:
+        return meta
+    try:
+        return meta[(*items[:at], *(WHOLE,) * (end - at), *items[end:])]
+    except IndexError:      # NumPy has words for the index as it is
+        return None
+
+
+def _of_recorded(index: Any) -> facts.Bounds | None:
+    """The bounds of an index that waits, of those of the arrays that it is recorded as work on: they are looked at when
+    they are asked for the second time, as ``v[i + 1]`` in a loop does.
+    """
+    arrays = known_ranges.unknown(index)
+    for _, known in arrays:
+        known["takings"] = known.get("takings", 0) + 1
+    if not arrays or any(known["takings"] < 2 for _, known in arrays):
+        return None
+    for storage, known in arrays:
+        if not index_bounds.look_at(storage, known):
+            return None
+    known_ranges.note(index, again=True)
+    return facts.bounds_of(index)
 
 
 #: Bytes of positions that are looked through on the host at each use.
@@ -203,13 +285,11 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     rows = None if device.spread else rows_of(meta, index)
     one = type(value) is not handles.array_type and isinstance(value, ONE_VALUE)
     if rows is not None and not rows.are_of(storage) and (one or _is_fit(value, rows)):
-        sub, positions, _ = rows
-        once = one or rows.are_distinct()
-        if once or len(positions) == 1 and not is_light(positions[0]) and _are_few(sub, positions[0]):
-            keys = rows.keys()
-            given = value_for(x, sub, value, by_arrays=True)
-            last = None if once else _order_of_rows(sub, positions[0], keys[0])
-            _write(device, x, sub, lambda target: device.put_at(target, keys, given, last))
+        keys = rows.keys()
+        order = None if one or rows.are_distinct() else rows.order(device, keys, value)
+        if order is not None or one or rows.are_distinct():
+            given = value_for(x, rows.sub, value, by_arrays=True)
+            _write(device, x, rows.sub, lambda target: device.put_at(target, keys, given, order, rows.axis))
             return
     parsed = Index(meta, index)
     parsed.check(value)
@@ -268,14 +348,13 @@ _wrote = None if _native.recording is None else _native.recording.wrote
 
 def _is_fit(value: Any, rows: Rows) -> bool:
     """Whether a value has an element for each that is assigned to."""
-    return handles.is_array(value) and handles.meta_of(value).shape == (
-        *rows.forms[0].shape, *rows.sub.shape[len(rows.positions):])
+    return handles.is_array(value) and handles.meta_of(value).shape == rows.shape()
 
 
-def _are_few(sub: np.ndarray, positions: Any) -> bool:
-    """Whether the last of the values for one element can be found with an array of as many places as `sub` has."""
+def _are_few(places: int, positions: Any) -> bool:
+    """Whether the last of the values for one element can be found with an array of so many places."""
     bounds = facts.bounds_of(positions)
-    return (sub.ndim == positions.ndim == 1 and bounds is not None and bounds[0] >= 0 and sub.size <= _MOST_PLACES
+    return (positions.ndim == 1 and bounds is not None and bounds[0] >= 0 and places <= _MOST_PLACES
             and positions.size < 2**31 and current_options().ordered_assignment)
 
 
@@ -283,13 +362,13 @@ def _are_few(sub: np.ndarray, positions: Any) -> bool:
 _MOST_KEPT = 16 << 20
 
 
-def _order_of_rows(sub: np.ndarray, positions: Any, key: Any) -> Any:
-    """`Device.last_of_each` of an index, kept for the next use of it on this stream: of several values to one
-    element, each is the last one, as in `_last_wins`. None where that takes too much memory.
+def _order_of_rows(places: int, positions: Any, key: Any) -> Any:
+    """`Device.last_of_each` of an index along an axis of so many places, kept for the next use of it on this stream.
+    None as of `Rows.order`.
     """
-    if not _are_few(sub, positions):
+    if not _are_few(places, positions):
         return None
-    device, places = devices.current(), sub.size
+    device = devices.current()
     known, stream = facts.known_of(positions) if key.nbytes <= _MOST_KEPT else None, device.stream()
     found = None if known is None else known.get("last")
     if found is None or found[:2] != (stream, places):

@@ -316,7 +316,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         raise NotOnDevice("the result needs a cast to another kind of number")
     device, rows, parsed = devices.current(), None, None
     named = None if ufunc not in _SUMS or device.spread else rows_of(meta, index)
-    if named is None or named.sub is not meta or named.are_of(storage):
+    if named is None or named.sub is not meta or named.axis or named.are_of(storage):
         named, parsed = None, _checked(meta, index)
     try:
         operand = value_for(target, meta, value, by_arrays=True)

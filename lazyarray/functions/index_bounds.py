@@ -18,7 +18,7 @@ from ..storage import facts, handles
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["FETCHED", "GREATEST", "are_within", "bounds", "note", "note_series"]
+__all__ = ["FETCHED", "GREATEST", "are_within", "bounds", "look_at", "note", "note_series"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -121,17 +121,27 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
     return found
 
 
+def look_at(storage: Any, known: dict[Any, Any]) -> bool:
+    """Have the host wait for the bounds of all that a storage has, of which so much is `known`; whether they are."""
+    view = storage.root_meta()
+    if not view.size:
+        return False
+    with storage.place():
+        array = storage.read_device(view, why="bounds check")
+        (least, greatest), = _fetched(devices.current(), [array], 0)
+    if facts.of_storage(storage) is not known:       # somebody has written meanwhile
+        return False
+    known["bounds"] = int(least), int(greatest), view.dtype
+    return True
+
+
 def _of_source(index: Any, source: Any, known: dict[Any, Any]) -> facts.Bounds | None:
     """The bounds of an index, of those of the whole storage of what it was taken of, of which so much is `known`."""
-    view = source.root_meta()
-    with source.place():
-        array = source.read_device(view, why="bounds check")
-        (least, greatest), = _fetched(devices.current(), [array], 0)
-    if facts.of_storage(source) is not known:       # somebody has written meanwhile
+    if not look_at(source, known):
         return None
-    known["bounds"] = int(least), int(greatest), view.dtype
+    least, greatest, _ = known["bounds"]
     if source is not index._self_storage:
-        facts.note_bounds(index, int(least), int(greatest))
+        facts.note_bounds(index, least, greatest)
     return facts.bounds_of(index)
 
 

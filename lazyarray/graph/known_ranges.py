@@ -16,7 +16,7 @@ from ..storage import facts, handles
 from ..storage.storage import Storage
 from .node import Leaf, Node
 
-__all__ = ["chosen", "keep", "note"]
+__all__ = ["chosen", "keep", "note", "unknown"]
 
 
 class _Range(NamedTuple):
@@ -32,8 +32,10 @@ class _Range(NamedTuple):
 _noted: weakref.WeakKeyDictionary[Node, _Range] = weakref.WeakKeyDictionary()
 
 
-def note(x: Any) -> None:
-    """Keep the bounds of a lazy array that is recorded work, if they follow from others; of another one nothing."""
+def note(x: Any, again: bool = False) -> None:
+    """Keep the bounds of a lazy array that is recorded work, if they follow from others; of another one nothing.
+    `again`: more may be known of these.
+    """
     if type(x) is not handles.array_type or x._self_base is not None:
         return
     storage = x._self_storage
@@ -41,12 +43,36 @@ def note(x: Any) -> None:
     if type(node) is not Node or node.dtype.kind not in "iu" or x.dtype != node.dtype:
         return
     known = facts.of_storage(storage)   # before it is looked at what it is made of: a write puts another in its place
-    if known is None or "bounds" in known or (found := _of_node(node)) is None or storage.pending is not node:
-        return      # or computed meanwhile, by who writes to what it is made of
+    if known is None or "bounds" in known and not again or (found := _of_node(node)) is None:
+        return
+    if storage.pending is not node:     # computed meanwhile, by who writes to what it is made of
+        return
     _noted[node] = found
     known["bounds"] = found.low, found.high, node.dtype
     if found.distinct:
         known["distinct"] = True
+
+
+def unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
+    """The storages of the integers that a lazy array is recorded as work on, if their bounds are not known, and what is
+    known of them; none if that of one can't be.
+    """
+    storage = x._self_storage
+    todo, found = [storage.pending if type(storage) is Storage and x._self_base is None else None], {}
+    for one in todo:
+        if type(one) is Node and len(todo) < _MOST_LOOKED_AT:
+            todo += one.operands
+        elif type(one) is Leaf and one.array.dtype.kind in "iu":
+            known = facts.of_storage(one.storage)
+            if known is None or one.storage.root_view is not None and one.storage.root_view.dtype != one.array.dtype:
+                return []
+            if "bounds" not in known:
+                found[id(known)] = one.storage, known
+    return list(found.values())
+
+
+#: Nodes and operands of recorded work that are gone through.
+_MOST_LOOKED_AT = 32
 
 
 def chosen(condition: Any, x: Any, y: Any) -> tuple[int, int] | None:

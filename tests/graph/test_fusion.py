@@ -288,6 +288,7 @@ OPERATORS = {
     "absolute": lambda a, b: abs(a), "square": lambda a, b: a ** 2, "greater": lambda a, b: (a > b) * a,
     "mixed": lambda a, b: a * 0.5 + b.astype("f4"), "where": lambda a, b: np.where(a > 1, a, b),
     "clip": lambda a, b: a.clip(-1, 3), "between": lambda a, b: np.clip(a, b, 4),
+    "close": lambda a, b: np.isclose(a * 1.0, b * 1.0, 0.5) * a,
     "round": lambda a, b: (a / 3).round(1), "cast": lambda a, b: a.astype("i2"),
     "bool": lambda a, b: (a > 0) & (b != 2), "floor": lambda a, b: a // 2 + b % 3,
     "row": lambda a, b: a + b[:1], "turned": lambda a, b: a.T + b.T, "inner": lambda a, b: a[1:] * b[:-1],

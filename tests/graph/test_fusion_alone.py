@@ -15,6 +15,7 @@ CALLS = {
     "maximum": lambda x, y: np.maximum(x, 0.25), "negative": lambda x, y: -x, "twice": lambda x, y: x + x,
     "other": lambda x, y: x * y, "where": lambda x, y: np.where(x > 0.5, x, y), "cast": lambda x, y: x + np.int8(1),
     "triangle": lambda x, y: np.triu(x), "single": lambda x, y: x.astype("f4"), "clip": lambda x, y: np.clip(x, 0, 0.5),
+    "close": lambda x, y: np.isclose(x, y, 0.5), "close or NaN": lambda x, y: np.isclose(x, y, 0.1, equal_nan=True),
 }
 TIMES = 40
 

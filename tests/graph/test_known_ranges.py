@@ -385,3 +385,27 @@ def test_what_was_taken_before_a_write_is_what_it_was():
     assert (table[places[5]] == 3).all() and (table[places[6]] == 3).all()
     with pytest.raises(IndexError):
         table[parts[2]]
+
+
+@pytest.mark.parametrize("work", [lambda i: i + 1 - 1, lambda i: 2 * (i // 2), lambda i: np.where(i > 3, i - 1, i)])
+def test_what_an_index_is_made_of_is_looked_at_once(work):
+    """The second time, and again where it was written; the errors stay NumPy's."""
+    values = np.arange(50.0)
+    with lazyarray.options(small_on_host=False):
+        x, i = (lazyarray.asarray(lazyarray.device().xp.asarray(a)).copy() for a in (values, np.array([4, 0, 7, 48])))
+        host = np.array([4, 0, 7, 48])
+        lazyarray.block_until_ready(i)
+        for turn in range(6):
+            if turn == 4:
+                i[2] = host[2] = 9
+            with lazyarray.trace() as t:
+                found = x[work(i)]
+            assert not t.events or turn in (0, 1, 4, 5)
+            np.testing.assert_array_equal(np.asarray(found), values[work(host)])
+        i[1] = 10**6
+        for _ in range(3):
+            with pytest.raises(IndexError, match="out of bounds"):
+                x[work(i)]
+            with pytest.raises(IndexError, match="out of bounds"):
+                x[work(i)] = 0
+        np.testing.assert_array_equal(np.asarray(x), values)

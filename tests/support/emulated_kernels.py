@@ -186,10 +186,20 @@ class Array:
         ctypes.memmove(self.data.ptr, np.ascontiguousarray(values).ctypes.data, values.nbytes)
         return self
 
-    def get(self):
-        found = np.empty(self.shape, self.dtype)
-        ctypes.memmove(found.ctypes.data, self.data.ptr, self.nbytes)
+    def transpose(self, *axes):
+        found = Array.of(np.empty(0, self.dtype))
+        for name in ("size", "ndim", "nbytes", "itemsize", "data"):
+            setattr(found, name, getattr(self, name))
+        found.shape, found.strides = ([of[i] for i in axes] for of in (self.shape, self.strides))
+        found.shape, found.strides = tuple(found.shape), tuple(found.strides)
+        found._c_contiguous = list(axes) == sorted(axes)
         return found
+
+    def get(self):
+        """The values, of an array that fills its memory."""
+        found = np.empty(self.nbytes, np.uint8)
+        ctypes.memmove(found.ctypes.data, self.data.ptr, self.nbytes)
+        return np.ndarray(self.shape, self.dtype, found, strides=self.strides)
 
 
 class Emulator:

@@ -104,14 +104,14 @@ class CudaOperations(Operations):
         return launch is not None and (launch(arguments, shape, False) is not None or (
             kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
 
-    def take_at(self, view: Any, positions: Sequence[Any]) -> Any:
-        found = self._rows.take(view, positions) if self.on_current(view, *positions) else None
-        return super().take_at(view, positions) if found is None else found
+    def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
+        found = self._rows.take(view, positions, axis) if self.on_current(view, *positions) else None
+        return super().take_at(view, positions, axis) if found is None else found
 
-    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None) -> None:
+    def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None, axis: int = 0) -> None:
         arrays = [x for x in (view, *positions, values, order) if type(x) is self._ndarray]
-        if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order)):
-            super().put_at(view, positions, values, order)
+        if not (self.on_current(*arrays) and self._rows.put(view, positions, values, order, axis)):
+            super().put_at(view, positions, values, order, axis)
 
     def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
         found = self._rows.number(positions, lengths) if self.on_current(*positions) else None

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...functions.adapters.common import FETCHED, fetch, truth
 from ...storage import handles
 from ..node import native
+from .loops import Rule, like_ufuncs, named
 
 __all__ = ["SEVERAL"]
 
@@ -118,19 +120,35 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
 # -- comparisons ---------------------------------------------------------------------------------
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
+    """Of real arrays of one dtype, or of float64 and a number."""
     dtype, other = _dtype_of(a), _dtype_of(b)
     if dtype is None or type(rtol) is not float or type(atol) is not float or type(equal_nan) is not bool or (
             other != dtype if other is not None else type(b) is not float or not math.isfinite(b) or dtype.char != "d"):
         return None
-    size = abs(b) if type(b) is float else _recorded(np.absolute, b)
-    limit = atol + rtol * size if type(b) is float else _recorded(np.add, _recorded(np.multiply, size, rtol), atol)
-    near = _recorded(np.less_equal, _recorded(np.absolute, _recorded(np.subtract, a, b)), limit)
-    if type(b) is not float:
-        near = _recorded(np.logical_and, near, _recorded(np.isfinite, b))
-    near = _recorded(np.logical_or, near, _recorded(np.equal, a, b))
-    if equal_nan and type(b) is not float:
-        near = _recorded(np.logical_or, near, _recorded(np.logical_and, _recorded(np.isnan, a), _recorded(np.isnan, b)))
-    return near
+    return native.recorded(_close_or_nan if equal_nan else np.isclose, (a, b, rtol, atol))
+
+
+def _close(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
+    """NumPy's definition."""
+    xp = devices.current().xp
+    return (xp.abs(a - b) <= atol + rtol * xp.abs(b)) & xp.isfinite(b) | (a == b)
+
+
+def _close_or_nan(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
+    xp = devices.current().xp
+    return _close(a, b, rtol, atol) | xp.isnan(a) & xp.isnan(b)
+
+
+def _rule_of_close(name: str, function: Callable[..., Any]) -> Callable[..., Rule | None]:
+    def rule(device: Any, kind: np.dtype, *others: Any) -> Rule | None:
+        step = named(device, name, function, (kind,) * 4, np.dtype(bool))
+        return None if step is None else Rule(step, None)
+
+    return rule
+
+
+like_ufuncs[np.isclose] = _rule_of_close("isclose", _close)
+like_ufuncs[_close_or_nan] = _rule_of_close("isclose_or_nan", _close_or_nan)
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:

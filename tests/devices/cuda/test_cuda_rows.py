@@ -79,8 +79,11 @@ def check_put(rows, values, index, given, order=None, misplaced=0):
 
 def strided(values):
     """On the device with the strides that `values` have, which look at some elements of an array in C order."""
-    base = values if values.base is None else values.base
+    base = values
+    while base.base is not None:
+        base = base.base
     found = Array.of(base)
+    found.dtype, found.itemsize, found.ndim = values.dtype, values.itemsize, values.ndim
     ahead = values.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     found.data, found.shape, found.strides = found.data + ahead, values.shape, values.strides
     found.size, found.nbytes, found._c_contiguous = values.size, values.nbytes, values.flags.c_contiguous
@@ -134,6 +137,18 @@ class TestTaken:
         i = [positions((3, 4), x.shape[k], "iq"[k % 2]) for k in range(axes)]
         same(rows.take(Array.of(x), [Array.of(k) for k in i]), x[tuple(i)])
 
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("axis", range(1, 4))
+    def test_further_axes(self, rows, dtype, axis):
+        x = numbers((3, 4, 5, 6), dtype)
+        for count in range(1, 5 - axis):
+            for shape in ((7,), (2, 3)):
+                i = [positions(shape, x.shape[axis + k], "iq"[k % 2]) for k in range(count)]
+                expected = x[(*(slice(None),) * axis, *i)]
+                found = rows.take(Array.of(x), [Array.of(k) for k in i], axis)
+                same(found, expected)
+                assert found.strides == expected.strides
+
     def test_more_than_a_grid(self, rows, monkeypatch):
         monkeypatch.setattr("lazyarray.devices.cuda.kernels.rows.MOST_BLOCKS", 3)
         x, i = numbers((50, 3)), positions(10 * THREADS, 50)
@@ -180,6 +195,32 @@ class TestPut:
         for axes in (1, 2, 3):
             check_put(rows, x, i[:axes], numbers((4, *x.shape[axes:]), "f"))
             check_put(rows, x, i[:axes], np.float32(3))
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("axis", range(1, 4))
+    def test_further_axes(self, rows, dtype, axis):
+        x = numbers((3, 4, 5, 6), dtype)
+        for count in range(1, 5 - axis):
+            i = [different(3, x.shape[axis + k]).astype("iq"[k % 2]) for k in range(count)]
+            index = (*(slice(None),) * axis, *i)
+            shape = x[index].shape
+            whole = numbers([2 * n for n in shape], dtype)
+            views = [whole[tuple([slice(n) for n in shape])].copy(), whole[tuple([slice(n) for n in shape])],
+                     numbers(shape[::-1], dtype).T, whole[tuple([slice(2 * n - 1, n - 1, -1) for n in shape])]]
+            for values in [*views, numbers(1, dtype)[0]]:
+                expected, target = x.copy(), Array.of(x)
+                expected[index] = values
+                given = values if isinstance(values, np.generic) else strided(values)
+                if rows.put(target, [Array.of(k) for k in i], given, None, axis):
+                    assert target.get().tobytes() == expected.tobytes()
+                else:
+                    assert given is not values and not values.flags.c_contiguous
+            order = np.array([2, 1, 2], np.int32)
+            if count == 1:
+                expected, target = x.copy(), Array.of(x)
+                expected[index] = views[0].take(order, axis)
+                assert rows.put(target, [Array.of(k) for k in i], Array.of(views[0]), Array.of(order), axis)
+                assert target.get().tobytes() == expected.tobytes()
 
     def test_an_order_of_values(self, rows):
         x, i = numbers((30, 3)), np.array([3, 4, 3, 5, 4])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....errors.inspection import Unique
+from ...operations import in_place_of
 from ..products import one_step
 from .boolean_mask import WORDS
 from .elementwise import Kernels, Launcher, functions
@@ -54,28 +55,31 @@ _NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = en
                       for k in range(1, MOST_PARTS)])
 
 _COPY = f"""
+// Of each of `outer` parts, which begin `above` words one after the other, the rows. All parts' first rows come first.
 extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* from, WORD* to, const long long rows,
-    const long long words, const unsigned int wide{_AXES}) {{
-  const long long total = rows * words;
+    const long long words, const long long outer, const long long above, const unsigned int wide{_AXES}) {{
+  const long long total = rows * outer * words;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
-    const long long row = lz_row(i, total, words);
-    to[i] = from[{_PLACE} + i - row * words];
+    const long long one = lz_row(i, total, words), row = lz_row(one, total, outer);
+    to[i] = from[(one - row * outer) * above + {_PLACE} + i - one * words];
   }}
 }}
 
 // from: null for one value, of the bytes low and high and `each` words. Else `each` is the number of words from one row
-// of it to the next. order: which row of it belongs to each row, or null.
+// of it to the next, and `aside` from one part to the next. order: which row of it belongs to each row, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const WORD* from, const long long each,
-    const int* order, const unsigned long long low, const unsigned long long high, const long long rows,
-    const long long words, const unsigned int wide{_AXES}) {{
-  const long long total = rows * words;
+    const long long aside, const int* order, const unsigned long long low, const unsigned long long high,
+    const long long rows, const long long words, const long long outer, const long long above,
+    const unsigned int wide{_AXES}) {{
+  const long long total = rows * outer * words;
   const unsigned long long bytes[2] = {{low, high}};
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
-    const long long row = lz_row(i, total, words), column = i - row * words;
+    const long long one = lz_row(i, total, words), column = i - one * words;
+    const long long part = outer == 1 ? 0 : lz_row(one, total, rows), row = one - part * rows;
     WORD value;
     if (from == 0) memcpy(&value, reinterpret_cast<const char*>(bytes) + column % each * sizeof(WORD), sizeof(WORD));
-    else value = from[(order == 0 ? row : order[row]) * each + column];
-    to[{_PLACE} + column] = value;
+    else value = from[part * aside + (order == 0 ? row : order[row]) * each + column];
+    to[part * above + {_PLACE} + column] = value;
   }}
 }}
 
@@ -123,7 +127,7 @@ class _Copying(NamedTuple):
 
 
 def _made(cupy: Any, name: str) -> _Copying:
-    kinds = (("take", "QQqqI" + "Qqq" * MOST_AXES), ("put", "QQqQQQqqI" + "Qqq" * MOST_AXES),
+    kinds = (("take", "QQqqqqI" + "Qqq" * MOST_AXES), ("put", "QQqqQQQqqqqI" + "Qqq" * MOST_AXES),
              ("join", "Qqq" + "Qq" * MOST_PARTS))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
@@ -152,25 +156,27 @@ class Rows(Unique):
     def _compiled(self) -> _Copying | None:
         return self._kernels.find(("rows",), _made)
 
-    def take(self, view: Any, positions: Sequence[Any]) -> Any | None:
+    def take(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any | None:
         """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
         if not _fit(view, positions) or (kernels := self._compiled()) is None:
             return None
-        rest, rows = view.shape[len(positions):], positions[0].size
+        first, shape = positions[0], view.shape
+        front, rest, rows = shape[:axis], shape[axis + len(positions):], first.size
         row = math.prod(rest) * view.itemsize
-        result = self._ndarray((*positions[0].shape, *rest), view.dtype)
+        result = self._ndarray((*first.shape, *front, *rest), view.dtype)
         word = _word(row, view.data.ptr)
-        words = row // word
-        kernels.takes[word](_blocks(rows * words), THREADS, [view, result, rows, words, *_axes(view, positions, word)])
-        return result
+        words, outer = row // word, math.prod(front)
+        kernels.takes[word](_blocks(rows * outer * words), THREADS, [
+            view, result, rows, words, outer, *_axes(view, positions, word, axis)])
+        return in_place_of(result, axis, first.ndim) if axis else result
 
-    def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any) -> bool:
+    def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
         """`Device.put_at`, or False as of `take`."""
         if not _fit(view, positions) or values.dtype != view.dtype:
             return False
-        rest, rows = view.shape[len(positions):], positions[0].size
+        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], positions[0].size
         row = math.prod(rest) * view.itemsize
-        low = high = each = 0
+        low = high = each = aside = 0
         if isinstance(values, np.generic):
             if (each := view.itemsize) not in WORDS:
                 return False
@@ -178,19 +184,20 @@ class Rows(Unique):
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
-            if values.nbytes == rows * row:
-                each = row
-            elif values.shape != rest or order is not None:
+            if values.shape == (*front, *positions[0].shape, *rest):
+                steps = _steps(values, axis, positions[0].ndim, row, rows)
+                if steps is None:
+                    return False
+                aside, each = steps
+            elif axis or values.shape != rest or order is not None or not values._c_contiguous:
                 return False
-            if not values._c_contiguous:
-                return False
-            word = _word(row, view.data.ptr, values.data.ptr)
+            word = _word(row, view.data.ptr, values.data.ptr, each, aside)
         if (kernels := self._compiled()) is None:
             return False
-        words = row // word
-        kernels.puts[word](_blocks(rows * words), THREADS, [
-            view, values, each // word, 0 if order is None else order, low, high, rows, words,
-            *_axes(view, positions, word)])
+        words, outer = row // word, math.prod(front)
+        kernels.puts[word](_blocks(rows * outer * words), THREADS, [
+            view, values, each // word, aside // word, 0 if order is None else order, low, high, rows, words, outer,
+            *_axes(view, positions, word, axis)])
         return True
 
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
@@ -275,10 +282,26 @@ def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
     return None
 
 
-def _axes(view: Any, positions: Sequence[Any], word: int) -> list[Any]:
-    """Parameters: which positions have 64 bits, and of each axis the positions, its length, and a step in words."""
-    wide, found = 0, []
+def _steps(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int, int] | None:
+    """Bytes of values from one part to the next, and from one row to the next; None if these are no such, or a row is
+    not beside itself.
+    """
+    if values._c_contiguous:
+        return row * rows, row
+    shape, strides = values.shape, values.strides
+    aside, each, along = [one_step(shape[part], strides[part]) for part in (
+        slice(axis), slice(axis, axis + ndim), slice(axis + ndim, None))]
+    beside = along == values.itemsize or row == values.itemsize
+    return (aside, each) if beside and aside is not None and each is not None else None
+
+
+def _axes(view: Any, positions: Sequence[Any], word: int, axis: int) -> list[Any]:
+    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, its
+    length, and a step in words.
+    """
+    wide, found, shape, strides = 0, [], view.shape, view.strides
     for k, array in enumerate(positions):
         wide |= (array.itemsize == 8) << k
-        found += array, view.shape[k], view.strides[k] // word
-    return [wide, *found, *(0, 1, 0) * (MOST_AXES - len(positions))]
+        found += array, shape[axis + k], strides[axis + k] // word
+    above = strides[axis - 1] // word if axis else 0
+    return [above, wide, *found, *(0, 1, 0) * (MOST_AXES - len(positions))]

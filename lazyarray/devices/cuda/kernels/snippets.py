@@ -188,6 +188,9 @@ _TRIANGLE = """
     beyond = (long long)(i % m) - (long long)(i / m % (unsigned int)in1);
   } else beyond = at % in2 - at / in2 % in1;
   out0 = in3 * beyond >= in4 ? in0 : out0_type(0)"""
+_CLOSE = """
+  const {T} gap = fabs(lz_sub(in0, in1)), limit = lz_add(in3, lz_mul(in2, fabs(in1)));
+  out0 = (gap <= limit && isfinite(in1)) || in0 == in1"""
 _IS = "(in{0}.real() != 0 || in{0}.imag() != 0)"
 
 #: What such a step calls -> the text that it needs.
@@ -202,6 +205,8 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "index": lambda step: "out0 = (out0_type)at",
     "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
     "triangle": lambda step: _TRIANGLE,
+    "isclose": lambda step: _CLOSE.format(T=type_of(step.inputs[0])),
+    "isclose_or_nan": lambda step: _CLOSE.format(T=type_of(step.inputs[0])) + " || (isnan(in0) && isnan(in1))",
     "own_floor_divide": lambda step: _divide(step, "q"),
     "own_remainder": lambda step: _divide(step, "m"),
     "own_divide": lambda step: ("{T} re, im; lz_quotient<{T}>(in0.real(), in0.imag(), in1.real(), in1.imag(), re, im);"
