@@ -62,24 +62,29 @@ positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *re
     return array;
 }
 
-/* Where an index of one lazy array and slices that see all has that: which axis it is along, of so many at least. */
-typedef struct { Py_ssize_t axis, least; } Along;
+/* Where an index of whole numbers, slices that see all, and one lazy array has that: so many numbers come first, then
+slices for so many axes, of what they leave; that has so many axes at least. */
+typedef struct { Py_ssize_t numbers, axis, least; } Along;
 
 /* That array, a borrowed reference; NULL: it is another index. */
 static PyObject *
 one_of_index(PyObject *index, Along *along)
 {
-    *along = (Along){0, 1};
+    *along = (Along){0, 0, 1};
     if (!PyTuple_CheckExact(index))
         return Py_TYPE(index) == types.LazyNdarray ? index : NULL;
     PyObject *found = NULL;
-    along->least = PyTuple_GET_SIZE(index);
+    while (along->numbers < PyTuple_GET_SIZE(index) && PyLong_CheckExact(PyTuple_GET_ITEM(index, along->numbers)))
+        along->numbers++;
+    along->least = PyTuple_GET_SIZE(index) - along->numbers;
     for (Py_ssize_t i = 0; i < along->least; i++) {
-        PyObject *item = PyTuple_GET_ITEM(index, i);
+        PyObject *item = PyTuple_GET_ITEM(index, along->numbers + i);
         const PySliceObject *slice = (PySliceObject *)item;
         if (found == NULL && Py_TYPE(item) == types.LazyNdarray) {
             found = item;
             along->axis = i;
+            if (i > 0 && along->numbers > 0)        /* the axes of the array come first then */
+                return NULL;
         }
         else if (!PySlice_Check(item) || slice->start != Py_None || slice->stop != Py_None || slice->step != Py_None)
             return NULL;
@@ -92,8 +97,8 @@ static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
     Along along;
-    if (types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL || Py_TYPE(x) != types.LazyNdarray
-            || Py_TYPE(got(x, X.storage)) != types.Storage || got(index, X.storage) == Py_None)
+    if (types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL || along.numbers > 0
+            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage || got(index, X.storage) == Py_None)
         return NULL;
     PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *result = NULL;
     PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL, *bounds = NULL, *axis = NULL;
@@ -164,6 +169,7 @@ static int
 rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 {
     Along along;
+    PyObject *whole = index;
     if (forked || types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL
             || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(index, X.storage)) != types.Storage || got(index, X.storage) == got(x, X.storage))
         return 0;
@@ -175,6 +181,12 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     Reach reach;
     PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL, *places = NULL;
     int done = 0, own, open = find_place(&place, x);
+    if (open > 0 && along.numbers > 0) {
+        PyObject *numbers = PyTuple_GetSlice(whole, 0, along.numbers), *part = numbers == NULL ? NULL : part_of(place.meta, numbers);
+        Py_XDECREF(numbers);
+        Py_SETREF(place.meta, part);
+        open = part != NULL;        /* else it is for Python, or an error */
+    }
     PyArrayObject *meta = (PyArrayObject *)place.meta;
     if (open <= 0 || PyArray_NDIM(meta) < along.least || !PyArray_IS_C_CONTIGUOUS(meta)
             || (open = is_within(index, PyArray_DIM(meta, along.axis), &reach)) <= 0
@@ -218,4 +230,32 @@ end:
     Py_XDECREF(given);
     Py_XDECREF(positions);
     return PyErr_Occurred() ? -1 : done;
+}
+
+PyDoc_STRVAR(element_doc, "element(storage, array, step, source, /)\n--\n\n"
+"The lazy scalar of one element, recorded: what gives the element of a device array of it without axes, which is a view of\n"
+"the memory of `storage`. `source`: a weak reference to that, for who counts such. None: it is not to be recorded.");
+
+static PyObject *
+element(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4 || types.Storage == NULL || types.Step == NULL || Py_TYPE(args[0]) != types.Storage
+            || Py_TYPE(args[2]) != types.Step)
+        return mistaken("element takes a storage, a device array, a step and a weak reference");
+    PyObject *storage = args[0], *leaf = NULL, *operands = NULL, *node = NULL, *result = NULL;
+    if (forked || is_held(storage) || got(storage, S.clean) != Py_True)
+        Py_RETURN_NONE;
+    const Form form = {no_arguments, Py_False, unit, got(args[2], P.output), Py_None};
+    if ((leaf = made_leaf(args[1], storage, text.flat)) == NULL || (operands = PyTuple_Pack(1, leaf)) == NULL
+            || (node = made_node(got(storage, S.device), args[2], operands, &form, 1, no_arguments, Py_False)) == NULL)
+        goto end;
+    if (got(storage, S.clean) != Py_True)       /* as in `become` */
+        result = Py_NewRef(Py_None);
+    else if ((result = array_of_nodes(&node, 1, Py_None, 0)) != NULL && Py_TYPE(result) == types.LazyScalar)
+        put(result, V.base, args[3]);
+end:
+    Py_XDECREF(node);
+    Py_XDECREF(operands);
+    Py_XDECREF(leaf);
+    return result;
 }

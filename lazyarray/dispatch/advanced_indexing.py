@@ -236,8 +236,9 @@ def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:
     parsed.settle(device)
     order = None if len(parsed.axes) == parsed.sub.ndim else memory_order.order_of_indexed(
         parsed.meta, tuple(parsed.items))
-    if order is None and (leading := parsed.leading(device)) is not None:
-        return device.take_at(_device_view(x, parsed.sub), leading)
+    if (order is None and not parsed.at or order == parsed.outermost()) and (
+            leading := parsed.leading(device)) is not None:
+        return device.take_at(_device_view(x, parsed.sub), leading, parsed.at)
     merged = parsed.merged(order)
     if merged is None:
         array, index = parsed.spread(device, _device_view(x, parsed.sub))
@@ -333,7 +334,7 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     if not sub.size or 0 in parsed.common:
         return
     if (leading := parsed.leading(device)) is not None:
-        _write(device, x, sub, lambda target: device.put_at(target, leading, value))
+        _write(device, x, sub, lambda target: device.put_at(target, leading, value, None, parsed.at))
         return
     if (merged := parsed.merged(None)) is None:
         _write(device, x, sub, lambda target: operator.setitem(*parsed.spread(device, target), value))

@@ -20,6 +20,7 @@ from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
 from ..functions.pytree import replace
 from ..graph import known_ranges
+from ..graph.record.loops import cast
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 #: Arrays larger than this are not fetched whole because a loop reads elements.
 _MOST_BULK = 256 << 20
+
+
+#: Bytes of an array that an element of it, which waits, may keep alive.
+_MOST_KEPT = 1 << 20
 
 
 def getitem(x: ArrayHandle, index: Any) -> Any:
@@ -239,7 +244,13 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
     if reason is not None:
         raise DeviceUnavailableError(reason)
     with storage.place():
-        found, array = storage.read_device(sub), storage.device.empty((), sub.dtype)
+        found = storage.read_device(sub)
+        step = cast(sub.dtype, sub.dtype) if _native.recording is not None and storage.device.count == 1 and (
+            storage.nbytes <= _MOST_KEPT) else None
+        if step is not None and (
+                scalar := _native.recording.element(storage, found, step, weakref.ref(storage))) is not None:
+            return scalar
+        array = storage.device.empty((), sub.dtype)
         storage.device.assign(array, found)
         return handles.new_scalar(Storage(storage.device, array), None, array, weakref.ref(storage))
 

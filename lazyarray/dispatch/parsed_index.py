@@ -250,16 +250,23 @@ class Index:
         return uploaded(device, key) if on_host and host is None else key
 
     def leading(self, device: Device) -> list[Any] | None:
-        """The positions along the first axes, on the device, where the device's `take_at` has a use for them: there is
-        one array for each axis, all of one shape, and not all on the host, where they are taken as one.
+        """The positions along axes beside each other, from `at` on, on the device, where the device's `take_at` has a
+        use for them: there is one array for each axis, all of one shape, and not all on the host, where they are taken
+        as one.
         """
         positions, axes = [p[0] for p in self.positions], self.axes
-        if self.at or len(axes) != len(positions) or sorted(axes) != list(range(len(axes))) or (
+        if len(axes) != len(positions) or sorted(axes) != list(range(self.at, self.at + len(axes))) or (
                 not self.sub.flags.c_contiguous or not self.common or len(positions) > 1
                 and all(isinstance(p, np.ndarray) for p in positions)
                 or any(p.shape != self.common or p.dtype.char not in "ilq" for p in positions)):
             return None
         return [uploaded(device, p) for _, p in sorted(zip(axes, positions), key=operator.itemgetter(0))]
+
+    def outermost(self) -> tuple[int, ...]:
+        """The order in memory of the axes of what the device's `take_at` gives."""
+        at, count = self.at, len(self.common)
+        ndim = self.sub.ndim - len(self.axes) + count
+        return (*range(at, at + count), *range(at), *range(at + count, ndim))
 
     def spread(self, device: Device, array: Any) -> tuple[Any, tuple[Any, ...]]:
         """The device array of `sub` with the axes that are indexed beside each other, and the index into that."""

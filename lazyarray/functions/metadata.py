@@ -184,6 +184,14 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         if type(axis) is int and 0 <= axis < a.ndim and 0 <= indices < a.shape[axis]:      # the others have more to say
             found = a[(slice(None),) * axis + (indices,)]
             return found.copy() if handles.is_array(found) else found
+    elif type(indices) is type(a) is handles.array_type and out is None and mode == "raise" and (
+            type(axis) is int and axis == 0 or axis is None and handles.meta_of(a).flags.c_contiguous):
+        form = handles.meta_of(indices)
+        if form.ndim and form.dtype.kind in "iu" and handles.meta_of(a).ndim:
+            try:
+                return (a if axis == 0 else a.reshape(-1))[indices]
+            except IndexError:      # NumPy has words of its own for it
+                pass
     return _take(a, indices, axis, out, mode)
 
 

@@ -78,3 +78,59 @@ def test_what_is_taken_and_put(seed):
                     errors.append(type(error))
             np.testing.assert_array_equal(np.asarray(array), plain)
             assert len(set(errors)) <= 1 and len(errors) in (0, 2)
+
+
+class TestElements:
+    """``x[i, j]`` is what was there, whoever writes afterwards; it waits until somebody asks."""
+
+    def given(self):
+        x = on_device(np.arange(12.0).reshape(3, 4))
+        lazyarray.block_until_ready(x)
+        return x
+
+    def test_it_is_a_snapshot(self):
+        x = self.given()
+        before = [x[1, 2], x[1, 2] * 2, x[1][2], x[1, 2] + x[0, 1]]
+        x[1, 2] = 100
+        x *= 2
+        assert [float(one) for one in before] == [6, 12, 6, 7] and float(x[1, 2]) == 200
+
+    def test_aliases_and_holders_write_later(self):
+        x = self.given()
+        first = x[2, 3]
+        alias = np.asarray(x)
+        alias[2, 3] = -1
+        second = x[2, 3]
+        alias[2, 3] = -2
+        assert (float(first), float(second), float(x[2, 3])) == (11, -1, -2)
+        y = self.given()
+        first = y[0, 1]
+        held = lazyarray.asdevice(y)
+        held[0, 1] = 7
+        second = y[0, 1]
+        held[0, 1] = 8
+        assert (float(first), float(second), float(y[0, 1])) == (1, 7, 8)
+
+    def test_exchanged_and_kept(self):
+        x = self.given()
+        kept = x[0, 0]
+        x[0, 0] = x[0, 3]
+        x[0, 3] = kept
+        assert np.asarray(x)[0].tolist() == [3, 1, 2, 0]
+        del x
+        assert float(kept) == 0 and kept.dtype == np.float64 and kept.shape == ()
+
+    def test_nothing_is_fetched(self):
+        x = self.given()
+        with lazyarray.no_transfers():
+            y = x[1, 1] * 2 + x
+        assert np.asarray(y)[0].tolist() == [10, 11, 12, 13]
+
+    @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "c8", "c16"])
+    def test_dtypes(self, dtype):
+        values = np.arange(1, 7).astype(dtype).reshape(2, 3)
+        x = on_device(values)
+        lazyarray.block_until_ready(x)
+        for index in ((1, 2), (0, -1), (-2, 0)):
+            found = x[index]
+            assert found.dtype == values.dtype and found == values[index] and x.T[index[::-1]] == values[index]

@@ -154,6 +154,20 @@ class TestTaken:
         x, i = numbers((50, 3)), positions(10 * THREADS, 50)
         same(rows.take(Array.of(x), [Array.of(i)]), x[i])
 
+    def test_positions_at_a_distance(self, rows):
+        x = numbers((20, 30, 3))
+        table = positions((9, 4), 20)
+        for i in (table[:, 1], table[::-1, 3], table[::2, 0], table[3], np.broadcast_to(table[0, 0], 5)):
+            same(rows.take(Array.of(x), [strided(i)]), x[i])
+            same(rows.take(Array.of(x), [strided(i), Array.of(i.copy())]), x[i, i])
+            target, expected = Array.of(x), x.copy()
+            expected[i] = 1.5
+            assert rows.put(target, [strided(i)], np.float64(1.5), None)
+            assert target.get().tobytes() == expected.tobytes()
+        for i in (table.T, table[:, :3]):
+            found = rows.take(Array.of(x), [strided(i)])
+            assert found is None
+
     def test_positions_that_are_not_there_are_counted_around(self, rows):
         x, i = numbers(7), np.array([7, -8, 700, -(2**62), 2**62])
         same(rows.take(Array.of(x), [Array.of(i)]), x[i % 7])

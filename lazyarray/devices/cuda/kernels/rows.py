@@ -48,8 +48,9 @@ __device__ inline long long lz_row(const long long i, const long long total, con
 }
 """
 
-_AXES = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}" for k in range(MOST_AXES))
-_PLACE = " + ".join(f"lz_place(row, at{k}, wide >> {k} & 1u, length{k}, step{k})" for k in range(MOST_AXES))
+_AXES = "".join(f", const void* at{k}, const long long next{k}, const long long length{k}, const long long step{k}"
+                for k in range(MOST_AXES))
+_PLACE = " + ".join(f"lz_place(row * next{k}, at{k}, wide >> {k} & 1u, length{k}, step{k})" for k in range(MOST_AXES))
 
 _NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}"
                       for k in range(1, MOST_PARTS)])
@@ -127,7 +128,7 @@ class _Copying(NamedTuple):
 
 
 def _made(cupy: Any, name: str) -> _Copying:
-    kinds = (("take", "QQqqqqI" + "Qqq" * MOST_AXES), ("put", "QQqqQQQqqqqI" + "Qqq" * MOST_AXES),
+    kinds = (("take", "QQqqqqI" + "Qqqq" * MOST_AXES), ("put", "QQqqQQQqqqqI" + "Qqqq" * MOST_AXES),
              ("join", "Qqq" + "Qq" * MOST_PARTS))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
@@ -251,12 +252,22 @@ class Rows(Unique):
 
 
 def _fit(view: Any, positions: Sequence[Any]) -> bool:
-    """Whether the kernels take them: dense arrays, of positions of 32 or 64 bits, that are not empty."""
+    """Whether the kernels take them: an array in C order, and positions of 32 or 64 bits at one distance from each
+    other; neither is empty.
+    """
     if len(positions) > MOST_AXES or not view._c_contiguous or not view.size:
         return False
     shape = positions[0].shape
     return bool(positions[0].size) and all(
-        p.dtype.char in "ilq" and p.dtype.isnative and p._c_contiguous and p.shape == shape for p in positions)
+        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in positions)
+
+
+def _next(positions: Any) -> int | None:
+    """Elements from one position to the next; None if that differs."""
+    if positions._c_contiguous:
+        return 1
+    step = one_step(positions.shape, positions.strides)
+    return None if step is None or step % positions.itemsize else step // positions.itemsize
 
 
 @functools.lru_cache(1024)
@@ -296,12 +307,12 @@ def _steps(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int,
 
 
 def _axes(view: Any, positions: Sequence[Any], word: int, axis: int) -> list[Any]:
-    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, its
-    length, and a step in words.
+    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, their
+    distance, its length, and a step in words.
     """
     wide, found, shape, strides = 0, [], view.shape, view.strides
     for k, array in enumerate(positions):
         wide |= (array.itemsize == 8) << k
-        found += array, shape[axis + k], strides[axis + k] // word
+        found += array, _next(array), shape[axis + k], strides[axis + k] // word
     above = strides[axis - 1] // word if axis else 0
-    return [above, wide, *found, *(0, 1, 0) * (MOST_AXES - len(positions))]
+    return [above, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
