@@ -266,6 +266,14 @@ def _write(x: Any, index: tuple[Any, ...], values: Any, given: Any) -> None:
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     meta, xp = _target(a), devices.current().xp
+    if mode == "raise" and type(ind) is handles.array_type and meta.flags.c_contiguous and (
+            _is_one_for_each(meta, ind, v)):
+        try:
+            a.reshape(-1)[ind] = v
+        except IndexError:      # NumPy writes what comes before
+            pass
+        else:
+            return
     try:
         places, lazy = _positions(ind)
         if getattr(places, "dtype", None) == np.uint64:
@@ -289,6 +297,17 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         _write(a.reshape(-1), (places,), values, lazy)
     else:
         _write(a, indexing.at(xp, places % meta.size, meta.shape), values, None)
+
+
+def _is_one_for_each(meta: np.ndarray, ind: Any, v: Any) -> bool:
+    """Whether a value is a number that an array has, or has an element of its dtype for each position of a vector."""
+    form = handles.meta_of(ind)
+    if form.ndim != 1 or not form.size or form.dtype.kind not in "iu" or form.dtype == np.uint64:
+        return False
+    if type(v) in _REAL:
+        return meta.dtype.kind in "fc"
+    return type(v) is handles.array_type and handles.meta_of(v).dtype == meta.dtype and (
+        handles.meta_of(v).shape == form.shape)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:

@@ -83,3 +83,20 @@ def test_what_cannot_be_written():
                 statement(x)
             messages.append(str(raised.value))
         assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_put(dtype):
+    """An index of range raises once what comes before it is written."""
+    rng = np.random.default_rng(3)
+    for shape in ((10,), (3, 4), (2, 3, 2), ()):
+        x = (rng.random(shape) * 9).astype(dtype)
+        for places in ([1, 0, -1, 1], [2, 50, 0, 1], [-50, 0, 1, 2], []):
+            for value in (0.5, 3, True, 1j, np.float64(2), np.arange(4).astype(dtype), np.arange(3.0), np.arange(4.0)):
+                for index in ("i8", "u1", "u8", "f8"):
+                    given = np.array(places).astype(index)
+                    same(lambda x, i, v: np.put(x, i, v), lambda v=value, i=given, x=x: {"x": x, "i": i, "v": v})
+            whole = np.array(places, int)
+            if 50 not in np.abs(places):
+                same(lambda x, i: np.put(x, i, x.reshape(-1)[:4]), lambda x=x, i=whole: {"x": x, "i": i})
+            same(lambda x, i: np.put(x, i, 1, mode="wrap"), lambda x=x, i=whole: {"x": x, "i": i})
