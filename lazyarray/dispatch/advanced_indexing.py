@@ -84,7 +84,8 @@ class Rows(NamedTuple):
         if not all(form.flags.c_contiguous and _are_few(places, p) for p, form in zip(self.positions, self.forms)) or (
                 self.sub.ndim == len(keys) and not handles.meta_of(value).flags.c_contiguous):
             return None
-        return device.last_of_each(device.numbered(keys, lengths, [False] * len(keys)), places)
+        return _kept_order(self.positions, keys, (device.stream(), lengths), lambda: device.last_of_each(
+            device.numbered(keys, lengths, [False] * len(keys)), places))
 
     def are_of(self, storage: Any) -> bool:
         """Whether some positions are bytes of a storage."""
@@ -370,12 +371,19 @@ def _order_of_rows(places: int, positions: Any, key: Any) -> Any:
     if not _are_few(places, positions):
         return None
     device = devices.current()
-    known, stream = facts.known_of(positions) if key.nbytes <= _MOST_KEPT else None, device.stream()
-    found = None if known is None else known.get("last")
-    if found is None or found[:2] != (stream, places):
-        found = stream, places, device.last_of_each(key, places)
-        if known is not None:
-            known["last"] = found
+    return _kept_order([positions], [key], (device.stream(), (places,)), lambda: device.last_of_each(key, places))
+
+
+def _kept_order(positions: Sequence[Any], keys: Sequence[Any], where: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` gives for these positions, on a stream and of axes (`where`), kept while nobody writes to them."""
+    known = [facts.known_of(p) for p in positions]      # before they are read: they are forgotten by who writes
+    if sum([key.nbytes for key in keys]) > _MOST_KEPT or any(one is None for one in known):
+        return make()
+    first, *others = known
+    found = first.get("order")      # type: ignore[union-attr]
+    if found is None or found[0] != where or len(found[1]) != len(others) or any(
+            map(operator.is_not, found[1], others)):
+        found = first["order"] = where, others, make()      # type: ignore[index]
     return found[2]
 
 

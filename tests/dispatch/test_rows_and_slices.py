@@ -134,3 +134,27 @@ class TestElements:
         for index in ((1, 2), (0, -1), (-2, 0)):
             found = x[index]
             assert found.dtype == values.dtype and found == values[index] and x.T[index[::-1]] == values[index]
+
+
+@pytest.mark.parametrize("written", ["first", "second", "both", "values", "none"])
+def test_the_last_of_several_is_found_again_where_an_index_was_written(written):
+    """Of positions by two arrays, which may be one array, and by rows."""
+    rng = np.random.default_rng(2)
+    host = {"x": rng.random((4, 5)), "j": rng.integers(0, 4, 9), "k": rng.integers(0, 4, 9), "v": rng.random(9),
+            "rows": rng.random((9, 5))}
+    lazy = {name: on_device(value) for name, value in host.items()}
+    for turn in range(6):
+        for arrays in (host, lazy):
+            x, j, k, v, rows = arrays.values()
+            x[j, k] = v
+            x[k, j] += v
+            x[j, j] = v * 2
+            x[j] = rows
+            x[:, k] = rows[:4, :1] * v
+            if written in ("first", "both"):
+                j[turn] = (j[turn] + 1) % 4
+            if written in ("second", "both"):
+                k[1:] = k[:-1].copy()
+            if written == "values":
+                v[::2] += turn
+        np.testing.assert_array_equal(np.asarray(lazy["x"]), host["x"])
