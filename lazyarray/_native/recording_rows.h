@@ -3,11 +3,12 @@ how far the positions reach. What is otherwise is for `dispatch/advanced_indexin
 
 typedef struct { Py_ssize_t low, high; int distinct; } Reach;
 
-/* How far the integers of a storage reach, as `storage/facts.py` keeps it: 1; 0: that is not known; -1: an error. */
+/* How far the integers of a storage reach, which are there or wait, as `storage/facts.py` keeps it: 1; 0: that is not known;
+-1: an error. */
 static int
 find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
 {
-    if (is_held(storage) || got(storage, S.clean) != Py_True)
+    if (is_held(storage) || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
         return 0;
     PyObject *facts = PyObject_GetAttr(storage, text.facts), *writes = PyObject_GetAttr(storage, text.writes), *bounds = NULL;
     int known = facts == NULL || writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
@@ -41,9 +42,17 @@ is_within(PyObject *index, Py_ssize_t length, Reach *reach)
 {
     PyObject *storage = Py_TYPE(index) == types.LazyNdarray ? got(index, X.storage) : Py_None, *dtype;
     int fits = 0;
-    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None || got(storage, S.pending) != Py_None)
+    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None)
         return 0;
     Py_INCREF(storage);
+    if (got(storage, S.pending) != Py_None) {       /* before it is computed: it does not know then what of */
+        PyObject *noted = PyObject_CallOneArg(py.note_range, index);
+        Py_XDECREF(noted);
+        if (noted == NULL) {
+            Py_DECREF(storage);
+            return -1;
+        }
+    }
     if ((dtype = dtype_of_lazy(index)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
         fits = find_reach(storage, dtype, reach);
     Py_XDECREF(dtype);

@@ -20,7 +20,7 @@ from ...storage import facts, handles, views
 from ...storage.foreign_streams import partners
 from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
-from .. import memory_bound, programs, waiting
+from .. import known_ranges, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from . import reductions
 from .call_cache import Known, keep, known
@@ -181,7 +181,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "cut": cut, "new_program": programs.new_program,
             "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
-            "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds,
+            "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
