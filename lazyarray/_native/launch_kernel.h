@@ -175,7 +175,7 @@ launched(Kernel *kernel, unsigned blocks, void **parameters)
 
 PyDoc_STRVAR(launched_doc, "launched(function, launch, formats, ndarray, stream, blocks, threads, values, /)\n--\n\n"
 "Launch a kernel with these values, by the formats of the module `struct`, one character for each: CUDA's status.\n\n"
-"A device array may stand for its address, of format Q; s is bytes, which are a structure.");
+"A device array may stand for its address, of format Q.");
 
 static PyObject *
 launched_with(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
@@ -192,29 +192,33 @@ launched_with(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nar
     Room rooms[MOST];
     void *parameters[MOST];
     for (Py_ssize_t i = 0; !PyErr_Occurred() && i < PyList_GET_SIZE(args[7]); i++) {
-        PyObject *value = PyList_GET_ITEM(args[7], i);
+        PyObject *value = PyList_GET_ITEM(args[7], i), *number;
         const char format = PyBytes_AS_STRING(args[2])[i];
-        uint32_t word;
         parameters[i] = &rooms[i];
-        if (format == 'Q' && (PyObject *)Py_TYPE(value) == kernel.ndarray)
+        if (format == 'Q' && PyType_Check(args[3]) && PyObject_TypeCheck(value, (PyTypeObject *)args[3])) {
             address_of(value, text_data, text_ptr, &rooms[i].address);
-        else if (format == 'Q')
-            rooms[i].address = PyLong_AsUnsignedLongLong(value);
-        else if (format == 'q')
-            rooms[i].number = PyLong_AsLongLong(value);
-        else if (format == 'd')
+            continue;
+        }
+        if (format == 'd') {
             rooms[i].real = PyFloat_AsDouble(value);
+            continue;
+        }
+        if ((number = PyNumber_Index(value)) == NULL)
+            break;
+        if (format == 'Q')
+            rooms[i].address = PyLong_AsUnsignedLongLong(number);
+        else if (format == 'q')
+            rooms[i].number = PyLong_AsLongLong(number);
         else if (format == 'I' || format == 'i') {
-            word = format == 'I' ? (uint32_t)PyLong_AsUnsignedLong(value) : (uint32_t)PyLong_AsLong(value);
+            const uint32_t word = format == 'I' ? (uint32_t)PyLong_AsUnsignedLong(number) : (uint32_t)PyLong_AsLong(number);
             memcpy(rooms[i].bytes, &word, sizeof word);
         }
-        else if (format == 's' && PyBytes_CheckExact(value))
-            parameters[i] = PyBytes_AS_STRING(value);
         else
-            PyErr_Format(PyExc_TypeError, "a launch takes no %.100s as %c", Py_TYPE(value)->tp_name, format);
+            PyErr_Format(PyExc_TypeError, "a launch takes no %c", format);
+        Py_DECREF(number);
     }
     if (!PyErr_Occurred() && (blocks < 1 || blocks > INT32_MAX || kernel.threads < 1 || !kernel.function || !kernel.launch))
-        PyErr_SetString(PyExc_ValueError, "a launch has a function, blocks and threads");
+        return PyLong_FromLong(1);      /* CUDA_ERROR_INVALID_VALUE */
     int error = PyErr_Occurred() ? -1 : launched(&kernel, (unsigned)blocks, parameters);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(error);
 }

@@ -185,9 +185,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
             found = a[(slice(None),) * axis + (indices,)]
             return found.copy() if handles.is_array(found) else found
     elif type(indices) is type(a) is handles.array_type and out is None and mode == "raise" and (
-            type(axis) is int and axis == 0 or axis is None and handles.meta_of(a).flags.c_contiguous):
-        form = handles.meta_of(indices)
-        if form.ndim and form.dtype.kind in "iu" and handles.meta_of(a).ndim:
+            axis is None or type(axis) is int and axis == 0) and handles.meta_of(a).flags.c_contiguous:
+        form = handles.meta_of(indices)     # of others the result is in C order, and that of an index is not
+        if form.flags.c_contiguous and form.ndim and form.dtype.kind in "iu" and handles.meta_of(a).ndim:
             try:
                 return (a if axis == 0 else a.reshape(-1))[indices]
             except IndexError:      # NumPy has words of its own for it

@@ -158,3 +158,23 @@ def test_the_last_of_several_is_found_again_where_an_index_was_written(written):
             if written == "values":
                 v[::2] += turn
         np.testing.assert_array_equal(np.asarray(lazy["x"]), host["x"])
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "turned", "reversed"])
+def test_take_gives_c_order(layout):
+    """Where ``x[i]`` follows the array."""
+    values = np.arange(96.0).reshape(6, 4, 4)
+    views = {"C": lambda a: a, "F": lambda a: a.transpose(2, 1, 0), "turned": lambda a: a.transpose(1, 0, 2),
+             "reversed": lambda a: a[::-1]}
+    base = (values if layout == "reversed" else views[layout](values)).copy()
+    plain, x = views[layout](base), views[layout](on_device(base))
+    for places in (np.array([0, 2, -1]), np.array([[0, 3], [1, 1]]), np.array([3, 1, 0])[::-1]):
+        i = on_device(places)
+        for axis in (None, 0, 1, 2, -1):
+            for mode in ("raise", "wrap", "clip"):
+                expected, found = np.take(plain, places, axis, mode=mode), np.take(x, i, axis, mode=mode)
+                assert strides(found) == strides(expected) and found.flags.c_contiguous
+                np.testing.assert_array_equal(np.asarray(found), expected)
+                np.testing.assert_array_equal(np.asarray(x.take(i, axis, mode=mode)), expected)
+    with pytest.raises(IndexError, match="out of bounds"):
+        np.take(x, on_device(np.array([0, 100])), 0)

@@ -97,9 +97,9 @@ def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:
 def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
     a = array(xp, a)
     refuse(a.dtype.kind not in "biu" or a.ndim == 0 or bitorder not in ("big", "little"), "bits that only NumPy packs")
-    if axis is None or a.ndim == 1 and axis in (0, -1):
+    if (axis is None or a.ndim == 1 and axis in (0, -1)) and a.size < _MOST_PACKED:
         return xp.packbits(a, bitorder=bitorder)
-    bits = xp.moveaxis(a, axis, -1)
+    bits = a.ravel() if axis is None else xp.moveaxis(a, axis, -1)
     n = bits.shape[-1]
     whole = -(-n // 8) * 8
     padded = xp.zeros((*bits.shape[:-1], whole), np.uint8)
@@ -107,7 +107,11 @@ def packbits(xp: Any, /, a: Any, axis: Any = None, bitorder: str = "big") -> Any
     shifts = xp.arange(8, dtype=np.uint8)
     weights = xp.left_shift(np.uint8(1), 7 - shifts if bitorder == "big" else shifts).astype(np.uint8)
     packed = (padded.reshape(*bits.shape[:-1], whole // 8, 8) * weights).sum(axis=-1, dtype=np.uint8)
-    return xp.moveaxis(packed, -1, axis)
+    return packed if axis is None else xp.moveaxis(packed, -1, axis)
+
+
+#: Elements that CuPy's ``packbits`` counts, in 32 bits.
+_MOST_PACKED = (1 << 31) - 8
 
 
 def unpackbits(xp: Any, /, a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:

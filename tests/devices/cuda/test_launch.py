@@ -385,3 +385,50 @@ def test_more_elements_than_can_be_counted():
     driver = Driver([])
     assert launch_of(driver, ())([], (2**40, 2**40), False) is None
     assert launch_of(driver, ())([], (2**40, 2**40, 0), False) is None and not driver.calls
+
+
+class TestByFormats:
+    """`launched`, which has parameters of all kinds."""
+
+    KINDS = {"Q": ctypes.c_uint64, "q": ctypes.c_int64, "I": ctypes.c_uint32, "i": ctypes.c_int32, "d": ctypes.c_double}
+
+    def launched(self, formats, values, blocks=7, threads=64, error=0, function=99):
+        driver = Driver([self.KINDS[kind] for kind in formats])
+        driver.error = error
+        status = _native.launch.launched(function, driver.address, formats.encode(), Array,
+                                         lambda: SimpleNamespace(ptr=5), blocks, threads, values)
+        return status, driver.calls
+
+    def test_what_a_kernel_is_given(self):
+        values = [at(0x100), 2**64 - 1, 0, -(2**63), 2**32 - 1, -1, 0.1, 3]
+        status, calls = self.launched("QQQqIidd", values)
+        assert status == 0
+        given = [0x100, 2**64 - 1, 0, -(2**63), 2**32 - 1, -1, 0.1, 3.0]
+        assert calls == [(99, (7, 1, 1), (64, 1, 1), 0, 5, given, None)]
+
+    def test_scalars_of_numpys(self):
+        values = [np.uint64(2**64 - 1), np.int64(-5), np.uint32(2**32 - 1), np.int32(-2), np.float32(0.5), 1]
+        status, calls = self.launched("QqIidd", values)
+        assert status == 0 and calls[0][5] == [2**64 - 1, -5, 2**32 - 1, -2, 0.5, 1.0]
+        status, calls = self.launched("qQIi", [np.uint8(200), np.int16(3), np.uint16(4), np.int8(-1)])
+        assert status == 0 and calls[0][5] == [200, 3, 4, -1]
+
+    @pytest.mark.parametrize("blocks, threads, function", [(0, 64, 99), (2**31, 64, 99), (7, 0, 99), (7, 64, 0)])
+    def test_what_cuda_would_refuse(self, blocks, threads, function):
+        status, calls = self.launched("q", [1], blocks, threads, function=function)
+        assert status == 1 and not calls
+
+    def test_a_status_of_cudas(self):
+        assert self.launched("q", [1], error=700)[0] == 700
+
+    @pytest.mark.parametrize("formats, values", [
+        ("Q", ["7"]), ("q", [1.5]), ("d", ["x"]), ("Q", [-1]), ("q", [2**63]), ("d", [None]), ("q", [object()])])
+    def test_what_is_no_such_value(self, formats, values):
+        with pytest.raises((TypeError, OverflowError)):
+            self.launched(formats, values)
+
+    def test_wrong_calls(self):
+        for given in ((), (1,) * 8, (1, 1, b"q", Array, None, 1, 1, []), (1, 1, b"q" * 65, Array, None, 1, 1, [1] * 65),
+                      (1, 1, b"z", Array, None, 1, 1, [1])):
+            with pytest.raises(TypeError):
+                _native.launch.launched(*given)

@@ -53,7 +53,7 @@ _FORMATS = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u
 
 
 #: Formats of parameters that C knows.
-_IN_C = frozenset("QqIids")
+_IN_C = frozenset("QqIid")
 
 
 @functools.cache
@@ -95,7 +95,7 @@ class Launcher(Unique):
         self._pointer, self._cupy = function.ptr, cupy
         self._launch, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
         self._ndarray = cupy.ndarray
-        formats = "".join(["s" if parameter.endswith("s") else parameter for parameter in parameters])
+        formats = "".join(parameters)
         kind = getattr(getattr(cupy.cuda, "function", None), "Function", ())
         address = None if _native.launch is None or not isinstance(function, kind) or not _IN_C.issuperset(formats) or (
             len(parameters) > _native.launch.MOST) else _launch_address()
