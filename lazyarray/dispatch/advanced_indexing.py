@@ -128,7 +128,8 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
             form = handles.meta_of(p)
         else:
             return None
-        if form.dtype.kind not in "iu" or not form.ndim or not form.size or len(positions) > 1 and (
+        if form.dtype.kind not in "iu" or not form.ndim or not form.size or form.ndim > 1 and (
+                not form.flags.c_contiguous) or len(positions) > 1 and (
                 form.ndim > 1 or form.shape != (forms or [form])[0].shape):
             return None
         forms.append(form)
@@ -235,7 +236,7 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds:
 def _gathered(device: Device, x: ArrayHandle, parsed: Index) -> Any:
     """A new device array of what an index names, in NumPy's memory order, by one kernel where that will do."""
     parsed.settle(device)
-    order = None if len(parsed.axes) == parsed.sub.ndim else memory_order.order_of_indexed(
+    order = None if len(parsed.axes) == parsed.sub.ndim and len(parsed.common) < 2 else memory_order.order_of_indexed(
         parsed.meta, tuple(parsed.items))
     if (order is None and not parsed.at or order == parsed.outermost()) and (
             leading := parsed.leading(device)) is not None:

@@ -87,23 +87,38 @@ def _order_of_contraction(terms: tuple[str, ...], output: str, forms: tuple[tupl
 def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The same of ``array[index]``, where the index has arrays; they may be anything with a shape and a dtype.
 
-    The axes that the arrays index lie outermost, in C order. The others lie as they do in `array`.
+    The axes that the arrays index lie outermost, as the arrays do. The others lie as they do in `array`.
     """
     strides = list(map(abs, array.strides))
-    if len(index) == 1 and all(map(operator.ge, strides, strides[1:])):
+    if len(index) == 1 and all(map(operator.ge, strides, strides[1:])) and _turned(index[0]) is None:
         return None
     return _order_of_indexed(views.by_strides(array), tuple([min(n, 2) for n in array.shape]), tuple([
-        (a.dtype == bool, tuple([min(n, 2) for n in a.shape])) if hasattr(a, "dtype") else
+        (a.dtype == bool, tuple([min(n, 2) for n in a.shape]), _turned(a)) if hasattr(a, "dtype") else
         a if a is None or a is Ellipsis else type(a) is slice for a in index]))
+
+
+def _turned(index: Any) -> tuple[int, ...] | None:
+    """The axes of an array of positions, the outermost in memory first; None if that is C order, or it has one axis."""
+    if getattr(index, "ndim", 0) < 2 or index.dtype == bool or not hasattr(index, "strides"):
+        return None
+    axes = views.by_strides(index)
+    return None if all(map(operator.lt, axes, axes[1:])) else axes
 
 
 @functools.lru_cache(1024)
 def _order_of_indexed(axes: tuple[int, ...], shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...] | None:
     """NumPy itself, on an array with no more than two elements along an axis."""
     small = np.zeros([shape[i] for i in axes], np.int8).transpose(np.argsort(axes))
-    found = small[tuple([np.ones(a[1], bool) if type(a) is tuple and a[0] else np.zeros(a[1], np.intp)
+    found = small[tuple([np.ones(a[1], bool) if type(a) is tuple and a[0] else _zeros(*a[1:])
                          if type(a) is tuple else slice(None) if a is True else 0 if a is False else a for a in index])]
     return _unless_in_order(views.by_strides(found))
+
+
+def _zeros(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> np.ndarray:
+    """Positions whose axes lie in memory in this order."""
+    if axes is None:
+        return np.zeros(shape, np.intp)
+    return np.zeros([shape[i] for i in axes], np.intp).transpose(np.argsort(axes))
 
 
 def _in_order(array: Any) -> bool:

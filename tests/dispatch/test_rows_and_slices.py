@@ -178,3 +178,32 @@ def test_take_gives_c_order(layout):
                 np.testing.assert_array_equal(np.asarray(x.take(i, axis, mode=mode)), expected)
     with pytest.raises(IndexError, match="out of bounds"):
         np.take(x, on_device(np.array([0, 100])), 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", ["device", "host"])
+@pytest.mark.parametrize("seed", range(10))
+def test_positions_that_lie_in_another_order(seed, place):
+    """What is taken lies as the positions do, and so it is put: the last of several values is another one then."""
+    rng = np.random.default_rng(seed)
+    views = [lambda a: a.T, lambda a: a, lambda a: a[:, ::-1], lambda a: a[::2], lambda a: a.T[::-1]]
+    for _ in range(12):
+        shape = [(5,), (4, 3), (3, 4, 2)][rng.integers(3)]
+        x = rng.random(shape)
+        positions = [rng.integers(0, n, (3, 4)) for n in (shape[0], shape[-1])]
+        first, second = (views[i] for i in rng.integers(0, 5, 2))
+        second = second if second(positions[0]).shape == first(positions[0]).shape else first
+        forms = [lambda j, k, first=first: (first(j),)]
+        if len(shape) > 1:
+            forms += [lambda j, k, first=first: (..., first(k)), lambda j, k, first=first: (first(j), 0),
+                      lambda j, k, first=first, second=second: (first(j), ..., second(k))]
+        form = forms[rng.integers(len(forms))]
+        index = form(*positions)
+        lazy = index if place == "host" else form(*map(on_device, positions))
+        expected, found = x[index], on_device(x)[lazy]
+        assert strides(found) == strides(expected)
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        plain, array, more = x.copy(), on_device(x), rng.random(expected.shape)
+        plain[index] += more
+        array[lazy] += on_device(more)
+        np.testing.assert_array_equal(np.asarray(array), plain)
