@@ -387,6 +387,7 @@ def test_what_was_taken_before_a_write_is_what_it_was():
         table[parts[2]]
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("work", [lambda i: i + 1 - 1, lambda i: 2 * (i // 2), lambda i: np.where(i > 3, i - 1, i)])
 def test_what_an_index_is_made_of_is_looked_at_once(work):
     """The second time, and again where it was written; the errors stay NumPy's."""
