@@ -401,7 +401,7 @@ def test_what_an_index_is_made_of_is_looked_at_once(work):
                 i[2] = host[2] = 9
             with lazyarray.trace() as t:
                 found = x[work(i)]
-            assert not t.events or turn in (0, 1, 4, 5)
+            assert not t.events or turn in (0, 1, 4, 5) or lazyarray.device().spread    # then rows go the general way
             np.testing.assert_array_equal(np.asarray(found), values[work(host)])
         i[1] = 10**6
         for _ in range(3):
