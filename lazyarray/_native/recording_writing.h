@@ -366,7 +366,7 @@ reads_its_own(const Chain *chain, PyObject *storage, PyObject *target)
             continue;
         int own = is_same_place(array, target);
         if (own == 0) {
-            PyObject *apart = PyObject_CallFunctionObjArgs(py.apart, got(storage, S.device), array, target, NULL);
+            PyObject *apart = PyObject_CallMethodObjArgs(got(storage, S.device), text.are_apart, array, target, NULL);
             own = apart == NULL ? -1 : PyObject_IsTrue(apart);
             Py_XDECREF(apart);
         }

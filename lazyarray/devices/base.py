@@ -281,6 +281,11 @@ class Device(Operations):
         """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""
         return self.xp.asarray(np.asarray(value).reshape(1)).reshape(())
 
+    def are_apart(self, one: Any, other: Any) -> bool:
+        """Whether two device arrays have no byte between them that is in both's extents."""
+        (low, high), (first, last) = self.extent(one), self.extent(other)
+        return high <= first or last <= low
+
     @abstractmethod
     def upload(self, source: np.ndarray, target: Any) -> None:
         """Copy host to device.  Same shape and dtype, both C-contiguous.  `source` may be changed on return."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors.inspection import Unique, once_made
 
-__all__ = ["Extent", "Operand", "Program", "Reduction", "Step", "extent_of", "reformed", "step_of"]
+__all__ = ["Extent", "Operand", "Program", "Reduction", "Step", "cast_of", "extent_of", "reformed", "step_of"]
 
 
 class Step(Unique):
@@ -42,6 +42,11 @@ def step_of(name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...
     key = name, inputs, output, scalar
     found = _made.get(key)
     return _made.setdefault(key, Step(name, function, inputs, output, scalar, indexed)) if found is None else found
+
+
+def cast_of(source: np.dtype, target: np.dtype) -> Step:
+    """The step that makes numbers of `source` ones of `target`."""
+    return step_of("astype", lambda array: array.astype(target), (source,), target, target.type)
 
 
 #: Elements from which on their indexes take 64 bits.

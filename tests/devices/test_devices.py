@@ -141,6 +141,24 @@ def test_assign_sets_elements_as_numpy_does(device, pair, form):
             device.kernels.wait()
 
 
+@pytest.mark.parametrize("shape", [(2,), (3,), (1, 4, 6), (5, 6), (4, 1, 6), (6, 4), (0, 6)])
+def test_assign_refuses_what_does_not_broadcast(device, shape):
+    """Each time, also once kernels are compiled for what does."""
+    for turn in range(4):
+        d = up(device, np.zeros((4, 6)))
+        for good in ((4, 6), (6,), (1, 6), (4, 1)):
+            device.assign(d[:, ::-1], up(device, np.ones(good)))
+        if shape == (1, 4, 6):      # CuPy, like NumPy, takes leading axes of one
+            device.assign(d[:, ::-1], up(device, np.full(shape, 7.0)))
+            assert (down(device, d) == 7).all()
+            continue
+        with pytest.raises(ValueError):
+            device.assign(d[:, ::-1], up(device, np.full(shape, 7.0)))
+        assert (down(device, d) == 1).all(), turn
+        if hasattr(device, "kernels"):
+            device.kernels.wait()
+
+
 def test_assign_reads_what_it_writes_before(device):
     for one, other in (((0, 3), (1, 4)), ((1, 4), (0, 3)), ((0, 4), (0, 4)), ((0, 2), (2, 4))):
         for turned in (False, True):

@@ -154,17 +154,14 @@ class CudaDevice(CudaOperations, Device):
                 # CuPy compiles and launches a kernel for what is one copy of memory.
                 target.data.copy_from_device_async(value.data, target.nbytes)
                 return
-            if self.on_current(target, value) and self._are_apart(target, value) and self.copied(target, value):
+            if self.on_current(target, value) and self.are_apart(target, value) and self.copied(target, value):
                 return
         super().assign(target, value)
 
-    def _are_apart(self, one: Any, other: Any) -> bool:
-        """Whether two device arrays have no byte in common, as far as their extents tell."""
-        first, second = one.data.mem, other.data.mem
-        if first is not second and (first.ptr + first.size <= second.ptr or second.ptr + second.size <= first.ptr):
-            return True
-        (low, high), (begin, end) = self.extent(one), self.extent(other)
-        return high <= begin or end <= low
+    def are_apart(self, one: Any, other: Any) -> bool:
+        first, second = one.data.mem, other.data.mem        # whose extents are there
+        separate = first.ptr + first.size <= second.ptr or second.ptr + second.size <= first.ptr
+        return separate or super().are_apart(one, other)
 
     def block(self, d: Any) -> tuple[Any, int]:
         low, high = self.extent(d)

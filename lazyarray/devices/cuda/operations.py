@@ -13,7 +13,7 @@ import numpy as np
 from .. import lines
 from ..base import HOLDABLE
 from ..operations import Operations
-from ..program import WIDE, Operand, Program, step_of
+from ..program import WIDE, Operand, Program, cast_of
 from .factors import Cholesky, Factorizer
 from .kernels import division
 from .kernels.boolean_mask import Selections
@@ -37,13 +37,18 @@ __all__ = ["CudaOperations"]
 _FEW = 1 << 18
 
 
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) <= len(target) and all(n in (1, wanted) for n, wanted in zip(shape[::-1], target[::-1]))
+
+
 def _copying(source: np.dtype, target: np.dtype, ndim: int, value_flat: bool, target_flat: bool) -> Program:
-    """What sets elements from others; without steps if they are not cast without loss."""
+    """What sets elements from others; without steps if NumPy does not call the cast safe."""
     if source not in HOLDABLE or target not in HOLDABLE or not np.can_cast(source, target):
         return Program((), (), (), 0)
-    step = step_of("astype", lambda array: array.astype(target), (source,), target, target.type)
-    inputs = Operand(source, "flat" if value_flat else "strided"), Operand(target, "flat" if target_flat else "strided")
-    return Program(inputs, ((step, (0,)),), (2,), 0 if value_flat and target_flat else ndim, into=True)
+    inputs = *[Operand(dtype, "flat" if flat else "strided")
+               for dtype, flat in ((source, value_flat), (target, target_flat))],
+    ndim = 0 if value_flat and target_flat else ndim
+    return Program(inputs, ((cast_of(source, target), (0,)),), (2,), ndim, into=True)
 
 
 class CudaOperations(Operations):
@@ -91,8 +96,12 @@ class CudaOperations(Operations):
         return found
 
     def copied(self, target: Any, value: Any) -> bool:
-        """Whether a kernel of ours has set an array from one that broadcasts to it, and is cast without loss."""
+        """Whether a kernel of ours has set an array from one that lies apart. What does not broadcast to it, or is not
+        cast safely, is left to others, errors included.
+        """
         same = value.shape == target.shape
+        if not same and not _broadcasts(value.shape, target.shape):
+            return False
         key = value.dtype, target.dtype, target.ndim, same and value._c_contiguous, target._c_contiguous
         program = self._copying.get(key)
         if program is None:

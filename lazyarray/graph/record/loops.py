@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import devices
 from ...devices.base import HOLDABLE
-from ...devices.program import Step, step_of
+from ...devices.program import Step, cast_of, step_of
 from ...functions import tables
 from ...functions.kinds import NUMBERS
 
@@ -174,7 +174,7 @@ def cast(source: np.dtype, target: np.dtype) -> Step | None:
     if found is key:
         found = None
         if source in HOLDABLE and target in HOLDABLE and (source.kind != "c" or target.kind == "c"):
-            found = step_of("astype", lambda array: array.astype(target), (source,), target, target.type)
+            found = cast_of(source, target)
         _casts[key] = found
     return found    # type: ignore[return-value]
 

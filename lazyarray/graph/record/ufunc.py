@@ -150,12 +150,6 @@ def recorded(given: Any) -> Any:
     return native.array_of(given.nodes, None if order is None else np.argsort(order))
 
 
-def _apart(device: Any, one: Any, other: Any) -> bool:
-    """Whether two device arrays have no byte between them that is in both's extents."""
-    (low, high), (first, last) = device.extent(one), device.extent(other)
-    return high <= first or last <= low     # type: ignore[no-any-return]
-
-
 def _sample(node: Node, pick: Any) -> Any:
     from .. import sampling  # only displays ask
 
@@ -179,7 +173,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
             "cut": cut, "new_program": programs.new_program,
-            "changing": changing, "apart": _apart, "device_of": handles.device_of, "meta_of": handles.meta_of,
+            "changing": changing, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,

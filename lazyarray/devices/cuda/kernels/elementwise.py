@@ -96,7 +96,7 @@ class Launcher(Unique):
         self._launch, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
         self._ndarray = cupy.ndarray
         formats = "".join(parameters)
-        kind = getattr(getattr(cupy.cuda, "function", None), "Function", ())
+        kind = getattr(getattr(cupy.cuda, "function", None), "Function", ())       # what stands for CuPy has others
         address = None if _native.launch is None or not isinstance(function, kind) or not _IN_C.issuperset(formats) or (
             len(parameters) > _native.launch.MOST) else _launch_address()
         self._in_c = None if address is None else functools.partial(

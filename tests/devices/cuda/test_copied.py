@@ -1,0 +1,58 @@
+"""`CudaOperations.copied`: which strided copies a kernel of ours is given, and which are left to CuPy."""
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+from lazyarray.devices.cuda.operations import CudaOperations
+
+
+class Array(types.SimpleNamespace):
+    """As much of a CuPy array as is asked for."""
+
+    def __init__(self, shape, dtype="f8", dense=True):
+        super().__init__(
+            shape=shape, dtype=np.dtype(dtype), ndim=len(shape), size=int(np.prod(shape)), _c_contiguous=dense)
+
+
+@pytest.fixture
+def copied():
+    """`copied` of operations whose kernels note what they are given, and which is the first to be there."""
+    given = []
+    kernel = types.SimpleNamespace(launch=lambda *of: given.append(of) or [])
+    operations = types.SimpleNamespace(_copying={}, kernel=lambda program, size: kernel if size else None)
+
+    def call(target, value):
+        done = CudaOperations.copied(operations, target, value)
+        assert done is bool(given)
+        programs = list(operations._copying.values())
+        launched, given[:] = list(given), []
+        return launched, programs
+
+    return call
+
+
+@pytest.mark.parametrize("shape, modes", [
+    ((4, 6), ["flat", "strided"]), ((6,), ["strided"] * 2), ((4, 1), ["strided"] * 2), ((), ["strided"] * 2)])
+def test_what_broadcasts(copied, shape, modes):
+    target, value = Array((4, 6), dense=False), Array(shape)
+    [(arguments, walked, fortran)], [program] = copied(target, value)
+    assert arguments == [value, target] and walked == (4, 6) and not fortran
+    assert [operand.mode for operand in program.inputs] == modes and program.into and program.ndim == 2
+
+
+@pytest.mark.parametrize("shape", [(2,), (3,), (4,), (5, 6), (1, 4, 6), (4, 6, 1), (0, 6), (6, 4)])
+def test_what_does_not_is_for_cupy(copied, shape):
+    """A kernel would read what lies beyond."""
+    assert copied(Array((4, 6)), Array(shape)) == ([], [])
+
+
+@pytest.mark.parametrize("pair, safe", [
+    ("f8 f8", True), ("f4 f8", True), ("? i2", True), ("i8 f8", True), ("f8 f4", False), ("i8 i4", False),
+    ("c16 f8", False), ("f8 c16", True), ("V3 V3", False)])
+def test_casts(copied, pair, safe):
+    source, target = pair.split()
+    launched, programs = copied(Array((4, 6), target, False), Array((4, 6), source))
+    assert bool(launched) is safe and bool(programs[0].steps) is safe
