@@ -107,10 +107,12 @@ rows_taken(PyObject *x, PyObject *index)
 {
     Along along;
     if (types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL || along.numbers > 0
-            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage || got(index, X.storage) == Py_None)
+            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
+            || got(index, X.storage) == Py_None)
         return NULL;
     PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *result = NULL;
-    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL, *bounds = NULL, *axis = NULL;
+    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL;
+    PyObject *bounds = NULL, *axis = NULL;
     Reach reach;
     int own;
     if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
@@ -252,7 +254,13 @@ element(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             || Py_TYPE(args[2]) != types.Step)
         return mistaken("element takes a storage, a device array, a step and a weak reference");
     PyObject *storage = args[0], *leaf = NULL, *operands = NULL, *node = NULL, *result = NULL;
-    if (forked || is_held(storage) || got(storage, S.clean) != Py_True)
+    PyObject *bytes = NULL;
+    const Py_ssize_t least = least_bytes(&bytes);
+    Py_XDECREF(bytes);
+    if (least == -2)
+        return NULL;
+    if (forked || least != 0 ||       /* an element is few bytes */
+            is_held(storage) || got(storage, S.clean) != Py_True)
         Py_RETURN_NONE;
     const Form form = {no_arguments, Py_False, unit, got(args[2], P.output), Py_None};
     if ((leaf = made_leaf(args[1], storage, text.flat)) == NULL || (operands = PyTuple_Pack(1, leaf)) == NULL

@@ -71,21 +71,30 @@ class Rows(NamedTuple):
         shape, axis = self.sub.shape, self.axis
         return (*shape[:axis], *self.forms[0].shape, *shape[axis + len(self.positions):])
 
-    def order(self, device: Device, keys: list[Any], value: Any) -> Any:
-        """The order of a value for each, for `Device.put_at`: of several for one element, each is the last one, as in
-        `_last_wins`. None where that takes too much memory, or NumPy may go another way through them.
+    def lengths(self) -> tuple[int, ...]:
+        """Of the axes that the positions are along."""
+        return self.sub.shape[self.axis:self.axis + len(self.positions)]
+
+    def are_in_turn(self, value: Any) -> bool:
+        """Whether NumPy goes through the rows and their values in C order, and it takes little to find out which one of
+        several values for an element is the last.
         """
-        lengths = self.sub.shape[self.axis:self.axis + len(self.positions)]
         if any(is_light(p) for p in self.positions):
-            return None
-        if len(keys) == 1 and (self.sub.ndim == 1 or self.forms[0].flags.c_contiguous):
+            return False
+        count, ndim = len(self.positions), self.sub.ndim
+        in_turn = count == ndim == 1 or all(form.flags.c_contiguous for form in self.forms) and (    # a vector as it is
+            count == 1 or count < ndim or handles.meta_of(value).flags.c_contiguous)
+        return in_turn and all(_are_few(math.prod(self.lengths()), p) for p in self.positions)
+
+    def order(self, device: Device, keys: list[Any]) -> Any:
+        """The order of a value for each of those `are_in_turn`, for `Device.put_at`: of several for one element, each
+        is the last one, as in `_last_wins`.
+        """
+        lengths = self.lengths()
+        if len(keys) == 1:
             return _order_of_rows(lengths[0], self.positions[0], keys[0])
-        places = math.prod(lengths)
-        if not all(form.flags.c_contiguous and _are_few(places, p) for p, form in zip(self.positions, self.forms)) or (
-                self.sub.ndim == len(keys) and not handles.meta_of(value).flags.c_contiguous):
-            return None
         return _kept_order(self.positions, keys, (device.stream(), lengths), lambda: device.last_of_each(
-            device.numbered(keys, lengths, [False] * len(keys)), places))
+            device.numbered(keys, lengths, [False] * len(keys)), math.prod(lengths)))
 
     def are_of(self, storage: Any) -> bool:
         """Whether some positions are bytes of a storage."""
@@ -288,9 +297,10 @@ def put(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> None:
     rows = None if device.spread else rows_of(meta, index)
     one = type(value) is not handles.array_type and isinstance(value, ONE_VALUE)
     if rows is not None and not rows.are_of(storage) and (one or _is_fit(value, rows)):
-        keys = rows.keys()
-        order = None if one or rows.are_distinct() else rows.order(device, keys, value)
-        if order is not None or one or rows.are_distinct():
+        once = one or rows.are_distinct()
+        if once or rows.are_in_turn(value):
+            keys = rows.keys()
+            order = None if once else rows.order(device, keys)
             given = value_for(x, rows.sub, value, by_arrays=True)
             _write(device, x, rows.sub, lambda target: device.put_at(target, keys, given, order, rows.axis))
             return
@@ -367,7 +377,7 @@ _MOST_KEPT = 16 << 20
 
 def _order_of_rows(places: int, positions: Any, key: Any) -> Any:
     """`Device.last_of_each` of an index along an axis of so many places, kept for the next use of it on this stream.
-    None as of `Rows.order`.
+    None where that takes too much.
     """
     if not _are_few(places, positions):
         return None

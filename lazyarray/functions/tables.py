@@ -7,8 +7,9 @@
   (`creation`).
 - `HOST_ONLY`: NumPy does it on the host, for the reason given.
 
-`WRITES` names the parameters that a function modifies, `ARRAY_0D` the functions that return a 0-d array where others
-return a scalar. `UFUNCS` and `UFUNC_HOST_ONLY` do for ufuncs what the tables above do for functions.
+`ASSIGNING` does what is one assignment to a view, and is asked before those. `WRITES` names the parameters that a
+function modifies, `ARRAY_0D` the functions that return a 0-d array where others return a scalar. `UFUNCS` and
+`UFUNC_HOST_ONLY` do for ufuncs what the tables above do for functions.
 """
 from __future__ import annotations
 

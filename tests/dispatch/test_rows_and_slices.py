@@ -126,6 +126,14 @@ class TestElements:
             y = x[1, 1] * 2 + x
         assert np.asarray(y)[0].tolist() == [10, 11, 12, 13]
 
+    @pytest.mark.parametrize("least", [None, 1 << 20])
+    def test_it_does_not_wait_where_nothing_is_to_wait(self, least):
+        x = self.given()
+        with lazyarray.options(defer_from=least):
+            found = x[1, 2]
+            assert found._self_storage.pending is None
+        assert x[1, 2]._self_storage.pending is not None and float(found) == 6
+
     @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "c8", "c16"])
     def test_dtypes(self, dtype):
         values = np.arange(1, 7).astype(dtype).reshape(2, 3)
