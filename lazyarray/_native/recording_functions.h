@@ -194,6 +194,19 @@ is_laid_out(PyObject *result, PyObject *arrays)
     return all;
 }
 
+/* What device code raised is for Python to find out again, and for NumPy to word: 0; -1: it is a fault of the device's or what
+a signal handler raised, and stays raised. */
+static int
+is_refusal(PyObject *device)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyObject *error = raised(), *reason = PyObject_CallMethodOneArg(device, text.refusal, error);
+    Py_DECREF(error);
+    Py_XDECREF(reason);
+    return reason == NULL ? -1 : 0;
+}
+
 /* The lazy array, or with `scalar` the lazy scalar, of a device array in memory that nobody else has: a new reference. */
 static PyObject *
 lazy_of_new(PyObject *result, PyObject *device, PyObject *stream, int scalar)
@@ -452,12 +465,8 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             result = PyObject_CallFunctionObjArgs(py.of_new_memory, device, found, NULL);
         Py_DECREF(found);
     }
-    else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
-        /* What the device refuses the general way runs into again, and knows more. */
-        PyObject *error = raised(), *reason = PyObject_CallMethodOneArg(device, text.refusal, error);
-        Py_XDECREF(reason);
-        Py_DECREF(error);
-    }
+    else if (PyErr_Occurred())
+        is_refusal(device);     /* what it refuses the general way runs into again, and knows more */
 end:
     while (made > 0)
         Py_DECREF(operands[--made]);

@@ -10,8 +10,9 @@ find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
 {
     if (is_held(storage) || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
         return 0;
-    PyObject *facts = PyObject_GetAttr(storage, text.facts), *writes = PyObject_GetAttr(storage, text.writes), *bounds = NULL;
-    int known = facts == NULL || writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
+    PyObject *facts = PyObject_GetAttr(storage, text.facts), *bounds = NULL;
+    PyObject *writes = facts == NULL ? NULL : PyObject_GetAttr(storage, text.writes);
+    int known = writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
         ? same(writes, PyTuple_GET_ITEM(facts, 0)) : 0;
     if (known > 0) {
         PyObject *found = PyTuple_GET_ITEM(facts, 1);
@@ -131,8 +132,8 @@ rows_taken(PyObject *x, PyObject *index)
     PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, axis, NULL);
     if (found != NULL)
         result = lazy_of_new(found, device, stream, 0);
-    else if (PyErr_ExceptionMatches(PyExc_Exception))       /* Python does it again, and says why it can't be done */
-        PyErr_Clear();
+    else
+        is_refusal(device);
     if (result != NULL && counts)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
     Py_XDECREF(found);
@@ -154,9 +155,10 @@ end:
 static int
 has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, Py_ssize_t axis)
 {
-    PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape = PyObject_GetAttr(values, text.shape);
-    PyObject *rows = PyObject_GetAttr(positions, text.shape), *rest = NULL;
-    int fits = dtype == NULL || shape == NULL || rows == NULL ? -1
+    PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape, *rows, *rest = NULL;
+    shape = dtype == NULL ? NULL : PyObject_GetAttr(values, text.shape);      /* none is asked for with an error raised */
+    rows = shape == NULL ? NULL : PyObject_GetAttr(positions, text.shape);
+    int fits = rows == NULL ? -1
         : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
     if (fits > 0) {
         PyObject *front = PyArray_IntTupleFromIntp((int)axis, PyArray_DIMS(view));
@@ -225,10 +227,8 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     PyList_SET_ITEM(keys, 0, Py_NewRef(positions));
     if ((work = PyTuple_Pack(4, keys, given, order, axis)) != NULL)
         done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
-    if (done < 0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {      /* as above */
-        PyErr_Clear();
-        done = 0;
-    }
+    if (done < 0 && PyErr_Occurred())
+        done = is_refusal(got(place.storage, S.device));
 end:
     if (leave_reads(&reads) | leave_place(&place))
         done = -1;
