@@ -386,6 +386,7 @@ otherwise:
         return result;
     if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2
             && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()
+                || (result = element_taken(args[0], args[1])) != NULL || PyErr_Occurred()
                 || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & ASSIGNS) && count == 3) {

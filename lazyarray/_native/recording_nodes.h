@@ -93,6 +93,7 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, const Form *form
     put(node, N.place, Py_None);
     put(node, N.passed, zero);
     put(node, N.rule, Py_None);
+    put(node, N.bounds, Py_None);
     put(node, N.template, dtype == form->dtype ? form->template : Py_None);
     int described = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {

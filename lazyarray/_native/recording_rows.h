@@ -1,64 +1,15 @@
 /* Rows that one index names, taken and written: ``x[i]`` and ``x[i] = value``, where the device has both arrays, and it is known
 how far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py`. */
 
-typedef struct { Py_ssize_t low, high; int distinct; } Reach;
-
-/* How far the integers of a storage reach, which are there or wait, as `storage/facts.py` keeps it: 1; 0: that is not known;
--1: an error. */
-static int
-find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
-{
-    if (is_held(storage) || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
-        return 0;
-    PyObject *facts = PyObject_GetAttr(storage, text.facts), *bounds = NULL;
-    PyObject *writes = facts == NULL ? NULL : PyObject_GetAttr(storage, text.writes);
-    int known = writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
-        ? same(writes, PyTuple_GET_ITEM(facts, 0)) : 0;
-    if (known > 0) {
-        PyObject *found = PyTuple_GET_ITEM(facts, 1);
-        bounds = Py_XNewRef(PyDict_GetItemWithError(found, text.bounds));
-        known = bounds == NULL ? -!!PyErr_Occurred() : PyTuple_CheckExact(bounds) && PyTuple_GET_SIZE(bounds) == 3
-            ? same(dtype, PyTuple_GET_ITEM(bounds, 2)) : 0;
-        reach->distinct = known > 0 ? PyDict_Contains(found, text.distinct) : 0;
-    }
-    if (known > 0) {
-        reach->low = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 0));
-        reach->high = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 1));
-        if (PyErr_Occurred()) {     /* beyond the length of any array */
-            known = PyErr_ExceptionMatches(PyExc_OverflowError) ? 0 : -1;
-            if (!known)
-                PyErr_Clear();
-        }
-        reach->distinct = reach->distinct > 0 && reach->low >= 0;
-    }
-    Py_XDECREF(bounds);
-    Py_XDECREF(writes);
-    Py_XDECREF(facts);
-    return known;
-}
-
-/* Whether an index is an array of positions that lie within a length, as far as that is known: 1 or 0; -1: an error. */
+/* Whether an index is an array of positions, or a scalar on the device, that lie within a length, as far as that is known:
+1 or 0; -1: an error. */
 static int
 is_within(PyObject *index, Py_ssize_t length, Reach *reach)
 {
-    PyObject *storage = Py_TYPE(index) == types.LazyNdarray ? got(index, X.storage) : Py_None, *dtype;
-    int fits = 0;
-    if (Py_TYPE(storage) != types.Storage || got(index, X.base) != Py_None)
-        return 0;
-    Py_INCREF(storage);
-    if (got(storage, S.pending) != Py_None) {       /* before it is computed: it does not know then what of */
-        PyObject *noted = PyObject_CallOneArg(py.note_range, index);
-        Py_XDECREF(noted);
-        if (noted == NULL) {
-            Py_DECREF(storage);
-            return -1;
-        }
-    }
-    if ((dtype = dtype_of_lazy(index)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
-        fits = find_reach(storage, dtype, reach);
-    Py_XDECREF(dtype);
-    Py_DECREF(storage);
-    return PyErr_Occurred() ? -1 : fits > 0 && reach->low >= -length && reach->high < length;
+    const int known = reach_of(index, reach);
+    if (Py_TYPE(index) == types.LazyScalar)
+        reach->distinct = 1;
+    return known > 0 ? reach->low >= -length && reach->high < length : known;
 }
 
 /* The device array of such positions: a new reference; NULL, perhaps without an error: they are for Python. */
@@ -67,77 +18,141 @@ positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *re
 {
     int own;
     PyObject *array = is_within(index, length, reach) > 0 ? array_on_device(index, stream, 0, &own) : NULL;
-    if (array != NULL && (is_set_to(array, text.ndim, zero) != 0 || is_contiguous(array) <= 0))
+    const int is_array = Py_TYPE(index) == types.LazyNdarray;
+    if (array != NULL && (is_set_to(array, text.ndim, zero) != !is_array || is_contiguous(array) <= 0))
         Py_CLEAR(array);
     return array;
 }
 
-/* Where an index of whole numbers, slices that see all, and one lazy array has that: so many numbers come first, then
-slices for so many axes, of what they leave; that has so many axes at least. */
-typedef struct { Py_ssize_t numbers, axis, least; } Along;
+/* Where an index has its one lazy array or scalar: along an axis of what `part`, a basic index, leaves; NULL: of all. That has
+so many axes at least. */
+typedef struct { PyObject *part; Py_ssize_t axis, least; } Along;
 
-/* That array, a borrowed reference; NULL: it is another index. */
+/* The one lazy scalar on the device of an index that is nothing but this and whole numbers, a borrowed reference; NULL, perhaps
+with an error: it is another index. */
+static PyObject *
+scalar_of_index(PyObject *index, Along *along)
+{
+    const Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1;
+    PyObject *found = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_CheckExact(index) ? PyTuple_GET_ITEM(index, i) : index;
+        if (found == NULL && Py_TYPE(item) == types.LazyScalar && got(item, V.value) == Py_None)
+            found = item;
+        else if (!PyLong_CheckExact(item))
+            return NULL;
+    }
+    if (found == NULL || count == 1)
+        return found;
+    if ((along->part = PyTuple_New(count)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i), *one = item == found ? PySlice_New(NULL, NULL, NULL) : Py_NewRef(item);
+        if (one == NULL)
+            return NULL;
+        PyTuple_SET_ITEM(along->part, i, one);
+    }
+    return found;
+}
+
+/* The one lazy array of an index that is whole numbers, then slices that see all and this; or the scalar of `scalar_of_index`: a
+borrowed reference. NULL, perhaps with an error: it is another index. */
 static PyObject *
 one_of_index(PyObject *index, Along *along)
 {
-    *along = (Along){0, 0, 1};
-    if (!PyTuple_CheckExact(index))
-        return Py_TYPE(index) == types.LazyNdarray ? index : NULL;
-    PyObject *found = NULL;
-    while (along->numbers < PyTuple_GET_SIZE(index) && PyLong_CheckExact(PyTuple_GET_ITEM(index, along->numbers)))
-        along->numbers++;
-    along->least = PyTuple_GET_SIZE(index) - along->numbers;
+    *along = (Along){NULL, 0, 1};
+    if (!PyTuple_CheckExact(index) && Py_TYPE(index) == types.LazyNdarray)
+        return index;
+    PyObject *found = scalar_of_index(index, along);
+    if (found != NULL || PyErr_Occurred() || !PyTuple_CheckExact(index))
+        return found;
+    Py_ssize_t numbers = 0;
+    while (numbers < PyTuple_GET_SIZE(index) && PyLong_CheckExact(PyTuple_GET_ITEM(index, numbers)))
+        numbers++;
+    along->least = PyTuple_GET_SIZE(index) - numbers;
     for (Py_ssize_t i = 0; i < along->least; i++) {
-        PyObject *item = PyTuple_GET_ITEM(index, along->numbers + i);
+        PyObject *item = PyTuple_GET_ITEM(index, numbers + i);
         const PySliceObject *slice = (PySliceObject *)item;
         if (found == NULL && Py_TYPE(item) == types.LazyNdarray) {
             found = item;
             along->axis = i;
-            if (i > 0 && along->numbers > 0)        /* the axes of the array come first then */
+            if (i > 0 && numbers > 0)       /* the axes of the array come first then */
                 return NULL;
         }
         else if (!PySlice_Check(item) || slice->start != Py_None || slice->stop != Py_None || slice->step != Py_None)
             return NULL;
     }
+    if (found != NULL && numbers > 0 && (along->part = PyTuple_GetSlice(index, 0, numbers)) == NULL)
+        return NULL;
     return found;
+}
+
+/* What an index leaves of a meta before its array or scalar counts: a new reference in place of the meta. 0: it is for Python, as
+are positions along several axes of what does not lie in C order; -1: an error. */
+static int
+leave_part(const Along *along, PyObject **meta)
+{
+    if (along->part != NULL) {
+        PyObject *part = part_of(*meta, along->part);
+        Py_SETREF(*meta, part);
+        if (part == NULL)
+            return -!!PyErr_Occurred();
+    }
+    PyArrayObject *left = (PyArrayObject *)*meta;
+    return PyArray_NDIM(left) >= along->least && (PyArray_NDIM(left) == 1 || PyArray_IS_C_CONTIGUOUS(left));
 }
 
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
-    Along along;
-    if (types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL || along.numbers > 0
-            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
-            || got(index, X.storage) == Py_None)
-        return NULL;
-    PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *result = NULL;
-    PyObject *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL, *list = NULL, *writes = NULL;
-    PyObject *bounds = NULL, *axis = NULL;
+    Along along = {NULL, 0, 1};
+    PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
+    PyObject *list = NULL, *writes = NULL, *bounds = NULL, *axis = NULL;
     Reach reach;
     int own;
-    if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
-            || PyArray_NDIM((PyArrayObject *)meta) < along.least || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta)
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
+            || (index = one_of_index(index, &along)) == NULL)
+        goto end;
+    storage = Py_NewRef(got(x, X.storage));
+    device = Py_NewRef(got(storage, S.device));
+    if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL || leave_part(&along, &meta) <= 0
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL)
         goto end;
     const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL;
-    if ((counts && got(storage, S.pending) != Py_None)      /* Python finds out first how far it reaches */
-            || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
+    const int one = Py_TYPE(index) == types.LazyScalar;
+    if (one && PyArray_NDIM((PyArrayObject *)meta) > 1)     /* it is a view then */
+        goto end;
+    if (counts && got(storage, S.pending) != Py_None) {     /* how far it reaches: it does not know later */
+        PyObject *noted = PyObject_CallOneArg(py.note_range, x);
+        Py_XDECREF(noted);
+        if (noted == NULL)
+            goto end;
+    }
+    if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
             || (positions = positions_within(index, PyArray_DIM((PyArrayObject *)meta, along.axis), stream, &reach)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
             || (array = array_on_device(x, stream, 0, &own)) == NULL || (list = PyList_New(1)) == NULL)
         goto end;
     PyList_SET_ITEM(list, 0, Py_NewRef(positions));
+    if (along.part != NULL) {
+        if (got(x, X.storage) != storage || got(storage, S.clean) != Py_True || got(storage, S.stream) != stream)
+            goto end;
+        Py_SETREF(array, device_view_of(storage, meta));
+        if (array == NULL || got(storage, S.clean) != Py_True)      /* another thread has moved it */
+            goto end;
+    }
     PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, axis, NULL);
     if (found != NULL)
-        result = lazy_of_new(found, device, stream, 0);
+        result = lazy_of_new(found, device, stream, one);
     else
         is_refusal(device);
     if (result != NULL && counts)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
     Py_XDECREF(found);
 end:
+    Py_XDECREF(along.part);
     Py_XDECREF(axis);
     Py_XDECREF(list);
     Py_XDECREF(bounds);
@@ -146,8 +161,8 @@ end:
     Py_XDECREF(array);
     Py_XDECREF(stream);
     Py_XDECREF(meta);
-    Py_DECREF(device);
-    Py_DECREF(storage);
+    Py_XDECREF(device);
+    Py_XDECREF(storage);
     return result;
 }
 
@@ -181,27 +196,26 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, Py_
 static int
 rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 {
-    Along along;
-    PyObject *whole = index;
-    if (forked || types.LazyNdarray == NULL || (index = one_of_index(index, &along)) == NULL
-            || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(index, X.storage)) != types.Storage || got(index, X.storage) == got(x, X.storage))
+    Along along = {NULL, 0, 1};
+    if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         return 0;
-    const int is_array = Py_TYPE(value) == types.LazyNdarray;
-    if (is_array && (Py_TYPE(got(value, X.storage)) != types.Storage || got(value, X.storage) == got(x, X.storage)))
-        return 0;
+    const int is_array = Py_TYPE(value) == types.LazyNdarray || (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None);
+    PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
+        : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
+    if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || (index = one_of_index(index, &along)) == NULL
+            || home_of_lazy(index) == home || Py_TYPE(home_of_lazy(index)) != types.Storage) {
+        Py_XDECREF(along.part);
+        return -!!PyErr_Occurred();
+    }
     Place place;
     Reads reads = {.count = 0};
     Reach reach;
     PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL, *places = NULL;
     int done = 0, own, open = find_place(&place, x);
-    if (open > 0 && along.numbers > 0) {
-        PyObject *numbers = PyTuple_GetSlice(whole, 0, along.numbers), *part = numbers == NULL ? NULL : part_of(place.meta, numbers);
-        Py_XDECREF(numbers);
-        Py_SETREF(place.meta, part);
-        open = part != NULL;        /* else it is for Python, or an error */
-    }
+    if (open > 0)
+        open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || PyArray_NDIM(meta) < along.least || !PyArray_IS_C_CONTIGUOUS(meta)
+    if (open <= 0
             || (open = is_within(index, PyArray_DIM(meta, along.axis), &reach)) <= 0
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL
             || (places = PyLong_FromSsize_t(PyArray_DIM(meta, along.axis))) == NULL)
@@ -210,7 +224,8 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     if (before != Py_None && compute_alone(before) < 0)
         open = -1;
     Py_DECREF(before);
-    if (open < 0 || (open = see_place(&place, 0)) <= 0 || (open = note_read(&reads, &place, index)) < 0
+    if (open < 0 || (open = see_place(&place, 0)) <= 0 || (open = keep_reach(&place, value)) < 0
+            || (open = note_read(&reads, &place, index)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (positions = positions_within(index, PyArray_DIM(meta, along.axis), place.stream, &reach)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
@@ -232,6 +247,7 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 end:
     if (leave_reads(&reads) | leave_place(&place))
         done = -1;
+    Py_XDECREF(along.part);
     Py_XDECREF(work);
     Py_XDECREF(axis);
     Py_XDECREF(places);
@@ -241,6 +257,34 @@ end:
     Py_XDECREF(given);
     Py_XDECREF(positions);
     return PyErr_Occurred() ? -1 : done;
+}
+
+/* The lazy scalar of one element, recorded: what gives the element of a device array of it without axes, which is a view of
+the memory of a storage. `source`: a weak reference to that. None: it is not to be recorded. */
+static PyObject *
+element_of(PyObject *storage, PyObject *array, PyObject *step, PyObject *source)
+{
+    PyObject *leaf = NULL, *operands = NULL, *node = NULL, *result = NULL, *bytes = NULL;
+    const Py_ssize_t least = least_bytes(&bytes);
+    Py_XDECREF(bytes);
+    if (least == -2)
+        return NULL;
+    if (forked || least != 0 ||       /* an element is few bytes */
+            is_held(storage) || got(storage, S.clean) != Py_True)
+        Py_RETURN_NONE;
+    const Form form = {no_arguments, Py_False, unit, got(step, P.output), Py_None};
+    if ((leaf = made_leaf(array, storage, text.flat)) == NULL || (operands = PyTuple_Pack(1, leaf)) == NULL
+            || (node = made_node(got(storage, S.device), step, operands, &form, 1, no_arguments, Py_False)) == NULL)
+        goto end;
+    if (got(storage, S.clean) != Py_True)       /* as in `become` */
+        result = Py_NewRef(Py_None);
+    else if ((result = array_of_nodes(&node, 1, Py_None, 0)) != NULL && Py_TYPE(result) == types.LazyScalar)
+        put(result, V.base, source);
+end:
+    Py_XDECREF(node);
+    Py_XDECREF(operands);
+    Py_XDECREF(leaf);
+    return result;
 }
 
 PyDoc_STRVAR(element_doc, "element(storage, array, step, source, /)\n--\n\n"
@@ -253,26 +297,49 @@ element(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (nargs != 4 || types.Storage == NULL || types.Step == NULL || Py_TYPE(args[0]) != types.Storage
             || Py_TYPE(args[2]) != types.Step)
         return mistaken("element takes a storage, a device array, a step and a weak reference");
-    PyObject *storage = args[0], *leaf = NULL, *operands = NULL, *node = NULL, *result = NULL;
-    PyObject *bytes = NULL;
-    const Py_ssize_t least = least_bytes(&bytes);
-    Py_XDECREF(bytes);
-    if (least == -2)
+    return element_of(args[0], args[1], args[2], args[3]);
+}
+
+/* ``x[3, 4]`` of what is on the device alone: a new reference; NULL, perhaps without an error: it is for Python. */
+static PyObject *
+element_taken(PyObject *x, PyObject *index)
+{
+    PyObject *meta = NULL, *part = NULL, *stream = NULL, *array = NULL, *key = NULL, *source = NULL, *result = NULL, *bytes = NULL;
+    const Py_ssize_t count = PyTuple_CheckExact(index) ? PyTuple_GET_SIZE(index) : 1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!PyLong_CheckExact(PyTuple_CheckExact(index) ? PyTuple_GET_ITEM(index, i) : index))
+            return NULL;
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage)
         return NULL;
-    if (forked || least != 0 ||       /* an element is few bytes */
-            is_held(storage) || got(storage, S.clean) != Py_True)
-        Py_RETURN_NONE;
-    const Form form = {no_arguments, Py_False, unit, got(args[2], P.output), Py_None};
-    if ((leaf = made_leaf(args[1], storage, text.flat)) == NULL || (operands = PyTuple_Pack(1, leaf)) == NULL
-            || (node = made_node(got(storage, S.device), args[2], operands, &form, 1, no_arguments, Py_False)) == NULL)
+    PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *step;
+    if (usable_device() != device || is_alone(device) <= 0 || PyObject_IsTrue(py.partners) != 0 || is_held(storage)
+            || (meta = meta_with_storage(x)) == NULL || PyArray_NDIM((PyArrayObject *)meta) != count || count == 0
+            || (part = part_of(meta, index)) == NULL)
         goto end;
-    if (got(storage, S.clean) != Py_True)       /* as in `become` */
-        result = Py_NewRef(Py_None);
-    else if ((result = array_of_nodes(&node, 1, Py_None, 0)) != NULL && Py_TYPE(result) == types.LazyScalar)
-        put(result, V.base, args[3]);
+    PyObject *before = Py_NewRef(got(storage, S.pending));
+    const int failed = before != Py_None && compute_alone(before) < 0;
+    Py_DECREF(before);
+    if (failed || got(storage, S.clean) != Py_True || is_on_device_alone(storage) <= 0 || is_set_to(storage, text.reads, zero) <= 0
+            || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL || same(got(storage, S.stream), stream) <= 0
+            || (bytes = PyObject_GetAttr(storage, text.nbytes)) == NULL || PyLong_AsSsize_t(bytes) > limits.LARGE
+            || (key = PyTuple_Pack(2, PyArray_DESCR((PyArrayObject *)part), PyArray_DESCR((PyArrayObject *)part))) == NULL
+            || (step = PyDict_GetItemWithError(py.casts, key)) == NULL || Py_TYPE(step) != types.Step
+            || tick() < 0 || (array = device_view_of(storage, part)) == NULL || (source = PyWeakref_NewRef(storage, NULL)) == NULL)
+        goto end;
+    put(storage, S.used, now);
+    if (got(storage, S.clean) == Py_True)       /* else another thread has moved it */
+        result = element_of(storage, array, step, source);
+    if (result == Py_None)
+        Py_CLEAR(result);
 end:
-    Py_XDECREF(node);
-    Py_XDECREF(operands);
-    Py_XDECREF(leaf);
+    Py_XDECREF(source);
+    Py_XDECREF(array);
+    Py_XDECREF(key);
+    Py_XDECREF(bytes);
+    Py_XDECREF(stream);
+    Py_XDECREF(part);
+    Py_XDECREF(meta);
+    Py_DECREF(device);
+    Py_DECREF(storage);
     return result;
 }

@@ -9,8 +9,11 @@ enum { NOT_WRITTEN, WRITTEN, LEFT };    /* LEFT: nothing was done, for it would 
 
 /* -- the array that is written ------------------------------------------------------------------------------------- */
 
-/* What is written: elements of a storage, at a meta; and how often the storage had been written when it was first seen. */
-typedef struct { PyObject *storage, *meta, *stream, *writes, *lock; } Place;
+typedef struct { Py_ssize_t low, high; int distinct; } Reach;
+
+/* What is written: elements of a storage, at a meta; how often the storage had been written when it was first seen; and if that
+is known (`reaches`), how far its integers reach then. */
+typedef struct { PyObject *storage, *meta, *stream, *writes, *lock; int reaches; Reach reach; } Place;
 
 /* Whether an attribute is this object; -1: an error. */
 static int
@@ -109,7 +112,7 @@ static int
 find_place(Place *place, PyObject *x)
 {
     PyObject *storage = got(x, X.storage), *profiler = PyDict_GetItemWithError(py.trace, text.ranges);
-    *place = (Place){Py_NewRef(storage), NULL, NULL, NULL, NULL};
+    *place = (Place){.storage = Py_NewRef(storage)};
     if (profiler == NULL && PyErr_Occurred())
         return -1;
     if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None))
@@ -183,7 +186,7 @@ note_read(Reads *reads, const Place *written, PyObject *x)
     if (Py_TYPE(storage) != types.Storage || storage == written->storage || reads->count == MOST_OPERANDS)
         return 0;
     Place *read = &reads->at[reads->count++];
-    *read = (Place){Py_NewRef(storage), NULL, NULL, NULL, NULL};
+    *read = (Place){.storage = Py_NewRef(storage)};
     return (read->writes = PyObject_GetAttr(storage, text.writes)) == NULL ? -1 : 0;
 }
 
@@ -211,6 +214,139 @@ open_place(Place *place, Reads *reads, int whole)
     return done > 0 && !whole ? is_open(place->storage, place->stream) : done;
 }
 
+/* How far the integers of a storage reach, which are there or wait, as `storage/facts.py` keeps it: 1; 0: that is not known;
+-1: an error. */
+static int
+find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
+{
+    if (is_held(storage) || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
+        return 0;
+    PyObject *facts = PyObject_GetAttr(storage, text.facts), *bounds = NULL;
+    PyObject *writes = facts == NULL ? NULL : PyObject_GetAttr(storage, text.writes);
+    int known = writes == NULL ? -1 : PyTuple_CheckExact(facts) && PyTuple_GET_SIZE(facts) == 2
+        ? same(writes, PyTuple_GET_ITEM(facts, 0)) : 0;
+    if (known > 0) {
+        PyObject *found = PyTuple_GET_ITEM(facts, 1);
+        bounds = Py_XNewRef(PyDict_GetItemWithError(found, text.bounds));
+        known = bounds == NULL ? -!!PyErr_Occurred() : PyTuple_CheckExact(bounds) && PyTuple_GET_SIZE(bounds) == 3
+            ? same(dtype, PyTuple_GET_ITEM(bounds, 2)) : 0;
+        reach->distinct = known > 0 ? PyDict_Contains(found, text.distinct) : 0;
+    }
+    if (known > 0) {
+        reach->low = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 0));
+        reach->high = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 1));
+        if (PyErr_Occurred()) {     /* beyond the length of any array */
+            known = PyErr_ExceptionMatches(PyExc_OverflowError) ? 0 : -1;
+            if (!known)
+                PyErr_Clear();
+        }
+        reach->distinct = reach->distinct > 0 && reach->low >= 0;
+    }
+    Py_XDECREF(bounds);
+    Py_XDECREF(writes);
+    Py_XDECREF(facts);
+    return known;
+}
+
+/* The storage of a lazy array that sees all of its own, or of a scalar whose value is not on the host: borrowed; else None. */
+static PyObject *
+home_of_lazy(PyObject *x)
+{
+    if (Py_TYPE(x) == types.LazyScalar)
+        return got(x, V.value) == Py_None ? got(x, V.storage) : Py_None;
+    return Py_TYPE(x) == types.LazyNdarray && got(x, X.base) == Py_None ? got(x, X.storage) : Py_None;
+}
+
+/* The same of a lazy array or scalar. What waits is looked at before it is computed: it does not know later what of. */
+static int
+reach_of(PyObject *x, Reach *reach)
+{
+    PyObject *storage = home_of_lazy(x), *dtype;
+    int known = 0;
+    if (Py_TYPE(storage) != types.Storage)
+        return 0;
+    Py_INCREF(storage);
+    if (got(storage, S.pending) != Py_None) {
+        PyObject *noted = PyObject_CallOneArg(py.note_range, x);
+        Py_XDECREF(noted);
+        if (noted == NULL) {
+            Py_DECREF(storage);
+            return -1;
+        }
+    }
+    if ((dtype = dtype_of_lazy(x)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
+        known = find_reach(storage, dtype, reach);
+    Py_XDECREF(dtype);
+    Py_DECREF(storage);
+    return PyErr_Occurred() ? -1 : known;
+}
+
+/* A whole number as a size: 1; 0: it is beyond; -1: an error. */
+static int
+size_of(PyObject *number, Py_ssize_t *size)
+{
+    *size = PyNumber_AsSsize_t(number, PyExc_OverflowError);
+    if (*size != -1 || !PyErr_Occurred())
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* How far the integers of a small ndarray reach: 1; 0: it has none; -1: an error. */
+static int
+reach_on_host(PyArrayObject *array, Reach *reach)
+{
+    if (strchr("iu", PyArray_DESCR(array)->kind) == NULL || PyArray_SIZE(array) == 0)
+        return 0;
+    PyObject *ends[2] = {NULL, NULL};
+    Py_ssize_t *where[2] = {&reach->low, &reach->high};
+    int known = 1;
+    for (int i = 0; known > 0 && i < 2; i++) {
+        ends[i] = i == 0 ? PyArray_Min(array, NPY_RAVEL_AXIS, NULL) : PyArray_Max(array, NPY_RAVEL_AXIS, NULL);
+        known = ends[i] == NULL ? -1 : size_of(ends[i], where[i]);
+        Py_XDECREF(ends[i]);
+    }
+    return known;
+}
+
+/* How far the integers of a place reach once a value is there, too, as far as that is known of both: 0, or -1 with an error. */
+static int
+keep_reach(Place *place, PyObject *value)
+{
+    PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)place->meta);
+    Reach one = {0, 0, 0}, other = one;
+    if (strchr("iu", dtype->kind) == NULL)
+        return 0;
+    if (Py_TYPE(value) == types.LazyScalar && got(value, V.value) != Py_None)
+        value = got(value, V.value);
+    int known = find_reach(place->storage, (PyObject *)dtype, &one);
+    if (known > 0 && (PyLong_CheckExact(value) || PyArray_IsScalar(value, Integer))) {
+        known = size_of(value, &other.low);
+        other.high = other.low;
+    }
+    else if (known > 0 && Py_TYPE(value) == types.LazyNdarray && PyArray_Check(got(value, X.host)) && got(value, X.storage) == Py_None)
+        known = reach_on_host((PyArrayObject *)got(value, X.host), &other);
+    else if (known > 0)
+        known = reach_of(value, &other);
+    place->reaches = known > 0;
+    place->reach = (Reach){one.low < other.low ? one.low : other.low, one.high > other.high ? one.high : other.high, 0};
+    return known < 0 ? -1 : 0;
+}
+
+/* This is what is known of the storage from now on, which was written; -1: an error. */
+static int
+note_reach(const Place *place)
+{
+    PyObject *writes = PyObject_GetAttr(place->storage, text.writes), *facts = writes == NULL ? NULL : Py_BuildValue(
+        "(O{O:(nnO)})", writes, text.bounds, place->reach.low, place->reach.high, PyArray_DESCR((PyArrayObject *)place->meta));
+    const int failed = facts == NULL || PyObject_SetAttr(place->storage, text.facts, facts) < 0;
+    Py_XDECREF(facts);
+    Py_XDECREF(writes);
+    return failed ? -1 : 0;
+}
+
 /* What was written is noted: 0, or -1 with an error. An exception stays the one that is raised. */
 static int
 note_written(Place *place)
@@ -234,6 +370,8 @@ note_written(Place *place)
         failed = done == NULL;
         Py_XDECREF(done);
     }
+    if (place->reaches && !failed && kind == NULL)
+        failed = note_reach(place) < 0;
     Py_XDECREF(writes);
     Py_XDECREF(more);
     if (kind != NULL || !failed)
@@ -804,6 +942,18 @@ number_for(PyArrayObject *part, PyObject *value)
     return scalar;
 }
 
+/* Compute what waits, and is to be written in part: how far its integers reach is looked at before. 0, or -1 with an error. */
+static int
+compute_first(PyObject *x, PyObject *storage)
+{
+    PyObject *node = Py_NewRef(got(storage, S.pending)), *noted = node == Py_None ? Py_NewRef(node)
+        : PyObject_CallOneArg(py.note_range, x);
+    const int failed = noted == NULL || (node != Py_None && compute_alone(node) < 0);
+    Py_XDECREF(noted);
+    Py_DECREF(node);
+    return failed ? -1 : 0;
+}
+
 PyDoc_STRVAR(assigned_doc, "assigned(x, index, value, /)\n--\n\n"
 "Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast without\n"
 "loss. What is not is for Python, errors included.");
@@ -824,8 +974,13 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, args[1])) == NULL)
         goto end;
     storage = place.storage;
+    if (got(storage, S.pending) != Py_None && PyArray_SIZE((PyArrayObject *)part) < PyArray_SIZE((PyArrayObject *)place.meta)
+            && compute_first(x, storage) < 0) {
+        open = -1;
+        goto end;
+    }
     Py_SETREF(place.meta, Py_NewRef(part));
-    if ((open = see_place(&place, 0)) < 0 || note_read(&reads, &place, value) < 0) {
+    if ((open = see_place(&place, 0)) < 0 || note_read(&reads, &place, value) < 0 || (open > 0 && keep_reach(&place, value) < 0)) {
         open = -1;
         goto end;
     }

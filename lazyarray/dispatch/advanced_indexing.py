@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
-from ..functions import index_bounds, memory_order
+from ..functions import memory_order
 from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
@@ -149,7 +149,7 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
             known_ranges.note(p)        # before one is computed: it does not know then what of
             bounds = facts.bounds_of(p)     # type: ignore[assignment]
             if bounds is None or bounds[0] < -length or bounds[1] >= length:
-                bounds = _of_recorded(p)    # type: ignore[assignment]
+                bounds = known_ranges.look_through(p)   # type: ignore[assignment]
         if bounds is None or bounds[0] < -length or bounds[1] >= length:
             return None
     return Rows(meta, positions, forms, axis)
@@ -199,22 +199,6 @@ def _but_for(meta: np.ndarray, items: tuple[Any, ...], at: int, end: int) -> np.
         return meta[(*items[:at], *(WHOLE,) * (end - at), *items[end:])]
     except IndexError:      # NumPy has words for the index as it is
         return None
-
-
-def _of_recorded(index: Any) -> facts.Bounds | None:
-    """The bounds of an index that waits, of those of the arrays that it is recorded as work on: they are looked at when
-    they are asked for the second time, as ``v[i + 1]`` in a loop does.
-    """
-    arrays = known_ranges.unknown(index)
-    for _, known in arrays:
-        known["takings"] = known.get("takings", 0) + 1
-    if not arrays or any(known["takings"] < 2 for _, known in arrays):
-        return None
-    for storage, known in arrays:
-        if not index_bounds.look_at(storage, known):
-            return None
-    known_ranges.note(index, again=True)
-    return facts.bounds_of(index)
 
 
 #: Bytes of positions that are looked through on the host at each use.

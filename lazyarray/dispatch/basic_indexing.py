@@ -22,7 +22,7 @@ from ..functions.pytree import replace
 from ..graph import known_ranges
 from ..graph.record.loops import cast
 from ..settings.options import current as current_options
-from ..storage import handles, transfer, views
+from ..storage import facts, handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
 from ..storage.state import all_ended
 from ..storage.statements import held
@@ -174,9 +174,13 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if not sub.size:
             _set_nothing(sub, value)
             return
+        for one in (x, value):      # before they are computed
+            known_ranges.note(one)
+        bounds = facts.widened(x, value)
         with here:
             value = value_for(x, sub, value)
             storage.write_device(sub, None, lambda target: storage.device.assign(target, value), overwrite=True)
+        facts.keep_widened(x, bounds)
     except NotOnDevice as reason:
         try:
             on_host(operator.setitem, (x, _host_index(index), value), {}, str(reason), name="numpy.ndarray.__setitem__",

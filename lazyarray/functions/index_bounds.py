@@ -56,7 +56,7 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         for x, most in zip(result, greatest) if greatest else ():       # of places along one axis each comes once
             if handles.is_array(x):
                 noted(x, 0, most)
-    elif handles.is_array(result):
+    elif handles.is_lazy(result):
         whole = func in _PERMUTATIONS and result.ndim == 1
         (facts.note_range if whole else facts.note_bounds)(result, 0, greatest)
 

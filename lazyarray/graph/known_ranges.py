@@ -6,17 +6,17 @@ the host waits for the device to see whether they are in range (`functions.index
 """
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..functions import index_bounds
 from ..storage import facts, handles
 from ..storage.storage import Storage
 from .node import Leaf, Node
 
-__all__ = ["chosen", "keep", "note", "unknown"]
+__all__ = ["chosen", "keep", "look_through", "note"]
 
 
 class _Range(NamedTuple):
@@ -28,37 +28,53 @@ class _Range(NamedTuple):
     is_number: bool = False
 
 
-#: Node -> what was found of it: others may read it when its storage, which knows that too, is gone.
-_noted: weakref.WeakKeyDictionary[Node, _Range] = weakref.WeakKeyDictionary()
-
-
 def note(x: Any, again: bool = False) -> None:
-    """Keep the bounds of a lazy array that is recorded work, if they follow from others; of another one nothing.
-    `again`: more may be known of these.
+    """Keep the bounds of a lazy array or scalar that is recorded work, if they follow from others; of another one
+    nothing. `again`: more may be known of these.
     """
-    if type(x) is not handles.array_type or x._self_base is not None:
-        return
-    storage = x._self_storage
-    node = storage.pending if type(storage) is Storage else None
-    if type(node) is not Node or node.dtype.kind not in "iu" or x.dtype != node.dtype:
-        return
+    if type(x) is handles.array_type or type(x) is handles.scalar_type:
+        storage = x._self_storage
+        node = storage.pending if type(storage) is Storage else None
+        if type(node) is Node and node.dtype.kind in "iu" and x.dtype == node.dtype:
+            _noted(node, storage, again)
+
+
+def _noted(node: Node, storage: Storage, again: bool = False) -> _Range | None:
+    """What is found of a node, kept with it and its storage: once it is computed, it knows its operands no more."""
     known = facts.of_storage(storage)   # before it is looked at what it is made of: a write puts another in its place
     if known is None or "bounds" in known and not again or (found := _of_node(node)) is None:
-        return
+        return None
     if storage.pending is not node:     # computed meanwhile, by who writes to what it is made of
-        return
-    _noted[node] = found
+        return None
+    node.bounds = found
     known["bounds"] = found.low, found.high, node.dtype
     if found.distinct:
         known["distinct"] = True
+    return found
 
 
-def unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
+def look_through(x: Any) -> facts.Bounds | None:
+    """The bounds of an array that waits, of those of the arrays that it is recorded as work on: they are looked at when
+    they are asked for the second time, as ``v[i + 1]`` in a loop does.
+    """
+    arrays = _unknown(x)
+    for _, known in arrays:
+        known["takings"] = known.get("takings", 0) + 1
+    if not arrays or any(known["takings"] < 2 for _, known in arrays):
+        return None
+    for storage, known in arrays:
+        if not index_bounds.look_at(storage, known):
+            return None
+    note(x, again=True)
+    return facts.bounds_of(x)
+
+
+def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
     """The storages of the integers that a lazy array is recorded as work on, if their bounds are not known, and what is
     known of them; none if that of one can't be.
     """
     storage = x._self_storage
-    todo, found = [storage.pending if type(storage) is Storage and x._self_base is None else None], {}
+    todo, found = [storage.pending if type(storage) is Storage else None], {}
     for one in todo:
         if type(one) is Node and len(todo) < _MOST_LOOKED_AT:
             todo += one.operands
@@ -99,7 +115,7 @@ def keep(x: Any, bounds: tuple[int, int]) -> None:
         return
     known = facts.of_storage(storage)
     if type(node) is Node and known is not None and "bounds" not in known and storage.pending is node:
-        _noted[node] = _Range(*bounds)
+        node.bounds = _Range(*bounds)
         known["bounds"] = *bounds, node.dtype
 
 
@@ -128,10 +144,12 @@ def _of(operand: Any, size: int) -> _Range | None:
         return _any_of(array.dtype) if found is None else found
     if type(operand) is not Node:
         return None
-    found = _noted.get(operand)
+    found: _Range | None = operand.bounds
     storage = operand.storage() if operand.storage is not None and found is None else None
     if storage is not None:
         found = _known(storage, operand.dtype, operand.size == size)
+        if found is None and operand.dtype.kind in "iu":
+            found = _noted(operand, storage)
     if found is None:
         found = _of_node(operand) or _any_of(operand.dtype)
     return found._replace(distinct=False) if found is not None and operand.size != size else found
@@ -152,8 +170,8 @@ def _is_of_elements(storage: Storage, array: Any) -> bool:
     if array is storage.root:
         return True
     first, size = storage.device.first, array.dtype.itemsize
-    return storage.root is not None and (first(array) - first(storage.root)) % size == 0 and not any(
-        step % size for step in array.strides)
+    whole = storage.block if storage.root is None else storage.root     # both begin with an element
+    return (first(array) - first(whole)) % size == 0 and not any(step % size for step in array.strides)
 
 
 def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:

@@ -75,7 +75,7 @@ class Node(Unique):
 
     __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
                  "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "described",
-                 "__weakref__")
+                 "bounds", "__weakref__")
     lock = lock
     #: `sampling.sample`, which needs this class.
     sample: Any
@@ -97,6 +97,7 @@ class Node(Unique):
         self.template: Any = None   # a meta of its form, which nobody else has
         # By a few numbers: it needs nothing of the device.
         self.described = all(o.described if type(o) is Node else type(o) is not Leaf for o in operands)
+        self.bounds: Any = None     # what its integers can be, as `known_ranges` has found out
         self.rule: Any = None       # that of the call, if no operand waits: it counts what is needed alone
 
     def compute(self) -> Any:

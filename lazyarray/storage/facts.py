@@ -15,11 +15,13 @@ from . import handles, transfer, views
 from .state import all_ended
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "known_of", "note_bounds",
-           "note_copy", "note_range", "note_source", "of_storage", "source_of", "with_bounds"]
+__all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "keep_widened", "known_of",
+           "note_bounds", "note_copy", "note_range", "note_source", "of_storage", "source_of", "widened", "with_bounds"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14
+#: Bytes of an array that is looked through once, when it gets to the device: 10 us beside an upload.
+_COPIED = 1 << 17
 
 
 def known_of(x: Any, turned: bool = False) -> dict[str, Any] | None:
@@ -89,12 +91,12 @@ Bounds = tuple[int, int]
 
 
 def note_bounds(x: Any, low: int, high: int) -> None:
-    """All elements of a new array of integers are from `low` to `high`, and so are those of views of it."""
+    """All elements of a new array of integers, or a new scalar, are from `low` to `high`, and those of views of it."""
     facts = of_storage(x._self_storage)
     if facts is None:
         return
     storage = x._self_storage
-    whole = x._self_array is not None and x._self_array is storage.root
+    whole = handles.is_scalar(x) or x._self_array is not None and x._self_array is storage.root
     if whole or x._self_base is None and x.nbytes == storage.nbytes:
         facts["bounds"] = low, high, x.dtype
     elif (known := known_of(x)) is not None:
@@ -118,9 +120,47 @@ def bounds_of(x: Any) -> Bounds | None:
     return found
 
 
-def bounds_on_host(storage: Any, view: Any) -> Bounds | None:
-    """The bounds of a few integers that the host has, and that nobody else may write; else None."""
-    if type(storage) is not Storage or not 0 < view.nbytes <= _FEW or view.dtype.kind not in "iu" or (
+def widened(x: Any, value: Any) -> Bounds | None:
+    """What all integers of the storage of `x` will be within once some of them are a value; None: not known.
+
+    It is asked for before the write, in a statement that holds both, and kept by `keep_widened` after it.
+    """
+    storage, meta = x._self_storage, handles.meta_of(x)
+    if meta.dtype.kind not in "iu":
+        return None
+    known, limits = of_storage(storage), np.iinfo(meta.dtype)
+    whole: Any = None if known is None else known.get("bounds")
+    if whole is None and meta.nbytes == storage.nbytes and (seen := bounds_on_host(storage, meta, _COPIED)) is not None:
+        whole = *seen, meta.dtype
+    if whole is None or whole[2] != meta.dtype:
+        return None
+    other = _bounds_of_value(value)
+    if other is None or other[0] < limits.min or other[1] > limits.max:
+        return None
+    return min(whole[0], other[0]), max(whole[1], other[1])
+
+
+def _bounds_of_value(value: Any) -> Bounds | None:
+    if handles.is_scalar(value):
+        if value._self_value is None:
+            known = of_storage(value._self_storage)
+            whole = None if known is None else known.get("bounds")
+            return None if whole is None else whole[:2]     # type: ignore[no-any-return]
+        value = value._self_value
+    if handles.is_array(value):
+        return bounds_of(value) if value.dtype.kind in "iu" else None
+    return (int(value),) * 2 if type(value) is int or isinstance(value, np.integer) else None   # type: ignore[return-value]
+
+
+def keep_widened(x: Any, bounds: Bounds | None) -> None:
+    """What `widened` has found holds from now on."""
+    if bounds is not None and (known := of_storage(x._self_storage)) is not None:
+        known["bounds"] = *bounds, x.dtype
+
+
+def bounds_on_host(storage: Any, view: Any, most: int = _FEW) -> Bounds | None:
+    """The bounds of a few integers (`most` bytes) that the host has, and that nobody else may write; else None."""
+    if type(storage) is not Storage or not 0 < view.nbytes <= most or view.dtype.kind not in "iu" or (
             storage.loans or storage.foreign or storage.state not in ("host", "both")):
         return None
     values = storage.read_host(view, "bounds check")
@@ -129,7 +169,7 @@ def bounds_on_host(storage: Any, view: Any) -> Bounds | None:
 
 def note_copy(storage: Any, host: np.ndarray) -> None:
     """The bounds of a storage that is a copy of a few integers of the host."""
-    if host.dtype.kind in "iu" and 0 < host.nbytes <= _FEW and (facts := of_storage(storage)) is not None and (
+    if host.dtype.kind in "iu" and 0 < host.nbytes <= _COPIED and (facts := of_storage(storage)) is not None and (
             "bounds" not in facts):
         facts["bounds"] = int(host.min()), int(host.max()), host.dtype
 
@@ -181,7 +221,7 @@ def with_bounds(taken: Any, x: Any, bounds: Bounds | None, writes: int, once: bo
     """What was taken of an array, with the bounds of its values, as they were known before, if they are so still;
     `writes`: how often it had been written then; `once`: each element was taken at most once.
     """
-    if handles.is_array(taken) and taken.dtype.kind in "iu":
+    if taken.dtype.kind in "iu":
         if bounds is None:
             note_source(taken, x, writes)
         elif bounds == bounds_of(x):

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy
+from lazyarray.storage import facts, handles
 
 DEVICE = lazyarray.device()
 WHOLE = slice(None)
@@ -215,3 +217,114 @@ def test_positions_that_lie_in_another_order(seed, place):
         plain[index] += more
         array[lazy] += on_device(more)
         np.testing.assert_array_equal(np.asarray(array), plain)
+
+
+class TestOneScalar:
+    """A lazy scalar among the whole numbers of an index stays on the device where it is known to be within bounds."""
+
+    POSITIONS = (2, -1, 0, 3)
+
+    def given(self, dtype=int):
+        values = np.arange(1, 61).reshape(3, 4, 5).astype(dtype)
+        where = lazyarray.asarray(DEVICE.xp.asarray(np.array(self.POSITIONS))).copy()
+        facts.note_bounds(where, -1, 3)
+        return values, on_device(values), where
+
+    INDEXES = [lambda s: (1, s, 2), lambda s: (-3, s, -1), lambda s: (1, s), lambda s: (WHOLE, s),
+               lambda s: (2, s, WHOLE), lambda s: (Ellipsis, s), lambda s: (0, 1, s)]
+
+    @pytest.mark.parametrize("dtype", [int, "f4", "?", "c16", "u1"])
+    @pytest.mark.parametrize("index", INDEXES)
+    def test_what_is_read_and_written(self, index, dtype):
+        values, x, where = self.given(dtype)
+        for n, position in enumerate(self.POSITIONS):
+            expected, found = values[index(np.int64(position))], x[index(where[n])]
+            assert np.array_equal(found, expected) and found.dtype == expected.dtype
+            assert handles.is_scalar(found) == (expected.ndim == 0)
+            values[index(position)] = n
+            x[index(where[n])] = n
+            assert np.array_equal(x, values)
+
+    @pytest.mark.together
+    def test_no_one_waits(self):
+        values, x, where = self.given()
+        path = lazyarray.asarray(DEVICE.xp.zeros(4, int)).copy()
+        facts.note_bounds(path, 0, 0)
+        with lazyarray.no_transfers(), lazyarray.trace() as t:
+            found = x[1, where[0], 2]
+            x[2, where[1]] = 7
+            x[2, where[1], 3] = x[0, 1, where[3]]
+            path[0] = np.argmax(x[1, 1])
+            path[1] = path[0]
+            path[path[1] - 4] = where[3]
+            found = found + x[0, path[0] - 1, 1] + x.T[path[3] - 3, 0, 0]
+        assert not t.synchronisations
+        values[2, -1] = 7
+        values[2, -1, 3] = values[0, 1, 3]
+        assert np.array_equal(x, values) and path.tolist() == [3, 4, 0, 0]
+        assert facts.bounds_of(path) is not None and float(found)
+
+    def test_a_row_is_a_view(self):
+        values, x, where = self.given()
+        row = x[1, where[0]]
+        row += 100
+        values[1, 2] += 100
+        assert np.array_equal(x, values)
+
+    @pytest.mark.parametrize("position", [4, -5, 1 << 40])
+    def test_out_of_range(self, position):
+        values, x, where = self.given()
+        where[1] = position
+        for index in ((1, where[1], 2), (1, where[1])):
+            with pytest.raises(IndexError):
+                x[index]
+            with pytest.raises(IndexError):
+                x[index] = 1
+        assert np.array_equal(x, values)
+
+
+class TestWhatIsKnownOfIntegers:
+    """A write to a part of integers leaves what is known of them, widened by what is known of the values."""
+
+    def made(self, low, high, dtype=int):
+        x = lazyarray.asarray(DEVICE.xp.asarray(np.full((4, 5), low, dtype))).copy()
+        lazyarray.block_until_ready(x)
+        facts.note_bounds(x, low, high)
+        return x
+
+    @pytest.mark.parametrize("write, bounds", [
+        (lambda x, y: x.__setitem__(1, 9), (0, 9)), (lambda x, y: x.__setitem__((1, 2), -3), (-3, 4)),
+        (lambda x, y: x.__setitem__((WHOLE, 1), y[:, 0]), None), (lambda x, y: x.__setitem__(0, y[0].copy()), None),
+        (lambda x, y: x.__setitem__((1, 1), y[0, 0]), (-7, 20)), (lambda x, y: x.__setitem__(WHOLE, y * 2), (-14, 40)),
+        (lambda x, y: x.__setitem__((1, WHOLE), np.argmax(y, axis=0)), (0, 4)),
+        (lambda x, y: x.__setitem__(1, np.int64(1 << 62)), (0, 1 << 62)),
+        (lambda x, y: x.__setitem__(y[0] * 0 + 1, 8), (0, 8)), (lambda x, y: x.__setitem__(1, x[0].copy()), None),
+        (lambda x, y: x.__setitem__(1, y[0] > 3), None), (lambda x, y: x.__iadd__(y), None),
+    ])
+    def test_it_is_widened(self, write, bounds):
+        x, y = self.made(0, 4), self.made(-7, 20)
+        write(x, y)
+        found = facts.bounds_of(x)
+        assert bounds is None or found == bounds
+        if found is not None:
+            values = np.asarray(x)
+            assert found[0] <= values.min() and values.max() <= found[1]
+
+    def test_it_is_lost_where_nothing_is_known_of_the_value(self):
+        x, y = self.made(0, 4), lazyarray.asarray(DEVICE.xp.asarray(np.arange(50, 55))).copy()
+        lazyarray.block_until_ready(y)
+        x[0] = y
+        assert facts.bounds_of(x) is None and np.asarray(x).max() == 54
+
+    def test_what_the_host_has(self):
+        x, y = self.made(0, 4), self.made(-7, 20)
+        assert np.asarray(x).max() == 0
+        x[1, 1:3] = y[0, :2]
+        assert facts.bounds_of(x) == (-7, 20)
+        x[0, 0] = 25
+        assert facts.bounds_of(x) == (-7, 25) and np.asarray(x).max() == 25
+
+    def test_what_was_not_computed_yet(self):
+        x = lazyarray.numpy.zeros((4, 5), int)
+        x[2, 2] = 3
+        assert facts.bounds_of(x) == (0, 3) and np.asarray(x).sum() == 3

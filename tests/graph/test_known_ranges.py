@@ -354,12 +354,12 @@ def test_a_table_of_indexes_is_looked_through_once():
 
 @pytest.mark.together
 def test_so_is_an_array_of_which_parts_are_indexes():
-    order, table = lazyarray.asarray(np.arange(6000)[::-1] % 50) + 0, lazyarray.asarray(np.arange(50.0))
+    order, table = lazyarray.asarray(np.arange(60000)[::-1] % 50) + 0, lazyarray.asarray(np.arange(50.0))
     for turn in range(4):
         with lazyarray.trace() as t:
             found = table[order[turn * 100:turn * 100 + 100]]
         assert bool(t.synchronisations) is (turn < 2), (turn, t)
-        assert np.array_equal(found, (np.arange(6000)[::-1] % 50)[turn * 100:turn * 100 + 100])
+        assert np.array_equal(found, (np.arange(60000)[::-1] % 50)[turn * 100:turn * 100 + 100])
     order[7] = -51
     with pytest.raises(IndexError):
         table[order[:100]]

@@ -18,7 +18,7 @@ from ...functions.kinds import NUMBERS
 if TYPE_CHECKING:
     from ...devices import Device
 
-__all__ = ["Rule", "cast", "casts", "learn", "like_ufuncs", "named", "rule_of", "rules"]
+__all__ = ["Rule", "cast", "cast_steps", "casts", "learn", "like_ufuncs", "named", "rule_of", "rules"]
 
 
 class Rule:
@@ -164,18 +164,19 @@ def casts(kinds: tuple[Any, ...], dtypes: tuple[np.dtype, ...]) -> tuple[Step | 
     return tuple(found) if any(found) else ()
 
 
-_casts: dict[tuple[np.dtype, np.dtype], Step | None] = {}
+#: (source, target) -> what `cast` has found.
+cast_steps: dict[tuple[np.dtype, np.dtype], Step | None] = {}
 
 
 def cast(source: np.dtype, target: np.dtype) -> Step | None:
     """The step that makes numbers of `source` ones of `target`; None for what loses an imaginary part."""
     key = source, target
-    found = _casts.get(key, key)
+    found = cast_steps.get(key, key)
     if found is key:
         found = None
         if source in HOLDABLE and target in HOLDABLE and (source.kind != "c" or target.kind == "c"):
             found = cast_of(source, target)
-        _casts[key] = found
+        cast_steps[key] = found
     return found    # type: ignore[return-value]
 
 

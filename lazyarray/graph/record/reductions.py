@@ -322,7 +322,7 @@ def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any
 
 
 def _note_greatest(x: Any, most: int) -> None:
-    if handles.is_array(x):
+    if handles.is_lazy(x):
         facts.note_bounds(x, 0, most)
 
 

@@ -1,6 +1,7 @@
 """Rows taken, put and joined by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import types
 
@@ -167,6 +168,31 @@ class TestTaken:
         for i in (table.T, table[:, :3]):
             found = rows.take(Array.of(x), [strided(i)])
             assert found is None
+
+    @pytest.mark.parametrize("of", [lambda a: a[:, 1], lambda a: a[::-1, 2], lambda a: a[3, ::-1], lambda a: a[::3, 0]])
+    def test_vectors_that_do_not_lie_in_order(self, rows, of):
+        x, i = numbers((20, 6), "f"), positions(40, 5)
+        same(rows.take(strided(of(x)), [Array.of(i)]), of(x)[i])
+        same(rows.take(strided(of(x)), [Array.of(i[0])]), np.array(of(x)[i[0]]))
+        backwards = np.arange(5, dtype="i")[::-1]
+        for values, order in ((numbers(5, "f"), None), (np.float32(1.5), None), (numbers(5, "f"), backwards)):
+            expected, target, j = x.copy(), strided(of(x.copy())), different(5, of(x).size)
+            of(expected)[j] = values if order is None else values[order]
+            given = values if isinstance(values, np.generic) else Array.of(values)
+            assert rows.put(target, [Array.of(j)], given, None if order is None else Array.of(order))
+            elements = [ctypes.string_at(target.data.ptr + k * target.strides[0], 4) for k in range(target.size)]
+            assert b"".join(elements) == of(expected).tobytes()
+
+    def test_an_axis_of_length_one_has_any_stride(self, rows):
+        x, i = numbers((3, 1, 2), "u1"), positions((2, 2), 2)
+        given = Array.of(x)
+        given.strides = (2, 0, 1)
+        same(rows.take(given, [Array.of(i)], 2), x[:, :, i])
+        expected = x.copy()
+        expected[:, :, different(2, 2)] = 7
+        assert rows.put(given, [Array.of(different(2, 2))], np.uint8(7), None, 2)
+        given.strides = (2, 2, 1)
+        same(given, expected)
 
     def test_positions_that_are_not_there_are_counted_around(self, rows):
         x, i = numbers(7), np.array([7, -8, 700, -(2**62), 2**62])

@@ -165,10 +165,11 @@ class Rows(Unique):
         front, rest, rows = shape[:axis], shape[axis + len(positions):], first.size
         row = math.prod(rest) * view.itemsize
         result = self._ndarray((*first.shape, *front, *rest), view.dtype)
-        word = _word(row, view.data.ptr)
+        step = _step(view, row)
+        word = _word(row, step, view.data.ptr)
         words, outer = row // word, math.prod(front)
         kernels.takes[word](_blocks(rows * outer * words), THREADS, [
-            view, result, rows, words, outer, *_axes(view, positions, word, axis)])
+            view, result, rows, words, outer, *_axes(view, positions, step // word, axis)])
         return in_place_of(result, axis, first.ndim) if axis else result
 
     def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
@@ -177,11 +178,12 @@ class Rows(Unique):
             return False
         front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], positions[0].size
         row = math.prod(rest) * view.itemsize
+        step = _step(view, row)
         low = high = each = aside = 0
         if isinstance(values, np.generic):
             if (each := view.itemsize) not in WORDS:
                 return False
-            memory, word = values.tobytes(), _word(each, view.data.ptr)
+            memory, word = values.tobytes(), _word(each, step, view.data.ptr)
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
@@ -192,13 +194,13 @@ class Rows(Unique):
                 aside, each = steps
             elif axis or values.shape != rest or order is not None or not values._c_contiguous:
                 return False
-            word = _word(row, view.data.ptr, values.data.ptr, each, aside)
+            word = _word(row, step, view.data.ptr, values.data.ptr, each, aside)
         if (kernels := self._compiled()) is None:
             return False
         words, outer = row // word, math.prod(front)
         kernels.puts[word](_blocks(rows * outer * words), THREADS, [
             view, values, each // word, aside // word, 0 if order is None else order, low, high, rows, words, outer,
-            *_axes(view, positions, word, axis)])
+            *_axes(view, positions, step // word, axis)])
         return True
 
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
@@ -252,10 +254,10 @@ class Rows(Unique):
 
 
 def _fit(view: Any, positions: Sequence[Any]) -> bool:
-    """Whether the kernels take them: an array in C order, and positions of 32 or 64 bits at one distance from each
-    other; neither is empty.
+    """Whether the kernels take them: an array in C order, or a vector, and positions of 32 or 64 bits at one distance
+    from each other; neither is empty.
     """
-    if len(positions) > MOST_AXES or not view._c_contiguous or not view.size:
+    if len(positions) > MOST_AXES or not (view._c_contiguous or view.ndim == 1) or not view.size:
         return False
     shape = positions[0].shape
     return bool(positions[0].size) and all(
@@ -306,13 +308,21 @@ def _steps(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int,
     return (aside, each) if beside and aside is not None and each is not None else None
 
 
-def _axes(view: Any, positions: Sequence[Any], word: int, axis: int) -> list[Any]:
-    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, their
-    distance, its length, and a step in words.
+def _step(view: Any, row: int) -> int:
+    """Bytes from one row to the next along the last axis that positions are along. Strides of axes of length one tell
+    nothing: the rows of an array in C order are `row` bytes.
     """
-    wide, found, shape, strides = 0, [], view.shape, view.strides
-    for k, array in enumerate(positions):
+    return row if view._c_contiguous else view.strides[0]   # type: ignore[no-any-return]
+
+
+def _axes(view: Any, positions: Sequence[Any], step: int, axis: int) -> list[Any]:
+    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, their
+    distance, its length, and its step in words; `step`: that of the last one.
+    """
+    wide, found, shape = 0, [], view.shape
+    for k in range(len(positions) - 1, -1, -1):
+        array, length = positions[k], shape[axis + k]
         wide |= (array.itemsize == 8) << k
-        found += array, _next(array), shape[axis + k], strides[axis + k] // word
-    above = strides[axis - 1] // word if axis else 0
-    return [above, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
+        found[:0] = array, _next(array), length, step
+        step *= length
+    return [step, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
