@@ -237,10 +237,10 @@ meta_with_storage(PyObject *x)
 static int
 is_plain_way(PyObject *item)
 {
-    if (!PyTuple_CheckExact(item))
+    if (!PyTuple_CheckExact(item) && !PyList_CheckExact(item))
         return item == Py_None || PyBool_Check(item) || PyLong_CheckExact(item);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(item); i++)
-        if (!PyLong_CheckExact(PyTuple_GET_ITEM(item, i)))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(item); i++)
+        if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(item, i)))
             return 0;
     return 1;
 }
@@ -263,10 +263,16 @@ seen_by(PyObject *callee, int kind, PyObject *const *args, Py_ssize_t count, PyO
     while (kwargs != NULL && PyDict_Next(kwargs, &place, &name, &value))
         if (!is_plain_way(value))
             return NULL;
-    PyObject *x = args[0], *meta = given[0] = meta_with_storage(x), *part = NULL;
+    PyObject *x = args[0], *meta = meta_with_storage(x), *part = NULL;
+    given[0] = NULL;
     if (meta != NULL && PyArray_NDIM((PyArrayObject *)meta) > 0
             && (!(kind & PACKED) || PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta)))
+        /* NumPy's functions in Python ask a class of its own for each function that they call */
+        given[0] = PyFunction_Check(callee) ? PyArray_View((PyArrayObject *)meta, NULL, &PyArray_Type) : Py_NewRef(meta);
+    if (given[0] != NULL)
         part = PyObject_VectorcallDict(callee, given, count, kwargs);
+    if (part != NULL && part == given[0])
+        Py_SETREF(part, Py_NewRef(meta));
     if (part != NULL && is_sequence(part)) {
         const Py_ssize_t length = PySequence_Fast_GET_SIZE(part);
         result = PyList_New(0);
@@ -282,6 +288,7 @@ seen_by(PyObject *callee, int kind, PyObject *const *args, Py_ssize_t count, PyO
     else if (part != NULL)
         result = seen_of(x, meta, part);
     Py_XDECREF(part);
+    Py_XDECREF(given[0]);
     Py_XDECREF(meta);
     return result;
 }

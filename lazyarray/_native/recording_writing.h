@@ -421,9 +421,6 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
                                           PyTuple_GET_ITEM(work, 2), PyTuple_GET_ITEM(work, 3), NULL);
     else if (work != NULL)
         done = PyObject_CallOneArg(work, target);
-    else if (PyArray_IsScalar(value, Integer) || PyArray_IsScalar(value, Bool)
-             || (PyArray_IsScalar(value, Double) && (PyFloat_AS_DOUBLE(value) != 0 || !signbit(PyFloat_AS_DOUBLE(value)))))
-        done = PyObject_CallMethodOneArg(target, text.fill, value);
     else
         done = PyObject_CallMethodObjArgs(device, text.assign, target, value, NULL);
 end:

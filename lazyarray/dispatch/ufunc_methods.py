@@ -315,7 +315,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
         raise NotOnDevice("the result needs a cast to another kind of number")
     device, rows, parsed = devices.current(), None, None
-    named = None if ufunc not in _SUMS or device.spread else rows_of(meta, index)
+    named = None if device.spread else rows_of(meta, index)
     if named is None or named.sub is not meta or named.axis or named.are_of(storage):
         named, parsed = None, _checked(meta, index)
     try:
@@ -337,7 +337,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
             if rows is not None:
                 device.add_at(array, *rows)
                 return
-            items = parsed.device()     # type: ignore[union-attr]
+            items = tuple(named.keys()) if parsed is None else parsed.device()      # type: ignore[union-attr]
             items = items[0] if len(items) == 1 else items
             if ufunc in _SUMS:
                 add_at(device.xp, array, items, operand)

@@ -19,8 +19,8 @@ from ..storage import facts, handles, views
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
-from . import memory_order, text
-from .adapters import common, indexing
+from . import index_bounds, memory_order, text
+from .adapters import common, indexing, order
 from .creation import MAKING
 from .pytree import replace
 from .views import as_lazy, on_host_side
@@ -238,6 +238,15 @@ def bincount(device: Device, x: Any, /, weights: Any = None, minlength: Any = 0)
     return handles.fresh(device, indexing.bincount(device.xp, places, weights, on_host_side(minlength), lazy))
 
 
+@_as_numpy_decides
+def digitize(device: Device, x: Any, bins: Any, right: bool = False) -> Any:
+    known = facts.known_of(bins) if handles.is_array(bins) else None       # before they are looked at
+    bins = _device_or_host(bins)
+    found = handles.fresh(device, order.digitize(device.xp, _device_or_host(x), bins, on_host_side(right), known))
+    index_bounds.note(np.digitize, (x, bins), {}, found)
+    return found
+
+
 # -- writing by position ----------------------------------------------------------------------------
 
 def _device_or_host(obj: Any) -> Any:
@@ -398,7 +407,7 @@ LAZY: dict[Any, Callable[..., Any]] = {
     np.array_repr: _text(np.array_repr, "arr"), np.array_str: _text(np.array_str, "a"),
     np.min_scalar_type: min_scalar_type, np.array2string: array2string,
     np.trim_zeros: trim_zeros, np.take: take, np.take_along_axis: take_along_axis,
-    np.bincount: bincount,
+    np.bincount: bincount, np.digitize: digitize,
     np.nan_to_num: nan_to_num, np.put: put, np.put_along_axis: put_along_axis,
     np.piecewise: piecewise,
 }

@@ -300,6 +300,29 @@ def test_a_comparison_with_nan_and_of_other_kinds():
     assert small > 249 and small < 251 and not small > 1000 and small != -1 and small == np.float64(250)
 
 
+@pytest.mark.together
+def test_the_order_of_bins_is_looked_at_once():
+    plain, values = np.linspace(0, 1, 50), np.random.default_rng(3).random(4000)
+    bins, x = lazy(plain), lazy(values)
+    for turn in range(3):
+        with lazyarray.trace() as t:
+            found = np.digitize(x, bins)
+        assert bool(t.synchronisations) is (turn == 0)
+        assert np.array_equal(found, np.digitize(values, plain))
+    bins[...] = lazy(plain[::-1].copy())
+    assert np.array_equal(np.digitize(x, bins), np.digitize(values, plain[::-1]))
+    bins[3] = 7
+    with pytest.raises(ValueError):
+        np.digitize(x, bins)
+    table = lazy(np.arange(51.0))
+    bins = lazy(plain)
+    found = np.digitize(x, bins)
+    with lazyarray.trace() as t:
+        taken = table[found]
+    assert not t.synchronisations
+    assert np.array_equal(taken, np.arange(51.0)[np.digitize(values, plain)])
+
+
 def test_a_factor_takes_one_wait():
     matrix = np.eye(5) * 4 + 1
     found, factor = waits(lambda: np.linalg.cholesky(lazy(matrix)))

@@ -156,6 +156,12 @@ class CudaDevice(CudaOperations, Device):
                 return
             if self.on_current(target, value) and self.are_apart(target, value) and self.copied(target, value):
                 return
+        elif isinstance(value, np.generic) and target.size and value.dtype == target.dtype and self.on_current(target):
+            if target._c_contiguous and not any(value.tobytes()):
+                target.data.memset_async(0, target.nbytes)
+                return
+            if self.copied(target, value):
+                return
         super().assign(target, value)
 
     def are_apart(self, one: Any, other: Any) -> bool:

@@ -41,13 +41,12 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(shape) <= len(target) and all(n in (1, wanted) for n, wanted in zip(shape[::-1], target[::-1]))
 
 
-def _copying(source: np.dtype, target: np.dtype, ndim: int, value_flat: bool, target_flat: bool) -> Program:
-    """What sets elements from others; without steps if NumPy does not call the cast safe."""
+def _copying(source: np.dtype, target: np.dtype, ndim: int, value_mode: str, target_flat: bool) -> Program:
+    """What sets elements from others, or from a number; without steps if NumPy does not call the cast safe."""
     if source not in HOLDABLE or target not in HOLDABLE or not np.can_cast(source, target):
         return Program((), (), (), 0)
-    inputs = *[Operand(dtype, "flat" if flat else "strided")
-               for dtype, flat in ((source, value_flat), (target, target_flat))],
-    ndim = 0 if value_flat and target_flat else ndim
+    inputs = Operand(source, value_mode), Operand(target, "flat" if target_flat else "strided")
+    ndim = 0 if value_mode != "strided" and target_flat else ndim
     return Program(inputs, ((cast_of(source, target), (0,)),), (2,), ndim, into=True)
 
 
@@ -96,13 +95,16 @@ class CudaOperations(Operations):
         return found
 
     def copied(self, target: Any, value: Any) -> bool:
-        """Whether a kernel of ours has set an array from one that lies apart. What does not broadcast to it, or is not
-        cast safely, is left to others, errors included.
+        """Whether a kernel of ours has set an array from a number, or from one that lies apart. What does not broadcast
+        to it, or is not cast safely, is left to others, errors included.
         """
-        same = value.shape == target.shape
-        if not same and not _broadcasts(value.shape, target.shape):
+        if isinstance(value, np.generic):
+            mode = "value"
+        elif (same := value.shape == target.shape) or _broadcasts(value.shape, target.shape):
+            mode = "flat" if same and value._c_contiguous else "strided"
+        else:
             return False
-        key = value.dtype, target.dtype, target.ndim, same and value._c_contiguous, target._c_contiguous
+        key = value.dtype, target.dtype, target.ndim, mode, target._c_contiguous
         program = self._copying.get(key)
         if program is None:
             program = self._copying[key] = _copying(*key)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ... import devices
-from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ...settings import options
 from ...storage import transfer, upload_cache
@@ -66,11 +65,10 @@ def array_or_number(xp: Any, obj: Any) -> Any:
 
 
 def filled(xp: Any, shape: Any, value: Any, dtype: Any) -> Any:
-    """``xp.full`` that keeps the sign of zero: see `devices.base.is_negative_zero`."""
-    one = np.asarray(value, dtype)
-    if one.dtype.kind in "fc" and is_negative_zero(one):
-        return xp.array(xp.broadcast_to(devices.current().without_dimensions(one[()]), shape))
-    return xp.full(shape, one[()], dtype)
+    """``xp.full`` that keeps the sign of zero, and takes less time."""
+    found = xp.empty(shape, dtype)
+    devices.current().assign(found, np.asarray(value, found.dtype)[()])
+    return found
 
 
 def passable(dtype: np.dtype, low: Any, high: Any) -> tuple[Any, Any]:

@@ -328,22 +328,32 @@ def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = N
     return xp.searchsorted(a, v, side=side)
 
 
-def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False) -> Any:
-    x, bins = array(xp, x), array(xp, bins)
-    wrong(x.dtype.kind == "c" or bins.dtype.kind == "c", "x may not be complex")
-    wrong(bins.ndim != 1, "object too deep for desired array")
-    # One flag each for rising, falling and NaN, in one wait; CuPy itself does not look. The host looks at few bins.
+def order_of_bins(xp: Any, bins: Any) -> bool:
+    """Whether the edges of bins rise, not fall. One flag each for rising, falling and NaN, in one wait; CuPy itself
+    does not look. The host looks at few bins.
+    """
     ns, edges = (np, fetch(bins, "bin-order check")) if bins.nbytes <= FETCHED else (xp, bins)
     before, after = edges[:-1], edges[1:]
     rising, falling, odd = fetch(
         ns.stack([(before <= after).all(), (before >= after).all(), (edges != edges).any()]), "bin-order check")
     refuse(odd, "NaN among the bins")
+    if not rising and not falling:
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    return bool(rising)
+
+
+def digitize(xp: Any, /, x: Any, bins: Any, right: bool = False, known: dict[str, Any] | None = None) -> Any:
+    """`known`: what is known of the bins, to be read and added to."""
+    x, bins = array(xp, x), array(xp, bins)
+    wrong(x.dtype.kind == "c" or bins.dtype.kind == "c", "x may not be complex")
+    wrong(bins.ndim != 1, "object too deep for desired array")
+    known = {} if known is None else known
+    if "rises" not in known:
+        known["rises"] = order_of_bins(xp, bins)
     side = "left" if operator.truth(right) else "right"
-    if rising:
+    if known["rises"]:
         return searchsorted(xp, bins, x, side)
-    if falling:
-        return bins.size - searchsorted(xp, bins[::-1], x, side)
-    raise ValueError("bins must be monotonically increasing or decreasing")
+    return bins.size - searchsorted(xp, bins[::-1], x, side)
 
 
 ADAPTED: dict[Any, Any] = {
@@ -351,5 +361,5 @@ ADAPTED: dict[Any, Any] = {
     np.median: median, np.nanmedian: nanmedian,
     np.quantile: _quantiles(np.quantile, 1), np.percentile: _quantiles(np.percentile, 100),
     np.nanquantile: _quantiles(np.nanquantile, 1), np.nanpercentile: _quantiles(np.nanpercentile, 100),
-    np.searchsorted: searchsorted, np.digitize: digitize,
+    np.searchsorted: searchsorted,
 }

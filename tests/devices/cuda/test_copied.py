@@ -6,7 +6,9 @@ import types
 import numpy as np
 import pytest
 
-from lazyarray.devices.cuda.operations import CudaOperations
+import lazyarray
+from lazyarray.devices.cuda.kernels import elementwise_source, launch_plan
+from lazyarray.devices.cuda.operations import CudaOperations, _copying
 
 
 class Array(types.SimpleNamespace):
@@ -43,6 +45,15 @@ def test_what_broadcasts(copied, shape, modes):
     assert [operand.mode for operand in program.inputs] == modes and program.into and program.ndim == 2
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_number(copied, dense):
+    target = Array((4, 6), dense=dense)
+    [(arguments, walked, _)], [program] = copied(target, np.float64(2))
+    assert arguments == [2, target] and walked == (4, 6)
+    assert [operand.mode for operand in program.inputs] == ["value", "flat" if dense else "strided"]
+    assert program.ndim == (0 if dense else 2)
+
+
 @pytest.mark.parametrize("shape", [(2,), (3,), (4,), (5, 6), (1, 4, 6), (4, 6, 1), (0, 6), (6, 4)])
 def test_what_does_not_is_for_cupy(copied, shape):
     """A kernel would read what lies beyond."""
@@ -56,3 +67,34 @@ def test_casts(copied, pair, safe):
     source, target = pair.split()
     launched, programs = copied(Array((4, 6), target, False), Array((4, 6), source))
     assert bool(launched) is safe and bool(programs[0].steps) is safe
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_number_compiles(dtype, dense):
+    cupy = pytest.importorskip("cupy")
+    from nvrtc import compiled
+
+    program = _copying(np.dtype(dtype), np.dtype(dtype), 2, "value", dense)
+    form = launch_plan.packed(program, ("value", "flat"), 0, False) if dense else launch_plan.general(
+        program, False, ("value", "any"), 2)
+    assert compiled(elementwise_source.source(program, cupy, {"set": form})) == ""
+
+
+@pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("number", [0, 1, 3, -0.0, np.nan])
+def test_numbers_on_a_gpu(dtype, number):
+    if np.dtype(dtype).kind in "?biu" and not float(number).is_integer():
+        number = 2
+    number = np.dtype(dtype).type(number)
+    device = lazyarray.device()
+    views = [lambda a: a, lambda a: a[::2, 1:], lambda a: a.T, lambda a: a[1, 2:3], lambda a: a[:0], lambda a: a[::-1]]
+    for view in views:
+        for _ in range(2):      # the kernel is there the second time
+            plain = np.ones((4, 6), dtype)
+            x = device.xp.asarray(plain)
+            view(plain)[...] = number
+            device.assign(view(x), number)
+            device.wait_for_kernels()
+            assert x.get().tobytes() == plain.tobytes()
