@@ -322,7 +322,8 @@ keep_reach(Place *place, PyObject *value)
     if (Py_TYPE(value) == types.LazyScalar && got(value, V.value) != Py_None)
         value = got(value, V.value);
     int known = find_reach(place->storage, (PyObject *)dtype, &one);
-    if (known > 0 && (PyLong_CheckExact(value) || PyArray_IsScalar(value, Integer))) {
+    if (known > 0 && (PyLong_CheckExact(value) || (PyArray_IsScalar(value, Integer)
+                                                   && !PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE)))) {
         known = size_of(value, &other.low);
         other.high = other.low;
     }

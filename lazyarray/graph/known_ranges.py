@@ -176,15 +176,17 @@ def _is_of_elements(storage: Storage, array: Any) -> bool:
 
 def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
     known = facts.of_storage(storage)
-    whole = None if known is None else known.get("bounds")
+    if known is None:       # the host, or who holds its memory, may have written since it was recorded
+        return None
+    whole = known.get("bounds")
     if whole is None and storage.root_view is not None and storage.root_view.dtype == dtype:
         seen = facts.bounds_on_host(storage, storage.root_view)
-        if seen is not None and known is not None:
+        if seen is not None:
             known["bounds"] = *seen, dtype
         return None if seen is None else _Range(*seen)
     if whole is None or whole[2] != dtype or dtype.kind not in "iu":
         return None
-    return _Range(whole[0], whole[1], once and "distinct" in known)     # type: ignore[operator]
+    return _Range(whole[0], whole[1], once and "distinct" in known)
 
 
 def _of_node(node: Node) -> _Range | None:

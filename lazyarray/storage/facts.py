@@ -149,7 +149,8 @@ def _bounds_of_value(value: Any) -> Bounds | None:
         value = value._self_value
     if handles.is_array(value):
         return bounds_of(value) if value.dtype.kind in "iu" else None
-    return (int(value),) * 2 if type(value) is int or isinstance(value, np.integer) else None   # type: ignore[return-value]
+    exact = type(value) is int or isinstance(value, np.integer) and type(value) is value.dtype.type
+    return (int(value), int(value)) if exact else None
 
 
 def keep_widened(x: Any, bounds: Bounds | None) -> None:

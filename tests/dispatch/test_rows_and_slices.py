@@ -324,6 +324,30 @@ class TestWhatIsKnownOfIntegers:
         x[0, 0] = 25
         assert facts.bounds_of(x) == (-7, 25) and np.asarray(x).max() == 25
 
+    @pytest.mark.parametrize("recorded", [
+        lambda x: x[0], lambda x: x + 0, lambda x: (x + 1) - 1, lambda x: x[::-1] + 0])
+    def test_of_what_was_recorded_before_the_host_wrote(self, recorded):
+        x, y = on_device(np.array([9, 0, 1, 2, 3])), on_device(np.arange(5.0))
+        index = recorded(x)
+        alias = np.asarray(x)
+        alias[...] = 1
+        with pytest.raises(IndexError):
+            y[index]
+        with pytest.raises(IndexError):
+            y[index] = 1
+        assert y.tolist() == [0, 1, 2, 3, 4]
+
+    def test_a_number_of_a_class_of_its_own(self):
+        class Other(np.int64):
+            def __index__(self):
+                return 0
+
+            def __int__(self):
+                return 0
+        x = self.made(0, 4)
+        x[1] = Other(100)
+        assert np.asarray(x).max() == 100 and facts.bounds_of(x) in (None, (0, 100))
+
     def test_what_was_not_computed_yet(self):
         x = lazyarray.numpy.zeros((4, 5), int)
         x[2, 2] = 3

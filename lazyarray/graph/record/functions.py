@@ -188,11 +188,18 @@ def lies_exactly(meta: np.ndarray, order: str) -> bool:
     return meta.flags.c_contiguous and order != "F" or 1 not in meta.shape and 0 not in meta.strides
 
 
+def _is_in_turn(meta: np.ndarray) -> bool:
+    """Whether an array's elements come in C's order, if not side by side: as they come, a copy is in C order."""
+    steps = [abs(step) for step in meta.strides]
+    return all(step > following for step, following in zip(steps, steps[1:]))
+
+
 def astype(x: Any, target: np.dtype, order: str) -> Any:
     """A copy of an array in another dtype, or in the same, in this memory order."""
     meta = handles.meta_of(x)
     flags = meta.flags
-    kept = order == "K" or (flags.c_contiguous if order == "C" else flags.f_contiguous if order == "F" else flags.forc)
+    kept = order == "K" or (flags.c_contiguous or _is_in_turn(meta) if order == "C"
+                            else flags.f_contiguous if order == "F" else flags.forc)
     if kept and native is not None and type(x) is handles.array_type and target in HOLDABLE and (
             lies_exactly(meta, order)):
         return native.recorded(_casting.get(target) or _casting_to(target), (x,))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import devices
 from ...functions.adapters.common import FETCHED, fetch, truth
-from ...storage import handles
+from ...storage import facts, handles
 from ..node import native
 from .loops import Rule, like_ufuncs, named
 
@@ -184,6 +184,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     meta, shape = handles.meta_of(a), weights.shape
     if meta.dtype != dtype or not meta.ndim:
         return None
+    known = facts.known_of(weights)     # before they are added up
     if shape != meta.shape:
         if type(axis) is not int or not -meta.ndim <= axis < meta.ndim or shape != (meta.shape[axis],):
             return None
@@ -194,8 +195,11 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     if products is None:
         return None
     result, total = (np.sum(x, axis=axis, keepdims=keepdims is True) for x in (products, weights))
-    if _has(total, 0, "sum of weights"):     # NumPy has something to say
-        return None
+    if known is None or ("total", axis) not in known:
+        if _has(total, 0, "sum of weights"):     # NumPy has something to say
+            return None
+        if known is not None:
+            known["total", axis] = "not zero"
     return np.true_divide(result, total)
 
 
