@@ -41,6 +41,19 @@ _EXACT = {(name, char): f"out0 = {call}" for name, chars, call in (
     ("add", "fdFD", "lz_add(in0, in1)"), ("subtract", "fdFD", "lz_sub(in0, in1)"),
     ("multiply", "fd", "lz_mul(in0, in1)"), ("square", "fd", "lz_mul(in0, in0)")) for char in chars}
 
+#: NumPy's whole numbers wrap around. In C those with a sign may be taken never to: ``x + 1 > x`` in one kernel is true
+#: then. So these are computed without a sign, and so wide that nothing is promoted to a type with one.
+_WRAPPING = {
+    "add": "{in0} + {in1}", "subtract": "{in0} - {in1}", "multiply": "{in0} * {in1}", "square": "{in0} * {in0}",
+    "negative": "0 - {in0}", "absolute": "in0 < 0 ? 0 - {in0} : {in0}",
+}
+
+
+def _wrapping(text: str, dtype: np.dtype) -> str:
+    unsigned = "unsigned long long" if dtype.itemsize == 8 else "unsigned int"
+    return f"(out0_type)({text.format(in0=f'({unsigned})in0', in1=f'({unsigned})in1')})"
+
+
 #: Steps that the compiler makes a branch of where their text has one: here it selects.
 _SELECTED = {
     ("maximum", "d"): "const double most = max(in0, in1); out0 = (isnan(in0) | isnan(in1)) ? out0_type(NAN) : most",
@@ -143,7 +156,7 @@ template <typename T> __device__ inline void lz_quotient(T ar, T ai, T br, T bi,
 # C's shifts by as many bits as there are, or by fewer than none, are undefined; NumPy shifts everything out.
 _SHIFT = """
   const bool beyond = in1 < 0 || (unsigned long long)in1 >= {bits};
-  out0 = beyond ? (out0_type)({rest}) : (out0_type)(in0 {by} in1)"""
+  out0 = beyond ? (out0_type)({rest}) : {shifted}"""
 
 
 def _divide(step: Step, out: str) -> str | None:
@@ -157,8 +170,10 @@ def _divide(step: Step, out: str) -> str | None:
 
 
 def _shift(step: Step, by: str) -> str:
-    rest = "in0 < 0 ? -1 : 0" if by == ">>" and step.output.kind == "i" else "0"
-    return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, by=by)
+    signed = step.output.kind == "i"
+    rest = "in0 < 0 ? -1 : 0" if by == ">>" and signed else "0"
+    shifted = _wrapping("{in0} << in1", step.output) if by == "<<" and signed else f"(out0_type)(in0 {by} in1)"
+    return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, shifted=shifted)
 
 
 def _reciprocal(step: Step) -> str:
@@ -264,5 +279,7 @@ def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
         return None
     if step.output.char == "e" and step.name in _HALVES:
         return _HALVES[step.name], ""
+    if step.output.kind == "i" and step.name in _WRAPPING:
+        return f"out0 = {_wrapping(_WRAPPING[step.name], step.output)}", ""
     key = step.name, step.output.char
     return _EXACT.get(key) or _SELECTED.get(key) or text, ufunc._preamble or ""
