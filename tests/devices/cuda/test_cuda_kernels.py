@@ -106,6 +106,49 @@ def test_every_form_that_writes_in_place_compiles(dtype, modes):
     assert compiled(text + "\n".join(sizes)) == ""
 
 
+def ptx_of(dtype, steps, count):
+    """What the compiler makes of steps on so many inputs; the second one is a number."""
+    inputs = tuple(Operand(dtype, "value" if i == 1 else "flat") for i in range(count))
+    program = Program(inputs, steps, (count + len(steps) - 1,), 0)
+    return compiled(elementwise_source.source(program, cupy, {"fused": launch_plan.general(program, False)}), ptx=True)
+
+
+def compared(name, dtype):
+    return Step(name, getattr(cupy, name), (dtype, dtype), np.dtype(bool))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+def test_whole_numbers_may_wrap_around(dtype, name):
+    """In C they may be taken not to, and then ``x + 1 > x`` needs no x."""
+    dtype = np.dtype(dtype)
+    step = Step(name, getattr(cupy, name), (dtype, dtype), dtype)
+    assert "ld.global" in ptx_of(dtype, ((step, (0, 1)), (compared("greater", dtype), (2, 0))), 2)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "u2"])
+def test_no_negation_of_16_bits_is_left_to_the_assembler(dtype):
+    dtype = np.dtype(dtype)
+    step = Step("negative", cupy.negative, (dtype,), dtype)
+    text = ptx_of(dtype, ((step, (0,)), (compared("equal", dtype), (3, 2))), 3)
+    assert "neg.s32" in text and "neg.s16" not in text
+
+
+@pytest.mark.skipif(not ON_CUDA, reason="needs a GPU")
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "i8"])
+def test_what_wraps_around_on_a_gpu(dtype):
+    limits = np.iinfo(dtype)
+    plain = np.array([limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max] * 5, dtype)
+    x, y = lazyarray.asarray(plain), lazyarray.asarray(plain[::-1].copy())
+    with np.errstate(all="ignore"):
+        for _ in range(3):      # the kernel is there from the second time on
+            for work in (lambda x, y: x + 1 > x, lambda x, y: x - 1 < x, lambda x, y: -x == y, lambda x, y: x * 2 >= x,
+                         lambda x, y: -(x << 1) == y, lambda x, y: np.abs(x) >= 0, lambda x, y: (-x == -x).all(),
+                         lambda x, y: np.square(x) >= 0, lambda x, y: (x << 3) * 2 == x * 16):
+                assert np.array_equal(work(x, y), work(plain, plain[::-1]))
+            lazyarray.device().wait_for_kernels()
+
+
 def softplus(dtype):
     """A program, and the form that loads packs."""
     dtype = np.dtype(dtype)

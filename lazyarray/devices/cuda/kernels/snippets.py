@@ -49,9 +49,21 @@ _WRAPPING = {
 }
 
 
+#: What negates 16 bits is done in 32 that the compiler may not look into. It makes ``neg.s16`` of it otherwise, whose
+#: result ptxas 13.2 compares without extending its sign: with -32768 among the values, ``(-x == y).all()`` was wrong on
+#: an H100 and an H200. (ptxas 13.5 extends it.)
+_OPAQUE = 'unsigned int wrapped = {}; asm("" : "+r"(wrapped)); out0 = (out0_type)wrapped'
+
+
 def _wrapping(text: str, dtype: np.dtype) -> str:
+    """The text of a whole number with a sign, which is to be cast to it."""
     unsigned = "unsigned long long" if dtype.itemsize == 8 else "unsigned int"
-    return f"(out0_type)({text.format(in0=f'({unsigned})in0', in1=f'({unsigned})in1')})"
+    return text.format(in0=f"({unsigned})in0", in1=f"({unsigned})in1")
+
+
+def _whole(name: str, dtype: np.dtype) -> str:
+    text = _wrapping(_WRAPPING[name], dtype)
+    return _OPAQUE.format(text) if name == "negative" and dtype.itemsize < 4 else f"out0 = (out0_type)({text})"
 
 
 #: Steps that the compiler makes a branch of where their text has one: here it selects.
@@ -172,7 +184,7 @@ def _divide(step: Step, out: str) -> str | None:
 def _shift(step: Step, by: str) -> str:
     signed = step.output.kind == "i"
     rest = "in0 < 0 ? -1 : 0" if by == ">>" and signed else "0"
-    shifted = _wrapping("{in0} << in1", step.output) if by == "<<" and signed else f"(out0_type)(in0 {by} in1)"
+    shifted = f"(out0_type)({_wrapping('{in0} << in1', step.output) if by == '<<' and signed else f'in0 {by} in1'})"
     return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, shifted=shifted)
 
 
@@ -279,7 +291,7 @@ def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
         return None
     if step.output.char == "e" and step.name in _HALVES:
         return _HALVES[step.name], ""
-    if step.output.kind == "i" and step.name in _WRAPPING:
-        return f"out0 = {_wrapping(_WRAPPING[step.name], step.output)}", ""
+    if step.output.kind == "i" and step.name in _WRAPPING or step.output.kind == "u" and step.name == "negative":
+        return _whole(step.name, step.output), ""
     key = step.name, step.output.char
     return _EXACT.get(key) or _SELECTED.get(key) or text, ufunc._preamble or ""
