@@ -21,6 +21,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_calls.h"
 #include "recording_chains.h"
 #include "recording_computing.h"
+#include "recording_reach.h"
 #include "recording_writing.h"
 #include "recording_sources.h"
 #include "recording_functions.h"

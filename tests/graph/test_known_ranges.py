@@ -8,6 +8,7 @@ import pytest
 
 import lazyarray
 import lazyarray.numpy as xnp
+from lazyarray import _native
 from lazyarray.graph import known_ranges
 from lazyarray.storage import facts
 
@@ -410,3 +411,50 @@ def test_what_an_index_is_made_of_is_looked_at_once(work):
             with pytest.raises(IndexError, match="out of bounds"):
                 x[work(i)] = 0
         np.testing.assert_array_equal(np.asarray(x), values)
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("small", [0, 1 << 16])
+def test_no_one_waits_for_a_backtrack(small, request):
+    before = _native.recording.small(small)
+    request.addfinalizer(lambda: _native.recording.small(before))
+    values = np.random.default_rng(1).random((60, 300, 300))
+    scores = lazyarray.asarray(values) + 0
+    best, path = xnp.zeros((60, 300), np.int64), xnp.zeros(60, np.int64)
+    plain, walked = np.argmax(values, axis=1), np.zeros(60, np.int64)
+    with lazyarray.trace() as t:
+        for step in range(60):
+            best[step] = np.argmax(scores[step], axis=0)
+        path[-1] = np.argmax(scores[59, 0])
+        for step in range(58, -1, -1):
+            path[step] = best[step + 1, path[step + 1]]
+    assert not t.synchronisations and not t.materialisations, t
+    walked[-1] = np.argmax(values[59, 0])
+    for step in range(58, -1, -1):
+        walked[step] = plain[step + 1, walked[step + 1]]
+    assert np.array_equal(path, walked)
+    with pytest.raises(IndexError):
+        path[0] = 300
+        best[1, path[0]]
+
+
+@pytest.mark.together
+def test_what_a_key_is_made_of_is_looked_at_once():
+    """Its bins are known once that is: and what somebody holds of it is known, too."""
+    plain = np.random.default_rng(2).integers(0, 64, (40000, 3)).astype(np.uint8)
+    codes, table = lazyarray.asarray(plain) + 0, lazyarray.asarray(np.arange(8.0))
+    waits = []
+    for _ in range(4):
+        node, held = xnp.zeros(40000, np.int64), np.zeros(40000, np.int64)
+        for depth in range(3):
+            with lazyarray.trace() as t:
+                key = (node[:, None] * 192 + np.arange(3) * 64 + codes).ravel()
+                counts = np.bincount(key, minlength=192 << depth)
+                table[node]
+                node = 2 * node + (codes[:, depth] > 30)
+            waits.append(len(t.synchronisations))
+            expected = (held[:, None] * 192 + np.arange(3) * 64 + plain).ravel()
+            assert np.array_equal(counts, np.bincount(expected, minlength=192 << depth))
+            held = 2 * held + (plain[:, depth] > 30)
+    assert waits[0] == 1 and sum(waits) <= 3, waits
+    assert np.array_equal(node, held)
