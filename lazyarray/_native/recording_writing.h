@@ -212,6 +212,16 @@ open_place(Place *place, Reads *reads, int whole)
     return done > 0 && !whole ? is_open(place->storage, place->stream) : done;
 }
 
+#define FEW_STEPS 4
+
+/* Whether a value waits, and is much work: to find out how far that reaches takes as long as to write it. */
+static int
+is_long(PyObject *value)
+{
+    PyObject *storage = home_of_lazy(value), *node = Py_TYPE(storage) == types.Storage ? got(storage, S.pending) : Py_None;
+    return Py_TYPE(node) == types.Node && PyLong_AsLong(got(node, N.steps)) > FEW_STEPS;
+}
+
 /* How far the integers of a place reach once a value is there, too, as far as that is known of both: 0, or -1 with an error. */
 static int
 keep_reach(Place *place, PyObject *value)
@@ -231,7 +241,7 @@ keep_reach(Place *place, PyObject *value)
     else if (known > 0 && Py_TYPE(value) == types.LazyNdarray && PyArray_Check(got(value, X.host)) && got(value, X.storage) == Py_None)
         known = reach_on_host((PyArrayObject *)got(value, X.host), &other);
     else if (known > 0)
-        known = reach_of(value, &other);
+        known = is_long(value) ? 0 : reach_of(value, &other);
     place->reaches = known > 0;
     place->reach = (Reach){one.low < other.low ? one.low : other.low, one.high > other.high ? one.high : other.high, 0};
     return known < 0 ? -1 : 0;

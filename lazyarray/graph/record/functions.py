@@ -200,9 +200,15 @@ def astype(x: Any, target: np.dtype, order: str) -> Any:
     flags = meta.flags
     kept = order == "K" or (flags.c_contiguous or _is_in_turn(meta) if order == "C"
                             else flags.f_contiguous if order == "F" else flags.forc)
-    if kept and native is not None and type(x) is handles.array_type and target in HOLDABLE and (
-            lies_exactly(meta, order)):
-        return native.recorded(_casting.get(target) or _casting_to(target), (x,))
+    storage = x._self_storage
+    if native is not None and type(x) is handles.array_type and type(storage) is Storage and target in HOLDABLE:
+        casting = _casting.get(target) or _casting_to(target)
+        if kept and lies_exactly(meta, order):
+            return native.recorded(casting, (x,))
+        found = native.recorded(casting, (x,), views.like(meta, order, target))
+        if found is not None and (storage.loans or storage.foreign):    # as of all that reads memory of others
+            handles.device_of(found)
+        return found
     return _one_step(x, meta, target, lambda: cast(meta.dtype, target), axes_of(views.like(meta, order, target)))
 
 
