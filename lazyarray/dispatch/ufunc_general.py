@@ -117,6 +117,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     check_outputs(outs)
     if how := {name: kwargs[name] for name in ("order", "subok") if name in kwargs}:
         np.negative(np.empty(0), **how)     # NumPy's error, if they are wrong
+        kwargs = kwargs | {"order": _forced_order(kwargs.get("order"), inputs)}
     if ufunc.nout > 1 and _share_memory(outs):
         raise NotOnDevice("outputs that share memory are not supported on the device")
     function = device_function(ufunc)
@@ -159,6 +160,15 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         if order is not None or brought:
             results = tuple([memory_order.laid_out(device, r, order) for r in results])
         return _given(device, results, sources, outs, where, shape, kwargs, core)
+
+
+def _forced_order(order: Any, inputs: tuple[Any, ...]) -> Any:
+    """``order=`` in capitals: "A" is Fortran's if all arrays among the inputs lie so, else C's."""
+    order = order.upper() if isinstance(order, str) else order
+    if order == "A":
+        metas = [handles.meta_of(x) if handles.is_lazy(x) else x for x in inputs]
+        return "F" if all(x.flags.f_contiguous for x in metas if isinstance(x, np.ndarray)) else "C"
+    return order
 
 
 def _order(device: Device, arguments: Sequence[Any],

@@ -30,10 +30,12 @@ def both_or_neither(view: np.ndarray, other: np.ndarray) -> bool:
 def may_write(view: np.ndarray) -> bool:
     """Whether a view may be written, by a caller who then does. The first time, NumPy's warning goes before."""
     num = view.flags.num
+    if not num & _WRITEABLE:        # such a view of one that warns warns of nothing
+        return False
     if num & _WARNS:
         _warn(_of_writing())
         view.flags.writeable = True     # takes the warning away; not before, since under an "error" filter it raises
-    return bool(num & _WRITEABLE)
+    return True
 
 
 def shown(view: np.ndarray) -> bool:

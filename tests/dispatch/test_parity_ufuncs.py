@@ -50,3 +50,14 @@ def test_into_an_array_that_is_there(ufunc, number, dtype):
 
     with np.errstate(all="ignore"):
         assert str(all_of_it(lazyarray.asarray)) == str(all_of_it(np.array))
+
+
+@pytest.mark.parametrize("order", ["A", "a", "C", "f", "F", "K", None])
+@pytest.mark.parametrize("turn", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_the_order_that_is_asked_for(order, turn):
+    plain = np.arange(24.0).reshape(4, 3, 2).transpose(turn)
+    x = lazyarray.asarray(np.arange(24.0).reshape(4, 3, 2)).transpose(turn)
+    for work in (lambda a: np.negative(a, order=order), lambda a: np.add(a, a, order=order),
+                 lambda a: np.add(a, plain, order=order), lambda a: np.multiply(a, 2, order=order)):
+        found, expected = work(x), work(plain)
+        assert found.strides == expected.strides and np.array_equal(found, expected)

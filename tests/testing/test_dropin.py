@@ -294,6 +294,20 @@ def test_an_error_made_of_that_warning_comes_each_time():
     assert not spread.any()
 
 
+@pytest.mark.parametrize("view", [lambda a: np.broadcast_to(a, (3, 2, 3)), np.diagonal, lambda a: np.diagonal(a)[:1]])
+def test_what_may_not_be_written_of_it_stays_so(view):
+    x = lazyarray.asarray(np.zeros(3))
+    spread, _ = np.broadcast_arrays(x, np.zeros((2, 3)))
+    c = view(spread)
+    for _ in range(2):
+        for write in (lambda: c.__setitem__(..., 7), lambda: c.__iadd__(1), lambda: c.fill(2), lambda: np.copyto(c, 3),
+                      c.sort):
+            with pytest.raises(ValueError):
+                write()
+        assert not c.flags.num & 0x400
+    assert x.tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize("index", [0, (0, 0), np.array([0, 1]), np.array([[True, False, True], [False, False, True]])],
                          ids=repr)
 @pytest.mark.parametrize("value", [np.array(["q"]), np.array(["1", "q", "2"]), ["q"], "q", object(), {}, 1j,

@@ -31,11 +31,16 @@ def _edges(xp: Any, a: Any, bins: Any, range: Any) -> np.ndarray | Any:
     refuse(isinstance(bins, str), "bins given by this method's name are not supported on the device")
     if is_device(xp, bins) and bins.ndim:
         wrong(bins.ndim != 1, "`bins` must be 1d, when an array")
-        if truth((bins[:-1] > bins[1:]).any(), "bin-order check"):
-            raise ValueError("`bins` must increase monotonically, when an array")
+        before, after = bins[:-1], bins[1:]
+        if not truth((before <= after).all(), "bin-order check"):
+            if truth((before > after).any(), "bin-order check"):
+                raise ValueError("`bins` must increase monotonically, when an array")
+            raise NotOnDevice("NaN among the edges of bins")
         return bins
     range = None if range is None else tuple([fetch(r, "range") for r in range])
-    return np.histogram_bin_edges(_extent(xp, a, range), fetch(bins, "bins"), range)
+    edges = np.histogram_bin_edges(_extent(xp, a, range), fetch(bins, "bins"), range)
+    refuse(bool((edges != edges).any()), "NaN among the edges of bins")
+    return edges
 
 
 def _spread(xp: Any, edges: Any, uniform: bool) -> Any:
