@@ -277,6 +277,7 @@ def test_a_number_where_a_mask_is_true(kind, view):
 
 
 @pytest.mark.together
+@pytest.mark.one_device("what waits is written in place")
 def test_such_an_assignment_is_recorded_with_what_comes_before_and_after():
     with lazyarray.options(small_on_host=False):
         x = lazyarray.asarray(np.arange(-500.0, 500)) * 2
