@@ -88,7 +88,7 @@ one_of_index(PyObject *index, Along *along)
 }
 
 /* What an index leaves of a meta before its array or scalar counts: a new reference in place of the meta. 0: it is for Python, as
-are positions along several axes of what does not lie in C order; -1: an error. */
+is what does not lie in C order, unless that is a vector; -1: an error. */
 static int
 leave_part(const Along *along, PyObject **meta)
 {
@@ -220,13 +220,10 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL
             || (places = PyLong_FromSsize_t(PyArray_DIM(meta, along.axis))) == NULL)
         goto end;
-    PyObject *before = Py_NewRef(got(place.storage, S.pending));
-    if (before != Py_None && compute_alone(before) < 0)
-        open = -1;
-    Py_DECREF(before);
-    if (open < 0 || (open = see_place(&place, 0)) <= 0 || (open = keep_reach(&place, value)) < 0
+    if ((open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_read(&reads, &place, index)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
+            || (open = keep_reach(&place, value)) < 0      /* of what is as it was noted */
             || (positions = positions_within(index, PyArray_DIM(meta, along.axis), place.stream, &reach)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
                 : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL

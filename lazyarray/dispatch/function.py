@@ -103,6 +103,7 @@ def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         if func in _OF_PLACES:      # before one is computed: it does not know then what of
             for x in args:
                 known_ranges.note(x)
+            # The greatest says how many bins there are: bounds that are wider would be looked at each time.
             if func is np.bincount and args and handles.is_array(args[0]):
                 known_ranges.look_through(args[0])
         try:

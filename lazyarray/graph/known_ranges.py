@@ -170,8 +170,8 @@ def _is_of_elements(storage: Storage, array: Any) -> bool:
     if array is storage.root:
         return True
     first, size = storage.device.first, array.dtype.itemsize
-    whole = storage.block if storage.root is None else storage.root     # both begin with an element
-    return (first(array) - first(whole)) % size == 0 and not any(step % size for step in array.strides)
+    origin = 0 if storage.root is None else first(storage.root)     # our own memory begins at multiples of all sizes
+    return (first(array) - origin) % size == 0 and not any(step % size for step in array.strides)
 
 
 def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:

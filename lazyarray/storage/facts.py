@@ -126,16 +126,13 @@ def widened(x: Any, value: Any) -> Bounds | None:
     It is asked for before the write, in a statement that holds both, and kept by `keep_widened` after it.
     """
     storage, meta = x._self_storage, handles.meta_of(x)
-    if meta.dtype.kind not in "iu":
+    if meta.dtype.kind not in "iu" or (other := _bounds_of_value(value)) is None:
         return None
     known, limits = of_storage(storage), np.iinfo(meta.dtype)
     whole: Any = None if known is None else known.get("bounds")
     if whole is None and meta.nbytes == storage.nbytes and (seen := bounds_on_host(storage, meta, _COPIED)) is not None:
         whole = *seen, meta.dtype
-    if whole is None or whole[2] != meta.dtype:
-        return None
-    other = _bounds_of_value(value)
-    if other is None or other[0] < limits.min or other[1] > limits.max:
+    if whole is None or whole[2] != meta.dtype or other[0] < limits.min or other[1] > limits.max:
         return None
     return min(whole[0], other[0]), max(whole[1], other[1])
 

@@ -301,6 +301,22 @@ def test_a_comparison_with_nan_and_of_other_kinds():
 
 
 @pytest.mark.together
+def test_the_sum_of_weights_is_looked_at_once():
+    plain, values = np.arange(1.0, 5001), np.random.default_rng(4).random((5000, 2))
+    weights, x = lazy(plain), lazy(values)
+    for turn in range(3):
+        with lazyarray.trace() as t:
+            found = np.average(x, axis=0, weights=weights), np.average(x[:, 0], weights=weights)
+        assert len(t.synchronisations) == (2 if turn == 0 else 0)       # along an axis, and of all
+        assert np.allclose(found[0], np.average(values, axis=0, weights=plain))
+        assert np.allclose(found[1], np.average(values[:, 0], weights=plain))
+    weights[...] = 0
+    for work in (lambda: np.average(x, axis=0, weights=weights), lambda: np.average(x[:, 0], weights=weights)):
+        with pytest.raises(ZeroDivisionError):
+            work()
+
+
+@pytest.mark.together
 def test_the_order_of_bins_is_looked_at_once():
     plain, values = np.linspace(0, 1, 50), np.random.default_rng(3).random(4000)
     bins, x = lazy(plain), lazy(values)

@@ -305,12 +305,14 @@ class TestWhatIsKnownOfIntegers:
     ])
     def test_it_is_widened(self, write, bounds):
         x, y = self.made(0, 4), self.made(-7, 20)
+        plain = np.zeros((4, 5), int)
         write(x, y)
         found = facts.bounds_of(x)
+        write(plain, np.full((4, 5), -7))
+        assert np.array_equal(x, plain)
         assert bounds is None or found == bounds or found is None and DEVICE.spread
         if found is not None:
-            values = np.asarray(x)
-            assert found[0] <= values.min() and values.max() <= found[1]
+            assert found[0] <= plain.min() and plain.max() <= found[1]
 
     def test_it_is_lost_where_nothing_is_known_of_the_value(self):
         x, y = self.made(0, 4), lazyarray.asarray(DEVICE.xp.asarray(np.arange(50, 55))).copy()

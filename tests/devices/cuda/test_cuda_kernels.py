@@ -117,7 +117,7 @@ def compared(name, dtype):
     return Step(name, getattr(cupy, name), (dtype, dtype), np.dtype(bool))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "i8"])
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
 def test_whole_numbers_may_wrap_around(dtype, name):
     """In C they may be taken not to, and then ``x + 1 > x`` needs no x."""

@@ -42,12 +42,11 @@ _EXACT = {(name, char): f"out0 = {call}" for name, chars, call in (
     ("multiply", "fd", "lz_mul(in0, in1)"), ("square", "fd", "lz_mul(in0, in0)")) for char in chars}
 
 #: NumPy's whole numbers wrap around. In C those with a sign may be taken never to: ``x + 1 > x`` in one kernel is true
-#: then. So these are computed without a sign, and so wide that nothing is promoted to a type with one.
+#: then. So these are computed without a sign, and so wide that nothing is promoted to a type with one, as `uint16` is.
 _WRAPPING = {
     "add": "{in0} + {in1}", "subtract": "{in0} - {in1}", "multiply": "{in0} * {in1}", "square": "{in0} * {in0}",
     "negative": "0 - {in0}", "absolute": "in0 < 0 ? 0 - {in0} : {in0}",
 }
-
 
 #: What negates 16 bits is done in 32 that the compiler may not look into. It makes ``neg.s16`` of it otherwise, whose
 #: result ptxas 13.2 compares without extending its sign: with -32768 among the values, ``(-x == y).all()`` was wrong on
@@ -56,7 +55,7 @@ _OPAQUE = 'unsigned int wrapped = {}; asm("" : "+r"(wrapped)); out0 = (out0_type
 
 
 def _wrapping(text: str, dtype: np.dtype) -> str:
-    """The text of a whole number with a sign, which is to be cast to it."""
+    """The text of a whole number without a sign, which is to be cast to this dtype."""
     unsigned = "unsigned long long" if dtype.itemsize == 8 else "unsigned int"
     return text.format(in0=f"({unsigned})in0", in1=f"({unsigned})in1")
 
@@ -168,7 +167,7 @@ template <typename T> __device__ inline void lz_quotient(T ar, T ai, T br, T bi,
 # C's shifts by as many bits as there are, or by fewer than none, are undefined; NumPy shifts everything out.
 _SHIFT = """
   const bool beyond = in1 < 0 || (unsigned long long)in1 >= {bits};
-  out0 = beyond ? (out0_type)({rest}) : {shifted}"""
+  out0 = beyond ? (out0_type)({rest}) : (out0_type)({shifted})"""
 
 
 def _divide(step: Step, out: str) -> str | None:
@@ -182,9 +181,8 @@ def _divide(step: Step, out: str) -> str | None:
 
 
 def _shift(step: Step, by: str) -> str:
-    signed = step.output.kind == "i"
-    rest = "in0 < 0 ? -1 : 0" if by == ">>" and signed else "0"
-    shifted = f"(out0_type)({_wrapping('{in0} << in1', step.output) if by == '<<' and signed else f'in0 {by} in1'})"
+    rest = "in0 < 0 ? -1 : 0" if by == ">>" and step.output.kind == "i" else "0"
+    shifted = _wrapping("{in0} << in1", step.output) if by == "<<" else "in0 >> in1"
     return _SHIFT.format(bits=8 * step.output.itemsize, rest=rest, shifted=shifted)
 
 
@@ -291,7 +289,7 @@ def snippet(step: Step, xp: Any) -> tuple[str, str] | None:
         return None
     if step.output.char == "e" and step.name in _HALVES:
         return _HALVES[step.name], ""
-    if step.output.kind == "i" and step.name in _WRAPPING or step.output.kind == "u" and step.name == "negative":
+    if step.output.kind in "iu" and step.name in _WRAPPING and (step.name != "absolute" or step.output.kind == "i"):
         return _whole(step.name, step.output), ""
     key = step.name, step.output.char
     return _EXACT.get(key) or _SELECTED.get(key) or text, ufunc._preamble or ""
