@@ -1,32 +1,13 @@
-/* Rows that one index names, taken and written: ``x[i]`` and ``x[i] = value``, where the device has both arrays, and it is known
-how far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py`. */
+/* Rows that positions name, taken and written: ``x[i]`` and ``x[i, j] = value``, where the device has the array, and it is known how
+far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py`. */
 
-/* Whether an index is an array of positions, or a scalar on the device, that lie within a length, as far as that is known:
-1 or 0; -1: an error. */
-static int
-is_within(PyObject *index, Py_ssize_t length, Reach *reach)
-{
-    const int known = reach_of(index, reach);
-    if (Py_TYPE(index) == types.LazyScalar)
-        reach->distinct = 1;
-    return known > 0 ? reach->low >= -length && reach->high < length : known;
-}
+/* Arrays of positions that an index has at most; and bytes of one that the host has, which is looked through at each use. */
+#define MOST_ALONG 3
+#define MOST_LOOKED_AT (1 << 14)
 
-/* The device array of such positions: a new reference; NULL, perhaps without an error: they are for Python. */
-static PyObject *
-positions_within(PyObject *index, Py_ssize_t length, PyObject *stream, Reach *reach)
-{
-    int own;
-    PyObject *array = is_within(index, length, reach) > 0 ? array_on_device(index, stream, 0, &own) : NULL;
-    const int is_array = Py_TYPE(index) == types.LazyNdarray;
-    if (array != NULL && (is_set_to(array, text.ndim, zero) != !is_array || is_contiguous(array) <= 0))
-        Py_CLEAR(array);
-    return array;
-}
-
-/* Where an index has its one lazy array or scalar: along an axis of what `part`, a basic index, leaves; NULL: of all. That has
-so many axes at least. */
-typedef struct { PyObject *part; Py_ssize_t axis, least; } Along;
+/* Where an index has its lazy arrays, or one scalar: along the axes from `axis` on of what `part`, a basic index, leaves; NULL:
+of all. That has so many axes at least. */
+typedef struct { PyObject *part; Py_ssize_t axis, least, count; PyObject *index[MOST_ALONG]; } Along;
 
 /* The one lazy scalar on the device of an index that is nothing but this and whole numbers, a borrowed reference; NULL, perhaps
 with an error: it is another index. */
@@ -55,36 +36,190 @@ scalar_of_index(PyObject *index, Along *along)
     return found;
 }
 
-/* The one lazy array of an index that is whole numbers, then slices that see all and this; or the scalar of `scalar_of_index`: a
-borrowed reference. NULL, perhaps with an error: it is another index. */
-static PyObject *
-one_of_index(PyObject *index, Along *along)
+static int
+is_whole_slice(PyObject *item)
 {
-    *along = (Along){NULL, 0, 1};
-    if (!PyTuple_CheckExact(index) && Py_TYPE(index) == types.LazyNdarray)
-        return index;
-    PyObject *found = scalar_of_index(index, along);
-    if (found != NULL || PyErr_Occurred() || !PyTuple_CheckExact(index))
-        return found;
+    const PySliceObject *slice = (PySliceObject *)item;
+    return PySlice_Check(item) && slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+}
+
+/* The lazy arrays of an index that is whole numbers, then slices that see all and these beside each other; or the scalar of
+`scalar_of_index`. How many there are; 0: it is another index; -1: an error. */
+static Py_ssize_t
+find_along(PyObject *index, Along *along)
+{
+    *along = (Along){NULL, 0, 1, 0, {NULL}};
+    const int is_array = Py_TYPE(index) == types.LazyNdarray;
+    PyObject *one = is_array ? index : scalar_of_index(index, along);
+    if (one != NULL) {
+        along->index[along->count++] = one;
+        return 1;
+    }
+    if (PyErr_Occurred() || !PyTuple_CheckExact(index))
+        return -!!PyErr_Occurred();
     Py_ssize_t numbers = 0;
     while (numbers < PyTuple_GET_SIZE(index) && PyLong_CheckExact(PyTuple_GET_ITEM(index, numbers)))
         numbers++;
     along->least = PyTuple_GET_SIZE(index) - numbers;
     for (Py_ssize_t i = 0; i < along->least; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, numbers + i);
-        const PySliceObject *slice = (PySliceObject *)item;
-        if (found == NULL && Py_TYPE(item) == types.LazyNdarray) {
-            found = item;
-            along->axis = i;
-            if (i > 0 && numbers > 0)       /* the axes of the array come first then */
-                return NULL;
+        if (Py_TYPE(item) == types.LazyNdarray && along->count < MOST_ALONG) {
+            if (along->count == 0)
+                along->axis = i;
+            /* Behind numbers and slices the axes of the arrays come first. */
+            if (i != along->axis + along->count || (i > along->count && numbers > 0))
+                return along->count = 0;
+            along->index[along->count++] = item;
         }
-        else if (!PySlice_Check(item) || slice->start != Py_None || slice->stop != Py_None || slice->step != Py_None)
-            return NULL;
+        else if (!is_whole_slice(item))
+            return along->count = 0;
     }
-    if (found != NULL && numbers > 0 && (along->part = PyTuple_GetSlice(index, 0, numbers)) == NULL)
+    if (along->count > 0 && numbers > 0 && (along->part = PyTuple_GetSlice(index, 0, numbers)) == NULL)
+        return -1;
+    return along->count;
+}
+
+/* The vector of positions that a lazy array is of which the host has a few: borrowed; NULL, perhaps with an error: it is another. */
+static PyArrayObject *
+vector_on_host(PyObject *index)
+{
+    PyArrayObject *array = Py_TYPE(index) == types.LazyNdarray ? (PyArrayObject *)on_host(index) : NULL;
+    if (array == NULL)
         return NULL;
-    return found;
+    const Py_ssize_t size = PyArray_ITEMSIZE(array);
+    return PyArray_NDIM(array) == 1 && PyArray_DIM(array, 0) > 0 && PyArray_DESCR(array)->kind == 'i' && (size == 4 || size == 8)
+        && PyArray_ISBEHAVED_RO(array) && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
+}
+
+/* How far such positions reach, the first of them, and whether each is as far from the one before. */
+static int
+are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first)
+{
+    const Py_ssize_t count = PyArray_DIM(array, 0), step = PyArray_STRIDE(array, 0);
+    const char *at = PyArray_BYTES(array);
+    const int wide = PyArray_ITEMSIZE(array) == 8;
+    npy_int64 before = 0, distance = 0;
+    int even = 1, rises = 1;
+    for (Py_ssize_t i = 0; i < count; i++, at += step) {
+        const npy_int64 one = wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
+        const npy_int64 next = (npy_int64)((npy_uint64)one - (npy_uint64)before);
+        if (i == 0)
+            *first = reach->low = reach->high = (Py_ssize_t)one;
+        else {
+            reach->low = one < reach->low ? (Py_ssize_t)one : reach->low;
+            reach->high = one > reach->high ? (Py_ssize_t)one : reach->high;
+            rises &= one > before;
+            even &= i == 1 || next == distance;
+        }
+        distance = next;
+        before = one;
+    }
+    reach->distinct = rises && reach->low >= 0;
+    return even;
+}
+
+/* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
+are the same. What is in progression, and on the host, sees a view: Python has that. */
+static int
+are_within(const Along *along, PyArrayObject *meta, int *distinct)
+{
+    int known = along->axis + along->count <= PyArray_NDIM(meta), even = 1;
+    *distinct = 0;
+    for (Py_ssize_t i = 0; known > 0 && i < along->count; i++) {
+        PyObject *index = along->index[i];
+        const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
+        Py_ssize_t first;
+        Reach reach = {0, 0, 0};
+        PyArrayObject *vector = vector_on_host(index);
+        if (vector != NULL)
+            even &= are_even(vector, &reach, &first);
+        else {
+            known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
+            even = 0;
+        }
+        known = known > 0 ? reach.low >= -length && reach.high < length : known;
+        *distinct |= reach.distinct || Py_TYPE(index) == types.LazyScalar;
+    }
+    return known > 0 ? !even : known;
+}
+
+/* Such positions as a range within a length, if they are one: a new reference; NULL, perhaps with an error: they are none. */
+static PyObject *
+range_of(PyArrayObject *array, Py_ssize_t length)
+{
+    Reach reach = {0, 0, 0};
+    Py_ssize_t first;
+    if (!are_even(array, &reach, &first) || reach.low == reach.high || reach.low < -length || reach.high >= length
+            || (reach.low < 0 && reach.high >= 0))
+        return NULL;
+    const Py_ssize_t count = PyArray_DIM(array, 0), start = first + (first < 0 ? length : 0);
+    const Py_ssize_t step = (reach.high - reach.low) / (count - 1) * (first == reach.low ? 1 : -1);
+    return PyObject_CallFunction((PyObject *)&PyRange_Type, "nnn", start, start + count * step, step);
+}
+
+/* What the device takes for the positions of an index along an axis of a length: its array, or where `several` go with each
+other a range; a new reference. NULL, perhaps with an error: they are for Python. */
+static PyObject *
+position_of(PyObject *index, PyObject *stream, int several, Py_ssize_t length)
+{
+    PyArrayObject *vector = vector_on_host(index);
+    PyObject *array = vector == NULL || !several ? NULL : range_of(vector, length);
+    int own;
+    if (array != NULL || PyErr_Occurred())
+        return array;
+    array = array_on_device(index, stream, vector != NULL, &own);
+    const int fits = array != NULL && is_set_to(array, text.ndim, zero) == (Py_TYPE(index) != types.LazyNdarray)
+        && is_contiguous(array) > 0;
+    if (!fits)
+        Py_CLEAR(array);
+    return array;
+}
+
+/* How many positions there are, of a vector or a range; -1: an error, or it is no vector. */
+static Py_ssize_t
+count_of(PyObject *positions)
+{
+    if (Py_TYPE(positions) == &PyRange_Type)
+        return PyObject_Length(positions);
+    PyObject *shape = PyObject_GetAttr(positions, text.shape);
+    const int is_vector = shape != NULL && PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1;
+    const Py_ssize_t count = is_vector ? PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0)) : -1;
+    Py_XDECREF(shape);
+    return count;
+}
+
+/* What the device takes for such positions, of one form, as a new list; NULL, perhaps without an error: they are for Python. */
+static PyObject *
+positions_of(const Along *along, PyArrayObject *meta, PyObject *stream)
+{
+    PyObject *list = PyList_New(along->count);
+    Py_ssize_t count = -1;
+    for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
+        PyObject *one = position_of(along->index[i], stream, along->count > 1, PyArray_DIM(meta, along->axis + i));
+        int fits = one != NULL;
+        if (fits && along->count > 1) {
+            const Py_ssize_t own = count_of(one);
+            fits = own >= 0 && (i == 0 || own == count);
+            count = own;
+        }
+        if (fits)
+            PyList_SET_ITEM(list, i, one);
+        else {
+            Py_XDECREF(one);
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* The array among such positions, which are not all ranges: borrowed. */
+static PyObject *
+array_among(PyObject *positions)
+{
+    Py_ssize_t i = 0;
+    while (i < PyList_GET_SIZE(positions) - 1 && Py_TYPE(PyList_GET_ITEM(positions, i)) == &PyRange_Type)
+        i++;
+    return PyList_GET_ITEM(positions, i);
 }
 
 /* What an index leaves of a meta before its array or scalar counts: a new reference in place of the meta. 0: it is for Python, as
@@ -106,13 +241,12 @@ leave_part(const Along *along, PyObject **meta)
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
-    Along along = {NULL, 0, 1};
+    Along along = {NULL, 0, 1, 0, {NULL}};
     PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
-    PyObject *list = NULL, *writes = NULL, *bounds = NULL, *axis = NULL;
-    Reach reach;
-    int own;
+    PyObject *writes = NULL, *bounds = NULL, *axis = NULL;
+    int own, distinct;
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
-            || (index = one_of_index(index, &along)) == NULL)
+            || find_along(index, &along) <= 0)
         goto end;
     storage = Py_NewRef(got(x, X.storage));
     device = Py_NewRef(got(storage, S.device));
@@ -120,7 +254,7 @@ rows_taken(PyObject *x, PyObject *index)
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL)
         goto end;
     const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL;
-    const int one = Py_TYPE(index) == types.LazyScalar;
+    const int one = Py_TYPE(along.index[0]) == types.LazyScalar;
     if (one && PyArray_NDIM((PyArrayObject *)meta) > 1)     /* it is a view then */
         goto end;
     if (counts && got(storage, S.pending) != Py_None) {     /* how far it reaches: it does not know later */
@@ -130,12 +264,11 @@ rows_taken(PyObject *x, PyObject *index)
             goto end;
     }
     if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || (positions = positions_within(index, PyArray_DIM((PyArrayObject *)meta, along.axis), stream, &reach)) == NULL
+            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, stream)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
-            || (array = array_on_device(x, stream, 0, &own)) == NULL || (list = PyList_New(1)) == NULL)
+            || (array = array_on_device(x, stream, 0, &own)) == NULL)
         goto end;
-    PyList_SET_ITEM(list, 0, Py_NewRef(positions));
     if (along.part != NULL) {
         if (got(x, X.storage) != storage || got(storage, S.clean) != Py_True || got(storage, S.stream) != stream)
             goto end;
@@ -143,7 +276,7 @@ rows_taken(PyObject *x, PyObject *index)
         if (array == NULL || got(storage, S.clean) != Py_True)      /* another thread has moved it */
             goto end;
     }
-    PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, list, axis, NULL);
+    PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, positions, axis, NULL);
     if (found != NULL)
         result = lazy_of_new(found, device, stream, one);
     else
@@ -154,7 +287,6 @@ rows_taken(PyObject *x, PyObject *index)
 end:
     Py_XDECREF(along.part);
     Py_XDECREF(axis);
-    Py_XDECREF(list);
     Py_XDECREF(bounds);
     Py_XDECREF(writes);
     Py_XDECREF(positions);
@@ -166,18 +298,19 @@ end:
     return result;
 }
 
-/* Whether an array has an element, of the same dtype, for each of `view` that positions along an axis name; -1: an error. */
+/* Whether an array has an element, of the same dtype, for each of `view` that positions along axes name; -1: an error. */
 static int
-has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, Py_ssize_t axis)
+has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, const Along *along)
 {
+    const Py_ssize_t axis = along->axis, next = axis + along->count;
     PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape, *rows, *rest = NULL;
     shape = dtype == NULL ? NULL : PyObject_GetAttr(values, text.shape);      /* none is asked for with an error raised */
-    rows = shape == NULL ? NULL : PyObject_GetAttr(positions, text.shape);
+    rows = shape == NULL ? NULL : PyObject_GetAttr(array_among(positions), text.shape);
     int fits = rows == NULL ? -1
         : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
     if (fits > 0) {
         PyObject *front = PyArray_IntTupleFromIntp((int)axis, PyArray_DIMS(view));
-        rest = PyArray_IntTupleFromIntp(PyArray_NDIM(view) - (int)axis - 1, PyArray_DIMS(view) + axis + 1);
+        rest = PyArray_IntTupleFromIntp(PyArray_NDIM(view) - (int)next, PyArray_DIMS(view) + next);
         if (rest != NULL)
             Py_SETREF(rest, PySequence_Concat(rows, rest));
         if (rest != NULL)
@@ -192,54 +325,87 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, Py_
     return fits;
 }
 
+/* Whether positions lie in other memory than a storage has, whose own notes who writes to it if the device has them; -1: an error. */
+static int
+are_elsewhere(const Along *along, PyObject *storage)
+{
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        PyObject *index = along->index[i], *home = home_of_lazy(index);
+        const int few = vector_on_host(index) != NULL;
+        if (few) {
+            PyObject *light = is_light(index) ? home_of_light(index) : NULL;
+            home = light == NULL || light == Py_None ? storage_by_now(index) : got(light, H.storage);
+        }
+        if (PyErr_Occurred() || home == storage || (!few && Py_TYPE(home) != types.Storage))
+            return -!!PyErr_Occurred();
+    }
+    return 1;
+}
+
+static int
+note_positions(Reads *reads, const Place *place, const Along *along)
+{
+    for (Py_ssize_t i = 0; i < along->count; i++)
+        if (note_read(reads, place, along->index[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* For each position of one array that of several for one element comes last, the number of its value; None: each value counts.
+NULL without an error: that is for Python. */
+static PyObject *
+order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
+{
+    if (along->count > 1)
+        return NULL;
+    PyObject *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis)), *order = NULL;
+    if (places != NULL)
+        order = PyObject_CallFunctionObjArgs(py.order_of_rows, places, along->index[0], PyList_GET_ITEM(positions, 0), NULL);
+    Py_XDECREF(places);
+    if (order == Py_None)
+        Py_CLEAR(order);
+    return order;
+}
+
 /* Whether ``x[index] = value`` was done, for a number, or an array with a value for each position: 1 or 0; -1: an error. */
 static int
 rows_assigned(PyObject *x, PyObject *index, PyObject *value)
 {
-    Along along = {NULL, 0, 1};
+    Along along = {NULL, 0, 1, 0, {NULL}};
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         return 0;
     const int is_array = Py_TYPE(value) == types.LazyNdarray || (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None);
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
-    if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || (index = one_of_index(index, &along)) == NULL
-            || home_of_lazy(index) == home || Py_TYPE(home_of_lazy(index)) != types.Storage) {
+    if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
+            || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
         return -!!PyErr_Occurred();
     }
     Place place;
     Reads reads = {.count = 0};
-    Reach reach;
-    PyObject *positions = NULL, *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL, *places = NULL;
-    int done = 0, own, open = find_place(&place, x);
+    PyObject *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL;
+    int done = 0, own, distinct, open = find_place(&place, x);
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0
-            || (open = is_within(index, PyArray_DIM(meta, along.axis), &reach)) <= 0
+    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (is_array && !distinct && along.count > 1)
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL
-            || (places = PyLong_FromSsize_t(PyArray_DIM(meta, along.axis))) == NULL)
-        goto end;
-    if ((open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
-            || (open = note_read(&reads, &place, index)) < 0
+            || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
+            || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (open = keep_reach(&place, value)) < 0      /* of what is as it was noted */
-            || (positions = positions_within(index, PyArray_DIM(meta, along.axis), place.stream, &reach)) == NULL
+            || (open = are_within(&along, meta, &distinct)) <= 0 || (keys = positions_of(&along, meta, place.stream)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
                 : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
-            || (is_array && (open = has_one_for_each(given, meta, positions, along.axis)) <= 0)
-            || (order = !is_array || reach.distinct ? Py_NewRef(Py_None)     /* of several values for one, the last counts */
-                : PyObject_CallFunctionObjArgs(py.order_of_rows, places, index, positions, NULL)) == NULL
-            || (is_array && !reach.distinct && order == Py_None)
+            || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
+            || (order = !is_array || distinct ? Py_NewRef(Py_None) : order_along(&along, meta, keys)) == NULL
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
     done = -1;
-    if ((target = target_of(&place, Py_None)) == NULL || (keys = PyList_New(1)) == NULL)
-        goto end;
-    PyList_SET_ITEM(keys, 0, Py_NewRef(positions));
-    if ((work = PyTuple_Pack(4, keys, given, order, axis)) != NULL)
+    if ((target = target_of(&place, Py_None)) != NULL && (work = PyTuple_Pack(4, keys, given, order, axis)) != NULL)
         done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
-    if (done < 0 && PyErr_Occurred())
+    if (target != NULL && done < 0 && PyErr_Occurred())
         done = is_refusal(got(place.storage, S.device));
 end:
     if (leave_reads(&reads) | leave_place(&place))
@@ -247,12 +413,10 @@ end:
     Py_XDECREF(along.part);
     Py_XDECREF(work);
     Py_XDECREF(axis);
-    Py_XDECREF(places);
     Py_XDECREF(keys);
     Py_XDECREF(target);
     Py_XDECREF(order);
     Py_XDECREF(given);
-    Py_XDECREF(positions);
     return PyErr_Occurred() ? -1 : done;
 }
 

@@ -172,7 +172,8 @@ leave_place(Place *place)
 }
 
 /* What a statement reads besides, each storage once: nobody writes to it from then on until the statement is over. */
-typedef struct { Place at[MOST_OPERANDS]; int count; } Reads;
+#define MOST_READ (MOST_OPERANDS + 1)       /* a value, and positions along three axes */
+typedef struct { Place at[MOST_READ]; int count; } Reads;
 
 static int
 note_read(Reads *reads, const Place *written, PyObject *x)
@@ -181,7 +182,7 @@ note_read(Reads *reads, const Place *written, PyObject *x)
     for (int i = 0; i < reads->count; i++)
         if (reads->at[i].storage == storage)
             return 0;
-    if (Py_TYPE(storage) != types.Storage || storage == written->storage || reads->count == MOST_OPERANDS)
+    if (Py_TYPE(storage) != types.Storage || storage == written->storage || reads->count == MOST_READ)
         return 0;
     Place *read = &reads->at[reads->count++];
     *read = (Place){.storage = Py_NewRef(storage)};

@@ -242,9 +242,11 @@ class Operations(ABC):
         """A new array of what positions along axes beside each other, from `axis` on, name in a device array.
 
         The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
-        are on the current device. The result lies in memory as NumPy's of an array in C order does: the axes of the
-        positions outermost, before those in front of them.
+        are on the current device. A `range` of positions that are within may stand for a vector, beside an array. The
+        result lies in memory as NumPy's of an array in C order does: the axes of the positions outermost, before those
+        in front of them.
         """
+        positions = self._arrays_of(positions)
         if not axis:
             return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
         count, ndim = len(positions), positions[0].ndim
@@ -252,12 +254,16 @@ class Operations(ABC):
         found = view.transpose(*indexed, *range(axis), *range(axis + count, view.ndim))[tuple(positions)]
         return in_place_of(found, axis, ndim)
 
+    def _arrays_of(self, positions: Sequence[Any]) -> list[Any]:
+        return [self.xp.arange(p.start, p.stop, p.step) if type(p) is range else p for p in positions]
+
     def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None, axis: int = 0) -> None:
         """Set what `take_at` gives to values that broadcast to it: a device array, or a NumPy scalar.
 
         `order`: for each position, of one axis in an array of positions, the number of its value along `axis` (int32).
         Without it, no element may be named twice, unless all values are equal.
         """
+        positions = self._arrays_of(positions)
         if order is not None:
             values = values.take(order, axis)
         operator.setitem(view, (*(slice(None),) * axis, *positions), values)

@@ -128,15 +128,13 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
         return None
     forms = []
     for p in positions:
-        if is_light(p):
-            form = small_arrays.on_host(p)
-            if form is None or form.nbytes > _MOST_LOOKED_AT:
-                return None
-        elif type(p._self_storage) is Storage and (
+        if not is_light(p) and type(p._self_storage) is Storage and (
                 p._self_array is not None or p._self_storage.pending is not None):
             form = handles.meta_of(p)
         else:
-            return None
+            form = small_arrays.on_host(p)      # type: ignore[assignment]
+            if form is None or form.nbytes > _MOST_LOOKED_AT:
+                return None
         if form.dtype.kind not in "iu" or not form.ndim or not form.size or form.ndim > 1 and (
                 not form.flags.c_contiguous) or len(positions) > 1 and (
                 form.ndim > 1 or form.shape != (forms or [form])[0].shape):

@@ -95,12 +95,17 @@ def note_bounds(x: Any, low: int, high: int) -> None:
     facts = of_storage(x._self_storage)
     if facts is None:
         return
-    storage = x._self_storage
-    whole = handles.is_scalar(x) or x._self_array is not None and x._self_array is storage.root
-    if whole or x._self_base is None and x.nbytes == storage.nbytes:
+    if _is_whole(x):
         facts["bounds"] = low, high, x.dtype
     elif (known := known_of(x)) is not None:
         known["bounds"] = low, high
+
+
+def _is_whole(x: Any) -> bool:
+    """Whether a lazy array or scalar sees all of its storage."""
+    storage = x._self_storage
+    whole = handles.is_scalar(x) or x._self_array is not None and x._self_array is storage.root
+    return whole or x._self_base is None and x.nbytes == storage.nbytes
 
 
 def bounds_of(x: Any) -> Bounds | None:
@@ -115,8 +120,11 @@ def bounds_of(x: Any) -> Bounds | None:
         if known is not None and "bounds" in known:
             return known["bounds"]      # type: ignore[no-any-return]
     found = bounds_on_host(x._self_storage, handles.meta_of(x))
-    if known is not None and found is not None:
-        known["bounds"] = found
+    if facts is not None and known is not None and found is not None:
+        if _is_whole(x):
+            facts["bounds"] = *found, x.dtype
+        else:
+            known["bounds"] = found
     return found
 
 

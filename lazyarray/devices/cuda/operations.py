@@ -116,7 +116,8 @@ class CudaOperations(Operations):
             kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
 
     def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
-        found = self._rows.take(view, positions, axis) if self.on_current(view, *positions) else None
+        arrays = [p for p in positions if type(p) is not range]
+        found = self._rows.take(view, positions, axis) if self.on_current(view, *arrays) else None
         return super().take_at(view, positions, axis) if found is None else found
 
     def put_at(self, view: Any, positions: Sequence[Any], values: Any, order: Any = None, axis: int = 0) -> None:

@@ -65,6 +65,21 @@ def rows(tmp_path_factory):
                                  number=found.number)
 
 
+#: Positions at even steps, along axes of 12, 9 and 20 elements, and others beside them.
+RANGES = [
+    (range(7), None), (None, range(7)), (range(11, -1, -1), None), (range(2, 9, 3), range(8, -1, -4), None),
+    (range(0, 12, 4), None, range(17, 20)), (None, range(3), range(0, 20, 9)), (range(2), None, None),
+    (None, range(8, 6, -1), None)]
+
+
+def with_ranges(given):
+    """The same as positions: ndarrays, and those of a device."""
+    [count] = {len(r) for r in given if r is not None}
+    arrays = [positions(count, n, "iq"[k % 2]) if r is None else np.array(r)
+              for k, (r, n) in enumerate(zip(given, (12, 9, 20)))]
+    return arrays, [Array.of(a) if r is None else r for r, a in zip(given, arrays)]
+
+
 def same(found, expected):
     assert found.shape == expected.shape and found.dtype == expected.dtype
     assert found.get().tobytes() == expected.tobytes()
@@ -137,6 +152,16 @@ class TestTaken:
         x = numbers((5, 6, 7, 2), "f")
         i = [positions((3, 4), x.shape[k], "iq"[k % 2]) for k in range(axes)]
         same(rows.take(Array.of(x), [Array.of(k) for k in i]), x[tuple(i)])
+
+    @pytest.mark.parametrize("given", RANGES)
+    @pytest.mark.parametrize("misplaced", [0, 4])
+    def test_ranges(self, rows, given, misplaced):
+        for dtype in "hfdD":
+            x = numbers((12, 9, 20, 3), dtype)
+            arrays, device = with_ranges(given)
+            same(rows.take(Array.of(x, misplaced), device), x[tuple(arrays)])
+            y = numbers((2, 5, 12, 9, 20), dtype)
+            same(rows.take(Array.of(y), device, 2), y[(slice(None), slice(None), *arrays)])
 
     @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("axis", range(1, 4))
@@ -262,6 +287,20 @@ class TestPut:
                 assert rows.put(target, [Array.of(k) for k in i], Array.of(views[0]), Array.of(order), axis)
                 assert target.get().tobytes() == expected.tobytes()
 
+    @pytest.mark.parametrize("given", RANGES)
+    def test_ranges(self, rows, given):
+        for dtype in "hfdD":
+            arrays, device = with_ranges(given)
+            for axis, shape in ((0, (12, 9, 20, 3)), (2, (2, 5, 12, 9, 20))):
+                x = numbers(shape, dtype)
+                index = (*(slice(None),) * axis, *arrays)
+                for value in (numbers(x[index].shape, dtype), numbers(1, dtype)[0]):
+                    expected, target = x.copy(), Array.of(x)
+                    expected[index] = value
+                    assert rows.put(target, device, value if isinstance(value, np.generic) else Array.of(value), None,
+                                    axis)
+                    assert target.get().tobytes() == expected.tobytes()
+
     def test_an_order_of_values(self, rows):
         x, i = numbers((30, 3)), np.array([3, 4, 3, 5, 4])
         check_put(rows, x, [i], numbers((5, 3)), np.array([2, 4, 2, 3, 4], np.int32))
@@ -321,6 +360,12 @@ class TestOnTheDevice:
         x, i, k = numbers((40, 5), dtype), different(30, 40), positions(30, 5)
         assert device.take_at(put(x), (put(i),)).get().tobytes() == x[i].tobytes()
         assert device.take_at(put(x), (put(i), put(k))).get().tobytes() == x[i, k].tobytes()
+        for r in (range(30), range(39, 9, -1)):
+            assert device.take_at(put(x), (r, put(k))).get().tobytes() == x[np.array(r), k].tobytes()
+            target, expected = put(x), x.copy()
+            device.put_at(target, (r, put(k)), put(numbers(30, dtype)))
+            expected[np.array(r), k] = numbers(30, dtype)
+            assert target.get().tobytes() == expected.tobytes()
         for values in (numbers((30, 5), dtype), numbers(5, dtype), numbers(1, dtype)[0]):
             target, expected = put(x), x.copy()
             device.put_at(target, (put(i),), values if isinstance(values, np.generic) else put(values))

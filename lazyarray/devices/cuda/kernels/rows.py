@@ -28,10 +28,11 @@ THREADS, MOST_BLOCKS = 256, 1 << 13
 MOST_AXES, MOST_PARTS = 3, 8
 
 _TEXT = """
-// Where a row is, in words. Positions out of range wrap around, so that no other memory is read or written.
+// Where a row is, in words. Positions out of range wrap around, so that no other memory is read or written. Without an array
+// the row's number is the position.
 __device__ inline long long lz_place(const long long row, const void* at, const bool wide, const long long length,
     const long long step) {
-  if (at == 0) return 0;
+  if (at == 0) return row * step;
   long long p = wide ? static_cast<const long long*>(at)[row] : static_cast<const int*>(at)[row];
   if (p < 0) p += length;
   if (p < 0 || p >= length) {
@@ -159,24 +160,26 @@ class Rows(Unique):
 
     def take(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any | None:
         """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
-        if not _fit(view, positions) or (kernels := self._compiled()) is None:
+        first, shape = _fit(view, positions), view.shape
+        if first is None or (kernels := self._compiled()) is None:
             return None
-        first, shape = positions[0], view.shape
         front, rest, rows = shape[:axis], shape[axis + len(positions):], first.size
         row = math.prod(rest) * view.itemsize
         result = self._ndarray((*first.shape, *front, *rest), view.dtype)
         step = _step(view, row)
         word = _word(row, step, view.data.ptr)
         words, outer = row // word, math.prod(front)
+        begin, axes = _axes(view, positions, step // word, axis)
         kernels.takes[word](_blocks(rows * outer * words), THREADS, [
-            view, result, rows, words, outer, *_axes(view, positions, step // word, axis)])
+            view.data.ptr + begin * word, result, rows, words, outer, *axes])
         return in_place_of(result, axis, first.ndim) if axis else result
 
     def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
         """`Device.put_at`, or False as of `take`."""
-        if not _fit(view, positions) or values.dtype != view.dtype:
+        first = _fit(view, positions)
+        if first is None or values.dtype != view.dtype:
             return False
-        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], positions[0].size
+        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], first.size
         row = math.prod(rest) * view.itemsize
         step = _step(view, row)
         low = high = each = aside = 0
@@ -187,8 +190,8 @@ class Rows(Unique):
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
-            if values.shape == (*front, *positions[0].shape, *rest):
-                steps = _steps(values, axis, positions[0].ndim, row, rows)
+            if values.shape == (*front, *first.shape, *rest):
+                steps = _steps(values, axis, first.ndim, row, rows)
                 if steps is None:
                     return False
                 aside, each = steps
@@ -198,9 +201,10 @@ class Rows(Unique):
         if (kernels := self._compiled()) is None:
             return False
         words, outer = row // word, math.prod(front)
+        begin, axes = _axes(view, positions, step // word, axis)
         kernels.puts[word](_blocks(rows * outer * words), THREADS, [
-            view, values, each // word, aside // word, 0 if order is None else order, low, high, rows, words, outer,
-            *_axes(view, positions, step // word, axis)])
+            view.data.ptr + begin * word, values, each // word, aside // word, 0 if order is None else order, low, high,
+            rows, words, outer, *axes])
         return True
 
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
@@ -253,15 +257,18 @@ class Rows(Unique):
         return result
 
 
-def _fit(view: Any, positions: Sequence[Any]) -> bool:
-    """Whether the kernels take them: an array in C order, or a vector, and positions of 32 or 64 bits at one distance
-    from each other; neither is empty.
+def _fit(view: Any, positions: Sequence[Any]) -> Any | None:
+    """One of the arrays of positions, if the kernels take them: an array in C order, or a vector, and positions of 32
+    or 64 bits at one distance from each other; neither is empty.
     """
     if len(positions) > MOST_AXES or not (view._c_contiguous or view.ndim == 1) or not view.size:
-        return False
-    shape = positions[0].shape
-    return bool(positions[0].size) and all(
-        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in positions)
+        return None
+    arrays = [p for p in positions if type(p) is not range]
+    first = arrays[0]
+    shape = first.shape
+    fits = first.size and all([
+        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays])
+    return first if fits else None
 
 
 def _next(positions: Any) -> int | None:
@@ -315,14 +322,18 @@ def _step(view: Any, row: int) -> int:
     return row if view._c_contiguous else view.strides[0]   # type: ignore[no-any-return]
 
 
-def _axes(view: Any, positions: Sequence[Any], step: int, axis: int) -> list[Any]:
-    """Parameters: words from one part to the next, which positions have 64 bits, and of each axis the positions, their
-    distance, its length, and its step in words; `step`: that of the last one.
+def _axes(view: Any, positions: Sequence[Any], step: int, axis: int) -> tuple[int, list[Any]]:
+    """Words to where ranges begin, and parameters: words from one part to the next, which positions have 64 bits, and
+    of each axis the positions, their distance, its length, and its step in words; `step`: that of the last one.
     """
-    wide, found, shape = 0, [], view.shape
+    begin, wide, found, shape = 0, 0, [], view.shape
     for k in range(len(positions) - 1, -1, -1):
         array, length = positions[k], shape[axis + k]
-        wide |= (array.itemsize == 8) << k
-        found[:0] = array, _next(array), length, step
+        if type(array) is range:
+            begin += array.start * step
+            found[:0] = 0, array.step, length, step
+        else:
+            wide |= (array.itemsize == 8) << k
+            found[:0] = array, _next(array), length, step
         step *= length
-    return [step, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
+    return begin, [step, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]

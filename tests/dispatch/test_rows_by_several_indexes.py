@@ -1,0 +1,216 @@
+"""``x[i, j]`` and ``x[:, i, j] = value``, of positions that the device has, or the host a few of, as NumPy has them."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import _native
+from lazyarray.dispatch import advanced_indexing
+
+DEVICE = lazyarray.device()
+
+pytestmark = pytest.mark.skipif(_native.recording is None, reason="small arrays stay on the host in C alone")
+
+
+@pytest.fixture(autouse=True)
+def small():
+    before = _native.recording.small(4096)
+    yield
+    aliases.clear()
+    _native.recording.small(before)
+
+
+def on_device(values):
+    """Of more than a few bytes, or known to reach as far as it does."""
+    return lazyarray.asarray(DEVICE.xp.asarray(values)).copy()
+
+
+def known(index, length):
+    i = on_device(index)
+    on_device(np.zeros(max(length, 600)))[i]
+    return i
+
+
+def light(index, length):
+    """An array that is nothing but an ndarray."""
+    i = lazyarray.asarray(np.array(index)) + 0
+    assert _native.recording.is_light(i)
+    return i
+
+
+def stored(index, length):
+    """An array on the host, of which a storage knows."""
+    i = light(index, length)
+    assert i._self_storage.state == "host" and not _native.recording.is_light(i)
+    return i
+
+
+def seen(index, length):
+    """An array on the device that was looked at on the host, where it has an alias."""
+    i = known(index, length)
+    aliases.append(np.asarray(i))
+    return i
+
+
+aliases = []
+HOMES = {"device": (known, known, known), "host": (light, light, light), "some": (light, known, light),
+         "host with a storage": (stored, stored, stored), "both": (seen, light, known)}
+SHAPE = (30, 20, 40)
+#: Each of whole numbers and slices ("3", ":"), and how many arrays of positions.
+FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:"]
+
+
+#: Positions counted from the beginning, some of them from the end, and "i" or "k" of them at even steps.
+WAYS = "begin", "end", "rises", "falls", "rises from the end"
+
+
+def positions(rng, form, count, way):
+    found = []
+    for letter, length in zip(form, SHAPE):
+        if letter in "ijk":
+            i = rng.integers(0 if way == "begin" else -length, length, count)
+            if letter != "j" and way not in ("begin", "end") and count < length:
+                step = max((length - 1) // count, 1)
+                i = np.arange(length - count * step, length)[::step][:count] - length * (way == "rises from the end")
+                i = i[::-1] if way == "falls" else i
+            found.append(i.astype("i4" if letter == "j" else "i8"))
+    return found
+
+
+def index_of(form, arrays):
+    arrays = iter(arrays)
+    items = [next(arrays) if letter in "ijk" else 3 if letter == "3" else slice(None) for letter in form]
+    return tuple(items) if len(items) > 1 else items[0]
+
+
+def strides(array):
+    """Those of axes of one element say nothing."""
+    return [step for step, length in zip(array.strides, array.shape) if length > 1]
+
+
+@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "c16"])
+def test_what_is_taken_is_numpys(dtype, form, homes):
+    rng = np.random.default_rng(len(form))
+    values = rng.integers(0, 100, SHAPE).astype(dtype)
+    x = on_device(values)
+    for count in (1, 2, 7, 90):
+        for way in WAYS:
+            given = positions(rng, form, count, way)
+            for _ in range(2):
+                expected = values[index_of(form, given)]
+                found = x[index_of(form, [home(i, max(SHAPE)) for home, i in zip(homes, given)])]
+                assert found.dtype == expected.dtype and found.shape == expected.shape
+                assert strides(found) == strides(expected)
+                np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["number", "values", "one row", "recorded", "other dtype"])
+def test_what_is_assigned_is_numpys(kind, form, homes):
+    rng = np.random.default_rng(len(form) + len(kind))
+    values = rng.integers(0, 100, SHAPE).astype("f8")
+    for count in (1, 2, 7, 90):
+        for distinct, way in [(True, "end"), *[(False, way) for way in WAYS[1:]]]:
+            x, expected = on_device(values), values.copy()
+            given = positions(rng, form, count, way)
+            if distinct:
+                given = [np.sort(rng.permutation(20)[:count]) for i in given]
+                count = len(given[0])
+            shape = expected[index_of(form, given)].shape
+            rows = rng.integers(0, 100, shape).astype("f4" if kind == "other dtype" else "f8")
+            of = {"number": lambda array: 2.5, "one row": lambda array: array(rows[..., -1:]),
+                  "recorded": lambda array: array(rows) * 2 + 1}.get(kind, lambda array: array(rows))
+            lazy = [home(i, max(SHAPE)) for home, i in zip(homes, given)]
+            for _ in range(2):
+                expected[index_of(form, given)] = of(np.asarray)
+                x[index_of(form, lazy)] = of(on_device)
+                np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
+def test_what_is_out_of_range_is_an_index_error(homes):
+    x = on_device(np.arange(600.0).reshape(20, 30))
+    for first, second in (([3, 20], [4, 5]), ([3, -21], [4, 5]), ([3, 4], [4, 30]), ([3, 4], [-31, 5])):
+        i, j = (home(np.array(p), 600) for home, p in zip(homes, (first, second)))
+        with pytest.raises(IndexError):
+            np.asarray(x[i, j])
+        with pytest.raises(IndexError):
+            x[i, j] = 2
+    assert np.asarray(x).ravel().tolist() == list(range(600))
+
+
+@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
+def test_what_does_not_broadcast_is_numpys_error(homes):
+    values = np.arange(600.0).reshape(20, 30)
+    x = on_device(values)
+    lengths = (3, 1), (3, 2), (1, 4)
+    for one, other in lengths:
+        given = np.array([1, 5, 9, 11][:one]), np.array([2, 7, 12, 3][:other])
+        i, j = (home(p, 600) for home, p in zip(homes, given))
+        if 1 in (one, other):
+            np.testing.assert_array_equal(np.asarray(x[i, j]), values[given])
+        else:
+            with pytest.raises(IndexError):
+                x[i, j]
+
+
+def test_it_is_done_in_c(monkeypatch):
+    """Where one of the arrays is on the device, or is no progression."""
+    x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
+    taken = (i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None))
+    for _ in range(3):      # kernels are made, and what is on the host is sent
+        for index in taken:
+            np.asarray(x[index])
+            x[index] = 4
+
+    def fail(*args):
+        raise AssertionError("this is done in C")
+
+    monkeypatch.setattr(advanced_indexing, "rows_of", fail)
+    for index in taken:
+        before = np.asarray(x[index])
+        x[index] = 5
+        assert before.shape == x[index].shape and (np.asarray(x[index]) == 5).all()
+
+
+def test_an_index_may_change():
+    """An array that is an ndarray alone is read each time."""
+    x, i = on_device(np.arange(100.0)), light([5, 3, 9], 100)
+    for k in range(20):
+        assert np.asarray(x[i]).tolist() == [5 + k, 3, 9]
+        i[0] += 1
+    i[0] = 100
+    with pytest.raises(IndexError):
+        np.asarray(x[i])
+
+
+def test_an_alias_of_an_index_may_change():
+    x, j = on_device(np.arange(600.0).reshape(20, 30)), light([1, 0, 9], 30)
+    i = seen([5, 3, 9], 20)
+    for k in range(10):
+        assert np.asarray(x[i, j]).tolist() == [151 + 30 * k, 90, 279]
+        aliases[-1][0] += 1
+    aliases[-1][0] = 20
+    with pytest.raises(IndexError):
+        np.asarray(x[i, j])
+    with pytest.raises(IndexError):
+        x[i, j] = 1
+
+
+def test_positions_in_the_array_that_is_written():
+    values = np.array([3, 1, 0, 2, 4] * 40)
+    x, expected = light(values, 5), values.copy()
+    big = on_device(np.arange(5000.0))
+    big[x] = 1      # and it has a storage, at the latest the next time
+    big[x] = 2
+    x[x[:5]] = 7
+    expected[expected[:5]] = 7
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    i = x[:3]
+    x[i] = [1, 2, 3]
+    expected[expected[:3]] = [1, 2, 3]
+    np.testing.assert_array_equal(np.asarray(x), expected)
