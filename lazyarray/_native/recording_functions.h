@@ -380,15 +380,17 @@ end:
     return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_NotImplemented);
 }
 
-PyDoc_STRVAR(tried_doc, "tried(func, args, kwargs, /)\n--\n\n"
-"The result of a plain call of a function on the current device; NotImplemented if it is none.");
+PyDoc_STRVAR(tried_doc, "tried(func, args, kwargs, first=False, /)\n--\n\n"
+"The result of a plain call of a function on the current device; NotImplemented if it is none. `first`: nothing else has been\n"
+"asked, so that it is none either if others may do it, or if the host has one of its arrays.");
 
 static PyObject *
 tried(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
-        return mistaken("tried takes a function, a tuple and a dict");
-    return types.LazyNdarray == NULL ? Py_NewRef(Py_NotImplemented) : called(args[0], args[1], args[2], 0);
+    if (nargs < 3 || nargs > 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+        return mistaken("tried takes a function, a tuple, a dict and a bool");
+    const int first = nargs == 4 && args[3] == Py_True;
+    return types.LazyNdarray == NULL ? Py_NewRef(Py_NotImplemented) : called(args[0], args[1], args[2], first);
 }
 
 /* -- ufuncs without a recorded form ---------------------------------------------------------------------------------- */

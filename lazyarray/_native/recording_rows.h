@@ -5,7 +5,7 @@ far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py
 #define MOST_ALONG 3
 #define MOST_LOOKED_AT (1 << 14)
 
-/* Where an index has its lazy arrays, or one scalar: along the axes from `axis` on of what `part`, a basic index, leaves; NULL:
+/* Where an index has its arrays, or one lazy scalar: along the axes from `axis` on of what `part`, a basic index, leaves; NULL:
 of all. That has so many axes at least. */
 typedef struct { PyObject *part; Py_ssize_t axis, least, count; PyObject *index[MOST_ALONG]; } Along;
 
@@ -43,13 +43,13 @@ is_whole_slice(PyObject *item)
     return PySlice_Check(item) && slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
 }
 
-/* The lazy arrays of an index that is whole numbers, then slices that see all and these beside each other; or the scalar of
+/* The arrays of an index that is whole numbers, then slices that see all and these beside each other; or the scalar of
 `scalar_of_index`. How many there are; 0: it is another index; -1: an error. */
 static Py_ssize_t
 find_along(PyObject *index, Along *along)
 {
     *along = (Along){NULL, 0, 1, 0, {NULL}};
-    const int is_array = Py_TYPE(index) == types.LazyNdarray;
+    const int is_array = Py_TYPE(index) == types.LazyNdarray || PyArray_CheckExact(index);
     PyObject *one = is_array ? index : scalar_of_index(index, along);
     if (one != NULL) {
         along->index[along->count++] = one;
@@ -63,7 +63,7 @@ find_along(PyObject *index, Along *along)
     along->least = PyTuple_GET_SIZE(index) - numbers;
     for (Py_ssize_t i = 0; i < along->least; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, numbers + i);
-        if (Py_TYPE(item) == types.LazyNdarray && along->count < MOST_ALONG) {
+        if ((Py_TYPE(item) == types.LazyNdarray || PyArray_CheckExact(item)) && along->count < MOST_ALONG) {
             if (along->count == 0)
                 along->axis = i;
             /* Behind numbers and slices the axes of the arrays come first. */
@@ -79,11 +79,12 @@ find_along(PyObject *index, Along *along)
     return along->count;
 }
 
-/* The vector of positions that a lazy array is of which the host has a few: borrowed; NULL, perhaps with an error: it is another. */
+/* The vector that a few positions on the host are: borrowed; NULL, perhaps with an error: they are not there, or are none. */
 static PyArrayObject *
 vector_on_host(PyObject *index)
 {
-    PyArrayObject *array = Py_TYPE(index) == types.LazyNdarray ? (PyArrayObject *)on_host(index) : NULL;
+    PyArrayObject *array = PyArray_CheckExact(index) ? (PyArrayObject *)index
+        : Py_TYPE(index) == types.LazyNdarray ? (PyArrayObject *)on_host(index) : NULL;
     if (array == NULL)
         return NULL;
     const Py_ssize_t size = PyArray_ITEMSIZE(array);
@@ -160,15 +161,16 @@ range_of(PyArrayObject *array, Py_ssize_t length)
 /* What the device takes for the positions of an index along an axis of a length: its array, or where `several` go with each
 other a range; a new reference. NULL, perhaps with an error: they are for Python. */
 static PyObject *
-position_of(PyObject *index, PyObject *stream, int several, Py_ssize_t length)
+position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py_ssize_t length)
 {
     PyArrayObject *vector = vector_on_host(index);
     PyObject *array = vector == NULL || !several ? NULL : range_of(vector, length);
     int own;
     if (array != NULL || PyErr_Occurred())
         return array;
-    array = array_on_device(index, stream, vector != NULL, &own);
-    const int fits = array != NULL && is_set_to(array, text.ndim, zero) == (Py_TYPE(index) != types.LazyNdarray)
+    array = (PyObject *)vector == index ? PyObject_CallFunctionObjArgs(py.uploaded, device, index, NULL)
+        : array_on_device(index, stream, vector != NULL, &own);
+    const int fits = array != NULL && is_set_to(array, text.ndim, zero) == (Py_TYPE(index) == types.LazyScalar)
         && is_contiguous(array) > 0;
     if (!fits)
         Py_CLEAR(array);
@@ -190,12 +192,12 @@ count_of(PyObject *positions)
 
 /* What the device takes for such positions, of one form, as a new list; NULL, perhaps without an error: they are for Python. */
 static PyObject *
-positions_of(const Along *along, PyArrayObject *meta, PyObject *stream)
+positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream)
 {
     PyObject *list = PyList_New(along->count);
     Py_ssize_t count = -1;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
-        PyObject *one = position_of(along->index[i], stream, along->count > 1, PyArray_DIM(meta, along->axis + i));
+        PyObject *one = position_of(along->index[i], device, stream, along->count > 1, PyArray_DIM(meta, along->axis + i));
         int fits = one != NULL;
         if (fits && along->count > 1) {
             const Py_ssize_t own = count_of(one);
@@ -264,7 +266,7 @@ rows_taken(PyObject *x, PyObject *index)
             goto end;
     }
     if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, stream)) == NULL
+            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
             || (array = array_on_device(x, stream, 0, &own)) == NULL)
@@ -332,6 +334,11 @@ are_elsewhere(const Along *along, PyObject *storage)
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i], *home = home_of_lazy(index);
         const int few = vector_on_host(index) != NULL;
+        if (few && PyArray_CheckExact(index)) {     /* what is not its own memory may be that of an alias */
+            if (!PyArray_CHKFLAGS((PyArrayObject *)index, NPY_ARRAY_OWNDATA))
+                return 0;
+            continue;
+        }
         if (few) {
             PyObject *light = is_light(index) ? home_of_light(index) : NULL;
             home = light == NULL || light == Py_None ? storage_by_now(index) : got(light, H.storage);
@@ -356,11 +363,12 @@ NULL without an error: that is for Python. */
 static PyObject *
 order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
 {
-    if (along->count > 1)
+    PyObject *index = along->index[0];
+    if (along->count > 1 || PyArray_CheckExact(index) || (Py_TYPE(index) == types.LazyNdarray && is_light(index)))
         return NULL;
     PyObject *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis)), *order = NULL;
     if (places != NULL)
-        order = PyObject_CallFunctionObjArgs(py.order_of_rows, places, along->index[0], PyList_GET_ITEM(positions, 0), NULL);
+        order = PyObject_CallFunctionObjArgs(py.order_of_rows, places, index, PyList_GET_ITEM(positions, 0), NULL);
     Py_XDECREF(places);
     if (order == Py_None)
         Py_CLEAR(order);
@@ -395,7 +403,7 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (open = keep_reach(&place, value)) < 0      /* of what is as it was noted */
-            || (open = are_within(&along, meta, &distinct)) <= 0 || (keys = positions_of(&along, meta, place.stream)) == NULL
+            || (open = are_within(&along, meta, &distinct)) <= 0 || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream)) == NULL
             || (given = is_array ? array_on_device(value, place.stream, 0, &own)
                 : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)

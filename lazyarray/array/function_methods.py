@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import function
+from ..dispatch import function, plain_call
 from ..dispatch.host_fallback import on_host
 from ..functions.kinds import PLAIN
 
@@ -34,8 +34,11 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """A member that calls the function of the same name."""
     unknown, renamed = _UNKNOWN.get(name, ()), _RENAMED.get(name)
     typed = func in (np.all, np.any)        # the members have a dtype as their second argument, which nobody documents
+    same = not unknown and name != "choose"     # each plain call of the member is one of the function
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if same and (result := plain_call.tried(func, (self, *args), kwargs, True)) is not NotImplemented:
+            return result
         for keyword in unknown:
             if keyword in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")

@@ -381,7 +381,7 @@ def _kept_order(positions: Sequence[Any], keys: Sequence[Any], where: tuple[Any,
 
 
 def for_native() -> dict[str, Any]:
-    return {"order_of_rows": _order_of_rows}
+    return {"order_of_rows": _order_of_rows, "uploaded": uploaded}
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:

@@ -112,7 +112,7 @@ def _refused(device: Device, error: Exception, func: Callable[..., Any], args: t
     return on_host(func, args, kwargs, str(device.refusal(error)))
 
 
-def _left(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _left(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], first: bool = False) -> Any:
     return NotImplemented
 
 
