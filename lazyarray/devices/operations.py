@@ -283,6 +283,16 @@ class Operations(ABC):
         """
         return self.xp.concatenate(arrays, axis)
 
+    def differences(self, f: Any, axis: int, spacing: float) -> Any:
+        """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
+        return self.xp.gradient(f, spacing, axis=axis)
+
+    def rolled(self, array: Any, shift: int, axis: int) -> Any:
+        """A new array in C order, of an array on the current device whose axes lie in C order, with its elements
+        `shift` places further on along an axis, from 0 on; what is beyond the end begins anew.
+        """
+        return self.xp.roll(array, shift, axis)
+
     def last_of_each(self, key: Any, places: int) -> Any:
         """For each number of a vector, which is less than `places`, where it comes last: a new vector of int32."""
         xp = self.xp

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
-from .adapters.common import are_finite, axis_index, filled, resolve
+from .adapters.common import are_finite, axis_index, filled
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -150,17 +150,28 @@ def _resize(xp: Any, a: Any, new_shape: Any) -> Any:
 
 
 def _roll(xp: Any, a: Any, shift: Any, axis: Any = None) -> Any:
-    if type(axis) is tuple:
-        _plain(type(shift) in (int, tuple) and _is_int(*axis))
-    else:
-        _plain(_is_int(shift) and _axis(axis))
-    return xp.roll(a, shift, axis)
+    if axis is None:
+        _plain(_is_int(shift))
+        return devices.current().rolled(a.reshape(-1), shift, 0).reshape(a.shape)
+    axes = axis if type(axis) is tuple else (axis,)
+    shifts = shift if type(shift) is tuple else (shift,) * len(axes)
+    _plain(_is_int(*axes, *shifts) and len(shifts) == len(axes) > 0)
+    return _rolled(a, zip(axes, shifts))
 
 
-def _shifted(name: str) -> Callable[..., Any]:
+def _rolled(a: Any, moves: Iterable[tuple[int, int]]) -> Any:
+    """An array that is rolled along axes by so many places, along one after the other."""
+    for axis, shift in moves:
+        a = devices.current().rolled(a, shift, axis_index(axis, a.ndim))
+    return a
+
+
+def _shifted(sign: int) -> Callable[..., Any]:
+    """``fftshift``, or with -1 what undoes it."""
     def shift(xp: Any, x: Any, axes: Any = None) -> Any:
-        _plain(_axis(axes) or type(axes) is tuple and _is_int(*axes))
-        return resolve(xp, name)(x, axes)
+        axes = tuple(range(x.ndim)) if axes is None else axes if type(axes) is tuple else (axes,)
+        _plain(_is_int(*axes) and axes)
+        return _rolled(x, [(axis, sign * (x.shape[axis_index(axis, x.ndim)] // 2)) for axis in axes])
 
     return shift
 
@@ -224,6 +235,17 @@ def _tensordot(xp: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     return xp.tensordot(a, b, axes)
 
 
+def _gradient(xp: Any, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    axes = tuple(range(f.ndim)) if axis is None else axis if type(axis) is tuple else (axis,)
+    _plain(_is_int(*axes) and edge_order == 1)
+    axes = [axis_index(axis, f.ndim) for axis in axes]
+    spacing = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    _plain(0 < len(set(axes)) == len(axes) == len(spacing) and min([f.shape[axis] for axis in axes]) > 1
+           and all(type(one) in (int, float) for one in spacing))
+    found = [devices.current().differences(f, axis, one) for axis, one in zip(axes, spacing)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 def _matrix_power(xp: Any, a: Any, n: int) -> Any:
     _plain(_is_int(n) and n > 0)
     return xp.linalg.matrix_power(a, n)
@@ -282,11 +304,12 @@ DIRECT: dict[Any, Direct] = {
         (np.dstack, _joining(3, 2, (..., np.s_[np.newaxis, :, np.newaxis], np.s_[:, :, np.newaxis]))),
         (np.column_stack, _joining(2, 1, (..., np.s_[:, np.newaxis]))),
         (np.append, _append), (np.tile, _tile), (np.roll, _roll), (np.resize, _resize),
-        (np.fft.fftshift, _shifted("fft.fftshift")), (np.fft.ifftshift, _shifted("fft.ifftshift")), (np.pad, _pad),
+        (np.fft.fftshift, _shifted(1)), (np.fft.ifftshift, _shifted(-1)), (np.pad, _pad),
         (np.meshgrid, _meshgrid))},
     np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
     np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
-    np.diff: Direct(_diff, _NUMBERS), np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
+    np.gradient: Direct(_gradient, _REALS, _NONE), np.diff: Direct(_diff, _NUMBERS),
+    np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
     np.tensordot: Direct(_tensordot, _INEXACT), np.linalg.matrix_power: Direct(_matrix_power, _REALS),
     np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
     np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),

@@ -60,7 +60,8 @@ def plain(index, length):
 
 aliases = []
 HOMES = {"device": (known, known, known), "host": (light, light, light), "some": (light, known, light),
-         "host with a storage": (stored, stored, stored), "both": (seen, light, known), "ndarrays": (plain, plain, plain), "an ndarray": (plain, known, light)}
+         "host with a storage": (stored, stored, stored), "both": (seen, light, known),
+         "ndarrays": (plain, plain, plain), "an ndarray": (plain, known, light)}
 SHAPE = (30, 20, 40)
 #: Each of whole numbers and slices ("3", ":"), and how many arrays of positions.
 FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:"]

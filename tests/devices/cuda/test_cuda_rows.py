@@ -62,7 +62,7 @@ def rows(tmp_path_factory):
         return call
 
     return types.SimpleNamespace(take=checked(found.take), put=checked(found.put), join=checked(found.join),
-                                 number=found.number)
+                                 roll=checked(found.roll), number=found.number)
 
 
 #: Positions at even steps, along axes of 12, 9 and 20 elements, and others beside them.
@@ -340,6 +340,44 @@ class TestJoined:
         assert rows.join([Array.of(numbers((0, 3)))] * 2, 0) is None
 
 
+class TestRolled:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("axis", range(3))
+    def test_along_each_axis(self, rows, dtype, axis):
+        x = numbers((5, 4, 6), dtype)
+        for shift in (0, 1, -1, 3, 17, -100):
+            same(rows.roll(Array.of(x), shift, axis), np.roll(x, shift, axis))
+
+    @pytest.mark.parametrize("row", [1, 2, 3, 4, 7, 8, 16, 33, 300])
+    @pytest.mark.parametrize("misplaced", [0, 1, 4, 8])
+    def test_rows(self, rows, row, misplaced):
+        x = numbers((3, 20, row), "u1")
+        same(rows.roll(Array.of(x, misplaced), 7, 1), np.roll(x, 7, 1))
+
+    @pytest.mark.parametrize("part", [
+        lambda x: x[:, :, 2], lambda x: x[:, 1], lambda x: x[2], lambda x: x[::-1, :, 3], lambda x: x[:, ::2, 1],
+        lambda x: x[:, :, 1:3], lambda x: x[:1], lambda x: x[:, :1], lambda x: x[..., :1], lambda x: x[::2, 1:]])
+    @pytest.mark.parametrize("dtype", "hdD")
+    def test_views(self, rows, part, dtype):
+        x = part(numbers((5, 6, 4), dtype))
+        for axis in range(x.ndim):
+            found = rows.roll(strided(x), 2, axis)
+            if found is None:       # the axes on one side are not one
+                assert x.ndim == 3
+            else:
+                same(found, np.roll(x, 2, axis))
+
+    def test_more_than_a_grid(self, rows, monkeypatch):
+        monkeypatch.setattr("lazyarray.devices.cuda.kernels.rows.MOST_BLOCKS", 2)
+        x = numbers((7, 5 * THREADS), "h")
+        for axis in (0, 1):
+            same(rows.roll(Array.of(x), 3, axis), np.roll(x, 3, axis))
+
+    def test_what_is_left_to_the_library(self, rows):
+        assert rows.roll(Array.of(numbers((0, 3))), 1, 0) is None
+        assert rows.roll(strided(numbers((3, 4, 5))[:, :2, ::2]), 1, 0) is None
+
+
 class TestOnTheDevice:
     """What the device does, by its kernels or its library; on a GPU both, the second once the kernels are compiled."""
 
@@ -376,6 +414,14 @@ class TestOnTheDevice:
         device.put_at(flat, (put(np.array([2, 2, 7, 7])),), put(given), put(order))
         expected[[2, 7]] = given[[1, 3]]
         assert flat.get().tobytes() == expected.tobytes()
+
+    def test_rolled(self, device):
+        for dtype in DTYPES:
+            x = numbers((4, 5, 6), dtype)
+            for view in (lambda a: a, lambda a: a[..., 2], lambda a: a[1:, :, ::2]):
+                for axis in range(view(x).ndim):
+                    found = device.rolled(view(device.xp.asarray(x)), -2, axis)
+                    assert found.get().tobytes() == np.roll(view(x), -2, axis).tobytes()
 
     @pytest.mark.parametrize("axis", range(2))
     def test_joined(self, device, axis):

@@ -1,8 +1,8 @@
-"""Rows copied by one kernel: taken from positions, put at positions, and those of several arrays joined.
+"""Rows copied by one kernel: taken from positions, put at positions, those of several arrays joined, rolled ones.
 
 CuPy does these with general kernels and as much Python around them: of arrays of a few KiB, taking takes 26 us, putting
-50 and joining three 50 (one launch for each array), where a launch takes 10. Words are copied as they are: nothing here
-depends on the dtype, and the few functions are compiled together.
+50, rolling 34 and joining three 50 (one launch for each array), where a launch takes 10. Words are copied as they are:
+nothing here depends on the dtype, and the few functions are compiled together.
 """
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ THREADS, MOST_BLOCKS = 256, 1 << 13
 MOST_AXES, MOST_PARTS = 3, 8
 
 _TEXT = """
-// Where a row is, in words. Positions out of range wrap around, so that no other memory is read or written. Without an array
-// the row's number is the position.
+// Where a row is, in words. Positions out of range wrap around, so that no other memory is read or written. Without an
+// array the row's number is the position.
 __device__ inline long long lz_place(const long long row, const void* at, const bool wide, const long long length,
     const long long step) {
   if (at == 0) return row * step;
@@ -97,6 +97,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const
     to[i] = from[row * (end - begin) + column - begin];
   }}
 }}
+
+// Parts of `length` rows, each of which comes `shift` places further on; `above`, `step` and `along`: words from one
+// part, one row, one column to the next.
+extern "C" __global__ void __launch_bounds__(THREADS) roll_BYTES(const WORD* from, WORD* to, const long long total,
+    const long long columns, const long long length, const long long shift, const long long above,
+    const long long step, const long long along) {{
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long one = lz_row(i, total, columns), part = lz_row(one, total, length);
+    const long long row = one - part * length - shift;
+    to[i] = from[part * above + (row < 0 ? row + length : row) * step + (i - one * columns) * along];
+  }}
+}}
 """
 
 _GRID = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}, const long long down{k}, "
@@ -125,12 +137,13 @@ class _Copying(NamedTuple):
     takes: dict[int, Launcher]
     puts: dict[int, Launcher]
     joins: dict[int, Launcher]
+    rolls: dict[int, Launcher]
     number: Launcher
 
 
 def _made(cupy: Any, name: str) -> _Copying:
     kinds = (("take", "QQqqqqI" + "Qqqq" * MOST_AXES), ("put", "QQqqQQQqqqqI" + "Qqqq" * MOST_AXES),
-             ("join", "Qqq" + "Qq" * MOST_PARTS))
+             ("join", "Qqq" + "Qq" * MOST_PARTS), ("roll", "QQqqqqqqq"))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
     copying = [{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds]
@@ -207,6 +220,28 @@ class Rows(Unique):
             rows, words, outer, *axes])
         return True
 
+    def roll(self, view: Any, shift: int, axis: int) -> Any | None:
+        """`Device.rolled`, or None as of `take`."""
+        shape, strides, size = view.shape, view.strides, view.itemsize
+        above, along = one_step(shape[:axis], strides[:axis]), one_step(shape[axis + 1:], strides[axis + 1:])
+        if not view.size or above is None or along is None:
+            return None
+        columns, length, step = math.prod(shape[axis + 1:]), shape[axis], strides[axis]
+        if columns == 1 or along == size:       # a row lies beside itself
+            word = _word(columns * size, step, above, view.data.ptr)
+            columns, along = columns * size // word, word
+        else:
+            word = _word(size, step, above, along, view.data.ptr)
+            if word < size:
+                return None
+        if (kernels := self._compiled()) is None:
+            return None
+        result = self._ndarray(shape, view.dtype)
+        total = result.nbytes // word
+        kernels.rolls[word](_blocks(total), THREADS, [
+            view, result, total, columns, length, shift % length, above // word, step // word, along // word])
+        return result
+
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
         """`Device.numbered`, or None as of `take`."""
         if len(positions) > MOST_AXES or any(p.dtype.char not in "ilq" or not p.dtype.isnative for p in positions):
@@ -266,8 +301,8 @@ def _fit(view: Any, positions: Sequence[Any]) -> Any | None:
     arrays = [p for p in positions if type(p) is not range]
     first = arrays[0]
     shape = first.shape
-    fits = first.size and all([
-        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays])
+    fits = first.size and all(
+        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays)
     return first if fits else None
 
 
