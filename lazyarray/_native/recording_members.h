@@ -402,7 +402,7 @@ otherwise:
             return result == NULL ? NULL : Py_NewRef(Py_None);
         }
         Py_DECREF(result);
-        const int done = rows_assigned(args[0], args[1], args[2]);
+        const int done = rows_written(args[0], args[1], args[2], 0);
         if (done != 0)
             return done < 0 ? NULL : Py_NewRef(Py_None);
     }
@@ -475,6 +475,12 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
         if (result != Py_NotImplemented)
             return result;
         Py_DECREF(result);
+    }
+    if (count == 6 && names == NULL && types.LazyNdarray != NULL && args[1] == py.add && PyUnicode_Check(args[2])
+            && PyUnicode_Compare(args[2], text.at) == 0) {
+        const int done = rows_written(args[3], args[4], args[5], 1);
+        if (done != 0)
+            return done < 0 ? NULL : Py_NewRef(Py_None);
     }
     return PyObject_Vectorcall(((Member *)self)->otherwise, args, flagged, names);
 }

@@ -375,9 +375,44 @@ order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
     return order;
 }
 
-/* Whether ``x[index] = value`` was done, for a number, or an array with a value for each position: 1 or 0; -1: an error. */
+/* What is given to the device for the values: an array of them, a scalar on the device, or what is made of a number: a new
+reference. NULL, perhaps without an error: it is for Python. */
+static PyObject *
+values_for(const Place *place, PyObject *value, int is_array, int adds)
+{
+    PyArrayObject *meta = (PyArrayObject *)place->meta;
+    int own;
+    if (is_array)
+        return array_on_device(value, place->stream, 0, &own);
+    PyObject *number = Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value;
+    if (!adds)
+        return number_for(meta, number);
+    PyObject *made = PyObject_CallFunctionObjArgs(py.addend, got(place->storage, S.device), PyArray_DESCR(meta), number, NULL);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    return made;
+}
+
+/* What is written: the parameters of the device's ``put_at``, or ``add_at``, as a new tuple; NULL, perhaps without an error: that is
+for Python. */
+static PyObject *
+rows_to_write(const Along *along, PyArrayObject *meta, PyObject *keys, PyObject *given, int is_array, int adds, int distinct)
+{
+    PyObject *work = NULL, *axis = PyLong_FromSsize_t(along->axis), *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis));
+    PyObject *order = axis == NULL || places == NULL ? NULL : adds || !is_array || distinct ? Py_NewRef(Py_None)
+        : order_along(along, meta, keys);       /* of several values for one, the last counts */
+    if (order != NULL)
+        work = adds ? PyTuple_Pack(3, places, PyList_GET_ITEM(keys, 0), given) : PyTuple_Pack(4, keys, given, order, axis);
+    Py_XDECREF(order);
+    Py_XDECREF(places);
+    Py_XDECREF(axis);
+    return work;
+}
+
+/* Whether ``x[index] = value``, or ``np.add.at(x, index, value)`` (`adds`), was done, for a number, or an array with a value for
+each position: 1 or 0; -1: an error. */
 static int
-rows_assigned(PyObject *x, PyObject *index, PyObject *value)
+rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
 {
     Along along = {NULL, 0, 1, 0, {NULL}};
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
@@ -386,32 +421,32 @@ rows_assigned(PyObject *x, PyObject *index, PyObject *value)
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
     if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
-            || are_elsewhere(&along, home) <= 0) {
+            || (adds && (along.count > 1 || along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
         return -!!PyErr_Occurred();
     }
     Place place;
     Reads reads = {.count = 0};
-    PyObject *given = NULL, *order = NULL, *target = NULL, *keys = NULL, *work = NULL, *axis = NULL;
-    int done = 0, own, distinct, open = find_place(&place, x);
+    PyObject *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
+    int done = 0, distinct, open = find_place(&place, x);
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
     if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (is_array && !distinct && along.count > 1)
-            || (axis = PyLong_FromSsize_t(along.axis)) == NULL
+            || (adds && (!PyArray_IS_C_CONTIGUOUS(meta) || strchr("fdFDilqILQ", PyArray_DESCR(meta)->type) == NULL))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
-            || (open = keep_reach(&place, value)) < 0      /* of what is as it was noted */
-            || (open = are_within(&along, meta, &distinct)) <= 0 || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream)) == NULL
-            || (given = is_array ? array_on_device(value, place.stream, 0, &own)
-                : number_for(meta, Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value)) == NULL
+            || (!adds && (open = keep_reach(&place, value)) < 0)      /* of what is as it was noted */
+            || (open = are_within(&along, meta, &distinct)) <= 0
+            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream)) == NULL
+            || (given = values_for(&place, value, is_array, adds)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
-            || (order = !is_array || distinct ? Py_NewRef(Py_None) : order_along(&along, meta, keys)) == NULL
+            || (work = rows_to_write(&along, meta, keys, given, is_array, adds, distinct)) == NULL
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
     done = -1;
-    if ((target = target_of(&place, Py_None)) != NULL && (work = PyTuple_Pack(4, keys, given, order, axis)) != NULL)
+    if ((target = target_of(&place, Py_None)) != NULL)
         done = write_to(&place, target, work, NULL) < 0 ? -1 : 1;
     if (target != NULL && done < 0 && PyErr_Occurred())
         done = is_refusal(got(place.storage, S.device));
@@ -420,10 +455,8 @@ end:
         done = -1;
     Py_XDECREF(along.part);
     Py_XDECREF(work);
-    Py_XDECREF(axis);
     Py_XDECREF(keys);
     Py_XDECREF(target);
-    Py_XDECREF(order);
     Py_XDECREF(given);
     return PyErr_Occurred() ? -1 : done;
 }

@@ -351,6 +351,16 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     storage.write_device(meta, target._self_array, accumulate_at)
 
 
+def addend(device: Device, dtype: np.dtype, number: Any) -> Any:
+    """A device array of a number that ``np.add.at`` adds to elements of a dtype; None where that is no plain cast."""
+    if not (type(number) is float and dtype.char == "d" or type(number) is int and dtype.char in "dlq"):
+        return None
+    try:
+        return common.filled(device.xp, (), number, dtype)
+    except OverflowError:
+        return None
+
+
 _SUMS = frozenset((np.add, np.subtract))
 
 

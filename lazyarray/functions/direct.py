@@ -150,6 +150,8 @@ def _resize(xp: Any, a: Any, new_shape: Any) -> Any:
 
 
 def _roll(xp: Any, a: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is None and a.ndim == 1:
+        axis = 0
     if axis is None:
         _plain(_is_int(shift))
         return devices.current().rolled(a.reshape(-1), shift, 0).reshape(a.shape)

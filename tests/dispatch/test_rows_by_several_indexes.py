@@ -6,7 +6,7 @@ import pytest
 
 import lazyarray
 from lazyarray import _native
-from lazyarray.dispatch import advanced_indexing
+from lazyarray.dispatch import advanced_indexing, ufunc_methods
 
 DEVICE = lazyarray.device()
 
@@ -181,6 +181,50 @@ def test_it_is_done_in_c(monkeypatch):
         before = np.asarray(x[index])
         x[index] = 5
         assert before.shape == x[index].shape and (np.asarray(x[index]) == 5).all()
+
+
+@pytest.mark.parametrize("home", [known, light, stored, seen, plain])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u8", "c16", "i2", "?"])
+@pytest.mark.parametrize("shape", [(600,), (600, 3)])
+def test_what_is_added_is_numpys(shape, dtype, home):
+    rng = np.random.default_rng(len(shape))
+    values = rng.integers(0, 50, shape).astype(dtype)
+    index = rng.integers(-600, 600, 80)
+    rows = rng.integers(0, 50, (80, *shape[1:])).astype(dtype)
+    for given in (rows, rows[0], rows.astype("f4"), 2, 2.5, True, np.float64(2), rows[:3], "2", 1 << 70):
+        results = []
+        for array, i in ((np.array, index), (on_device, home(index, 600))):
+            x, outcome = array(values), None
+            for _ in range(2):
+                try:
+                    np.add.at(x, i, array(given) if isinstance(given, np.ndarray) else given)
+                except (TypeError, ValueError, OverflowError) as error:
+                    outcome = type(error)
+            results.append((outcome, np.asarray(x).tolist()))
+        assert results[0] == results[1], given
+
+
+def test_numbers_are_added_in_c(monkeypatch):
+    x, i, w = on_device(np.arange(600.0)), known([3, 5, 3], 600), on_device(np.ones(3))
+    n = on_device(np.arange(600))
+    for _ in range(2):      # kernels are made
+        np.add.at(x, i, w)
+        np.add.at(n, i, 1)
+    monkeypatch.setitem(ufunc_methods.METHODS, "at", None)
+    np.add.at(x, i, w)
+    np.add.at(x, i, 0.5)
+    np.add.at(n, i, 2)
+    assert np.asarray(x)[[3, 5, 4]].tolist() == [10, 8.5, 4] and np.asarray(n)[[3, 5, 4]].tolist() == [11, 9, 4]
+
+
+def test_what_was_known_of_integers_holds_no_more_once_something_is_added():
+    i, x, places = known([3, 5, 7], 10), on_device(np.arange(600.0)), known([0, 2], 3)
+    np.asarray(x[i])
+    np.add.at(i, places, on_device(np.array([590, 2])))
+    assert np.asarray(x[i]).tolist() == [593, 5, 9]
+    np.add.at(i, places, 100)
+    with pytest.raises(IndexError):
+        np.asarray(x[i])
 
 
 def test_an_index_may_change():
