@@ -496,10 +496,12 @@ write_chain(PyObject *node, Place *place, PyObject *target)
     }
     if (chain.shape != NULL || !flat) {
         int alike = chain.shape == NULL ? 1 : chain.fortran == got(node, N.fortran) ? same(chain.shape, got(node, N.shape)) : 0;
-        if (alike <= 0)
+        if (alike < 0 || (!alike && !flat))
             return alike;
-        chain.shape = got(node, N.shape);
-        chain.fortran = got(node, N.fortran);
+        if (alike) {    /* else the place is written in the order of memory, along the axes of what is read */
+            chain.shape = got(node, N.shape);
+            chain.fortran = got(node, N.fortran);
+        }
     }
     outputs[kept] = chain.nodes - 1;
     chain.argument[chain.inputs] = target;

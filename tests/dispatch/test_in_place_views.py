@@ -11,6 +11,11 @@ from lazyarray.storage import handles
 from lazyarray.testing import assert_copies
 
 rng = np.random.default_rng(3)
+DEVICE = lazyarray.device()
+
+
+def on_device(values):
+    return lazyarray.asarray(DEVICE.xp.asarray(values)).copy()
 
 
 def shifted(x, y):
@@ -195,3 +200,39 @@ def test_a_part_that_was_made_on_the_host_is_assigned_to_the_whole(index, part):
             assert len(wrong) in (0, 2) and len({*wrong}) <= 1 and np.array_equal(np.asarray(x), expected)
     finally:
         _native.recording.small(before)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_seen_in_another_shape_is_written_in_the_order_of_memory(seed):
+    """A raveled part is read along its own axes, and what it is written to along those."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 6, rng.integers(1, 4)))
+    base = rng.integers(0, 20, [2 * n for n in shape]).astype(rng.choice(["f8", "i8", "f4"]))
+    part = tuple(slice(1, None, 2) if rng.random() < 0.6 else slice(n) for n in shape)
+    order, out = rng.permutation(len(shape)), rng.integers(0, 20, int(np.prod(base[part].shape)) + 5)
+    programs = (
+        lambda o, f: o.__iadd__(f), lambda o, f: o.__setitem__(..., f), lambda o, f: np.multiply(o, f + o, out=o),
+        lambda o, f: o.reshape(base[part].shape).__isub__(f.reshape(base[part].shape)),
+        lambda o, f: (f + 1, o.__iadd__(f * 2)))
+    for program in programs:
+        results = []
+        for array in (np.array, on_device):
+            x, o = array(base), array(out.astype(base.dtype))
+            for values in (x[part].transpose(order).ravel(), x[part].transpose(order).ravel() * 3 - 1):
+                program(o[3:-2], values)
+            results.append((np.asarray(o).tolist(), np.asarray(values).tolist()))
+        assert results[0] == results[1]
+
+
+@pytest.mark.skipif(DEVICE.name != "simulated", reason="its kernels are counted")
+def test_a_raveled_part_is_added_by_one_kernel(monkeypatch):
+    from lazyarray.devices.simulated import device
+
+    written, made = [], []
+    monkeypatch.setattr(device._Written, "launch", lambda self, *args, _launch=device._Written.launch: (
+        written.append(1), _launch(self, *args))[1])
+    monkeypatch.setattr(device._Fused, "__call__", lambda self, *args, _call=device._Fused.__call__: (
+        made.append(1), _call(self, *args))[1])
+    o, x = on_device(np.zeros(40)), on_device(np.arange(100.0).reshape(10, 10))
+    o[4:34] += x[:, 1:4].ravel()
+    assert (len(written), len(made)) == (1, 0) and np.asarray(o)[4:7].tolist() == [1, 2, 3]
