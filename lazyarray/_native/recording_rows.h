@@ -190,14 +190,15 @@ count_of(PyObject *positions)
     return count;
 }
 
-/* What the device takes for such positions, of one form, as a new list; NULL, perhaps without an error: they are for Python. */
+/* What the device takes for such positions, of one form, as a new list; NULL, perhaps without an error: they are for Python.
+`ranges`: where several go with each other, there may be ranges among them. */
 static PyObject *
-positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream)
+positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
 {
     PyObject *list = PyList_New(along->count);
     Py_ssize_t count = -1;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
-        PyObject *one = position_of(along->index[i], device, stream, along->count > 1, PyArray_DIM(meta, along->axis + i));
+        PyObject *one = position_of(along->index[i], device, stream, ranges && along->count > 1, PyArray_DIM(meta, along->axis + i));
         int fits = one != NULL;
         if (fits && along->count > 1) {
             const Py_ssize_t own = count_of(one);
@@ -266,7 +267,7 @@ rows_taken(PyObject *x, PyObject *index)
             goto end;
     }
     if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream)) == NULL
+            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
             || (array = array_on_device(x, stream, 0, &own)) == NULL)
@@ -393,18 +394,45 @@ values_for(const Place *place, PyObject *value, int is_array, int adds)
     return made;
 }
 
-/* What is written: the parameters of the device's ``put_at``, or ``add_at``, as a new tuple; NULL, perhaps without an error: that is
-for Python. */
+/* The parameters of the device's ``add_at``: how many places there are, their numbers, and what is added. */
 static PyObject *
-rows_to_write(const Along *along, PyArrayObject *meta, PyObject *keys, PyObject *given, int is_array, int adds, int distinct)
+places_to_add(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *keys, PyObject *given)
 {
-    PyObject *work = NULL, *axis = PyLong_FromSsize_t(along->axis), *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis));
-    PyObject *order = axis == NULL || places == NULL ? NULL : adds || !is_array || distinct ? Py_NewRef(Py_None)
-        : order_along(along, meta, keys);       /* of several values for one, the last counts */
+    Py_ssize_t count = 1;
+    PyObject *key, *places, *work = NULL;
+    for (Py_ssize_t i = 0; i < along->count; i++)
+        count *= PyArray_DIM(meta, i);
+    if (along->count == 1)
+        key = Py_NewRef(PyList_GET_ITEM(keys, 0));
+    else {
+        PyObject *lengths = PyArray_IntTupleFromIntp((int)along->count, PyArray_DIMS(meta)), *wraps = PyTuple_New(along->count);
+        for (Py_ssize_t i = 0; wraps != NULL && i < along->count; i++)
+            PyTuple_SET_ITEM(wraps, i, Py_NewRef(Py_True));
+        key = lengths == NULL || wraps == NULL ? NULL
+            : PyObject_CallMethodObjArgs(device, text.numbered, keys, lengths, wraps, NULL);
+        if (key == NULL && lengths != NULL && wraps != NULL)
+            is_refusal(device);
+        Py_XDECREF(lengths);
+        Py_XDECREF(wraps);
+    }
+    if (key != NULL && (places = PyLong_FromSsize_t(count)) != NULL) {
+        work = PyTuple_Pack(3, places, key, given);
+        Py_DECREF(places);
+    }
+    Py_XDECREF(key);
+    return work;
+}
+
+/* The parameters of the device's ``put_at``, as a new tuple; NULL, perhaps without an error: that is for Python. `ordered`: of
+several values for one place the last counts. */
+static PyObject *
+rows_to_put(const Along *along, PyArrayObject *meta, PyObject *keys, PyObject *given, int ordered)
+{
+    PyObject *work = NULL, *axis = PyLong_FromSsize_t(along->axis);
+    PyObject *order = axis == NULL ? NULL : ordered ? order_along(along, meta, keys) : Py_NewRef(Py_None);
     if (order != NULL)
-        work = adds ? PyTuple_Pack(3, places, PyList_GET_ITEM(keys, 0), given) : PyTuple_Pack(4, keys, given, order, axis);
+        work = PyTuple_Pack(4, keys, given, order, axis);
     Py_XDECREF(order);
-    Py_XDECREF(places);
     Py_XDECREF(axis);
     return work;
 }
@@ -421,7 +449,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
     if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
-            || (adds && (along.count > 1 || along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
+            || (adds && (along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
         return -!!PyErr_Occurred();
     }
@@ -432,17 +460,18 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (is_array && !distinct && along.count > 1)
+    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (!adds && is_array && !distinct && along.count > 1)
             || (adds && (!PyArray_IS_C_CONTIGUOUS(meta) || strchr("fdFDilqILQ", PyArray_DESCR(meta)->type) == NULL))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (!adds && (open = keep_reach(&place, value)) < 0)      /* of what is as it was noted */
             || (open = are_within(&along, meta, &distinct)) <= 0
-            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream)) == NULL
+            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, !adds)) == NULL
             || (given = values_for(&place, value, is_array, adds)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
-            || (work = rows_to_write(&along, meta, keys, given, is_array, adds, distinct)) == NULL
+            || (work = adds ? places_to_add(&along, meta, got(place.storage, S.device), keys, given)
+                : rows_to_put(&along, meta, keys, given, is_array && !distinct)) == NULL
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
     done = -1;

@@ -204,16 +204,36 @@ def test_what_is_added_is_numpys(shape, dtype, home):
         assert results[0] == results[1], given
 
 
+@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
+@pytest.mark.parametrize("form", ["ij", "ijk", "ij:", "i:j", ":ij"])
+def test_what_is_added_along_several_axes_is_numpys(form, homes):
+    rng = np.random.default_rng(len(form))
+    values = rng.integers(0, 100, SHAPE).astype("f8")
+    for count, way in ((7, "end"), (90, "end"), (7, "rises"), (1, "begin")):
+        given = positions(rng, form, count, way)
+        rows = rng.integers(0, 100, values[index_of(form, given)].shape).astype("f8")
+        for value in (rows, rows[0], 2):
+            x, expected = on_device(values), values.copy()
+            lazy = [home(i, max(SHAPE)) for home, i in zip(homes, given)]
+            for _ in range(2):
+                np.add.at(expected, index_of(form, given), value)
+                np.add.at(x, index_of(form, lazy), on_device(value) if isinstance(value, np.ndarray) else value)
+            np.testing.assert_array_equal(np.asarray(x), expected)
+
+
 def test_numbers_are_added_in_c(monkeypatch):
     x, i, w = on_device(np.arange(600.0)), known([3, 5, 3], 600), on_device(np.ones(3))
-    n = on_device(np.arange(600))
+    n, y, j = on_device(np.arange(600)), on_device(np.zeros((600, 4))), known([1, 0, 1], 4)
     for _ in range(2):      # kernels are made
+        np.add.at(y, (i, j), w)
         np.add.at(x, i, w)
         np.add.at(n, i, 1)
     monkeypatch.setitem(ufunc_methods.METHODS, "at", None)
     np.add.at(x, i, w)
     np.add.at(x, i, 0.5)
     np.add.at(n, i, 2)
+    np.add.at(y, (i, j), w)
+    assert np.asarray(y)[[3, 5]].tolist() == [[0, 6, 0, 0], [3, 0, 0, 0]]
     assert np.asarray(x)[[3, 5, 4]].tolist() == [10, 8.5, 4] and np.asarray(n)[[3, 5, 4]].tolist() == [11, 9, 4]
 
 
