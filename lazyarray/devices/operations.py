@@ -283,6 +283,13 @@ class Operations(ABC):
         """
         return self.xp.concatenate(arrays, axis)
 
+    def convolved(self, a: Any, v: Any, start: int, count: int) -> Any:
+        """So many elements of the convolution of two vectors of one dtype, from one on: a new array. `v` is short."""
+        full = self.xp.zeros(a.size + v.size - 1, a.dtype)
+        for k in range(v.size):
+            full[k:k + a.size] += a * v[k]
+        return full[start:start + count].copy()
+
     def differences(self, f: Any, axis: int, spacing: float) -> Any:
         """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
         return self.xp.gradient(f, spacing, axis=axis)

@@ -135,6 +135,23 @@ class CudaOperations(Operations):
         return super().joined(arrays, axis) if found is None else found
 
     @functools.cached_property
+    def _convolved(self) -> Any:
+        return self.xp.ElementwiseKernel(
+            "raw T a, raw T v, int64 start, int64 n, int64 m", "T out", """
+            const long long k = i + start, last = k < m ? k : m - 1;
+            T sum = T(0);
+            for (long long j = k < n ? 0 : k - n + 1; j <= last; ++j) sum += a[k - j] * v[j];
+            out = sum;
+            """, "lazyarray_convolved")
+
+    def convolved(self, a: Any, v: Any, start: int, count: int) -> Any:
+        if not self.on_current(a, v):
+            return super().convolved(a, v, start, count)
+        out = self.empty((count,), a.dtype)
+        self._convolved(a, v, start, a.size, v.size, out)
+        return out
+
+    @functools.cached_property
     def _differences(self) -> Any:
         """CuPy's ``gradient`` has a kernel for each operator, of what is inside and of each edge: 60 us an axis."""
         return self.xp.ElementwiseKernel(

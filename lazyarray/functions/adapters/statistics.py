@@ -198,8 +198,8 @@ def _items(xp: Any, obj: Any) -> list[Any]:
 
 # -- convolution -----------------------------------------------------------------------------------
 
-_SHORT = 64
-"""Up to this many taps, one multiplication and addition each; beyond it, Fourier transforms."""
+_SHORT, _DIRECT = 2048, 1 << 28
+"""Up to this many taps and products, all of them are added up; beyond it, Fourier transforms."""
 _FEW = 16
 """Fewer results than this are a sum of products each, as all are with NumPy."""
 
@@ -214,24 +214,16 @@ def convolve(xp: Any, /, a: Any, v: Any, mode: str = "full") -> Any:
     n, m = a.size, v.size
     if dtype.kind == "b":
         return convolve(xp, a.astype(intp), v.astype(intp), mode) != 0
-    if mode == "valid" and n - m < _FEW and m > _SHORT and dtype.kind in "fc" and dtype.itemsize > 2:
+    start, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
+    if dtype.kind not in "fc" or m <= _SHORT and n * m <= _DIRECT:
+        refuse(m > _SHORT, "long convolutions of integers are not supported on the device")
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        found = devices.current().convolved(a.astype(work, copy=False), v.astype(work, copy=False), start, count)
+        return found.astype(dtype, copy=False)
+    if count < _FEW and mode == "valid" and dtype.itemsize > 2:
         a, turned = a.astype(dtype, copy=False), v.astype(dtype, copy=False)[::-1]
-        return xp.stack([xp.dot(a[k:k + m], turned) for k in range(n - m + 1)])
-    full = _long(xp, a, v, dtype) if m > _SHORT and dtype.kind in "fc" else _short(xp, a, v, dtype)
-    if mode == "full":
-        return full
-    start = m - 1 if mode == "valid" else (m - 1) // 2
-    return full[start:start + (n - m + 1 if mode == "valid" else n)]
-
-
-def _short(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:
-    refuse(v.size > 1024, "long convolutions of integers are not supported on the device")
-    work = np.dtype(np.float32) if dtype == np.float16 else dtype
-    a, v = a.astype(work, copy=False), v.astype(work, copy=False)
-    full = xp.zeros(a.size + v.size - 1, work)
-    for k in range(v.size):
-        full[k:k + a.size] += a * v[k]
-    return full.astype(dtype, copy=False)
+        return xp.stack([xp.dot(a[k:k + m], turned) for k in range(count)])
+    return _long(xp, a, v, dtype)[start:start + count]
 
 
 def _long(xp: Any, a: Any, v: Any, dtype: np.dtype) -> Any:

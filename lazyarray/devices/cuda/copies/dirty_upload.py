@@ -3,6 +3,7 @@
 `staging_written.h` looks for written pages and has them copied, without the interpreter. Small pieces are left to a
 kernel that reads them across the link, many with one launch: a copy of a page costs the driver 2.5 us, in which the
 link carries thirty of them. The kernel is compiled beside the work, when it could have been used for the first time.
+256 pages in 1 GiB take 0.45 ms by it, and 1.17 one by one (an H100: ``results/special-ways-cuda-2026-11-28.json``).
 """
 from __future__ import annotations
 
