@@ -79,11 +79,12 @@ def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
         if type(one) is Node and len(todo) < _MOST_LOOKED_AT:
             todo += one.operands
         elif type(one) is Leaf and one.array.dtype.kind in "iu":
-            known = facts.of_storage(one.storage)
-            if known is None or one.storage.root_view is not None and one.storage.root_view.dtype != one.array.dtype:
+            home = one.storage
+            known, form = facts.of_storage(home), home.root if home.root_view is None else home.root_view
+            if known is None or form is None or form.dtype != one.array.dtype:      # bytes alone, or of other elements
                 return []
             if "bounds" not in known:
-                found[id(known)] = one.storage, known
+                found[id(known)] = home, known
     return list(found.values())
 
 

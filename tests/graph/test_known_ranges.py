@@ -460,3 +460,28 @@ def test_what_a_key_is_made_of_is_looked_at_once():
             held = 2 * held + (plain[:, depth] > 30)
     assert waits[0] == 1 and sum(waits) <= 3, waits
     assert np.array_equal(node, held)
+
+
+@pytest.mark.skipif(_native.recording is None, reason="small arrays stay on the host in C alone")
+def test_a_storage_that_has_bytes_alone_is_not_looked_through():
+    """That of a small array, which the host has had until the device needed it."""
+    before = _native.recording.small(1 << 16)
+    try:
+        with lazyarray.options(small_on_host=True):
+            _of_what_was_on_the_host()
+    finally:
+        _native.recording.small(before)
+
+
+def _of_what_was_on_the_host():
+    i, table = lazyarray.asarray((np.arange(-1, 8) % 8).astype("u1")), np.arange(16).reshape(2, 8)
+    x, y = lazyarray.asarray(lazyarray.device().xp.asarray(table)).copy(), lazyarray.asarray(np.arange(8))
+    c = lazyarray.asdevice(i)
+    del c
+    for _ in range(3):
+        assert np.asarray(y[i ^ 1]).tolist() == (np.asarray(i) ^ 1).tolist()
+        np.testing.assert_array_equal(np.asarray(x[:, i.astype("i4")]), table[:, np.asarray(i)])
+    i = lazyarray.asarray(np.full(5000, 2, "i1")) + np.int8(0)
+    np.compress(np.ones(5000, bool), i.copy(), out=i)
+    y = lazyarray.asarray(np.arange(3))
+    assert np.asarray(y[2 - i]).tolist() == [0] * 5000 and np.asarray(y[i.astype("u1")]).tolist() == [2] * 5000
