@@ -92,18 +92,21 @@ vector_on_host(PyObject *index)
         && PyArray_ISBEHAVED_RO(array) && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
 }
 
-/* How far such positions reach, the first of them, and whether each is as far from the one before. */
+/* How far such positions reach, the first of them, a number that tells them from others, and whether each is as far from the one
+before. */
 static int
-are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first)
+are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first, npy_uint64 *mark)
 {
     const Py_ssize_t count = PyArray_DIM(array, 0), step = PyArray_STRIDE(array, 0);
     const char *at = PyArray_BYTES(array);
     const int wide = PyArray_ITEMSIZE(array) == 8;
     npy_int64 before = 0, distance = 0;
     int even = 1, rises = 1;
+    *mark = 0;
     for (Py_ssize_t i = 0; i < count; i++, at += step) {
         const npy_int64 one = wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
         const npy_int64 next = (npy_int64)((npy_uint64)one - (npy_uint64)before);
+        *mark = (*mark ^ (npy_uint64)one) * 0x100000001b3u;
         if (i == 0)
             *first = reach->low = reach->high = (Py_ssize_t)one;
         else {
@@ -130,10 +133,11 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
         PyObject *index = along->index[i];
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
         Py_ssize_t first;
+        npy_uint64 mark;
         Reach reach = {0, 0, 0};
         PyArrayObject *vector = vector_on_host(index);
         if (vector != NULL)
-            even &= are_even(vector, &reach, &first);
+            even &= are_even(vector, &reach, &first, &mark);
         else {
             known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
             even = 0;
@@ -150,7 +154,8 @@ range_of(PyArrayObject *array, Py_ssize_t length)
 {
     Reach reach = {0, 0, 0};
     Py_ssize_t first;
-    if (!are_even(array, &reach, &first) || reach.low == reach.high || reach.low < -length || reach.high >= length
+    npy_uint64 mark;
+    if (!are_even(array, &reach, &first, &mark) || reach.low == reach.high || reach.low < -length || reach.high >= length
             || (reach.low < 0 && reach.high >= 0))
         return NULL;
     const Py_ssize_t count = PyArray_DIM(array, 0), start = first + (first < 0 ? length : 0);
@@ -240,6 +245,66 @@ leave_part(const Along *along, PyObject **meta)
     return PyArray_NDIM(left) >= along->least && (PyArray_NDIM(left) == 1 || PyArray_IS_C_CONTIGUOUS(left));
 }
 
+/* How often positions had been written, or which they were where the host has a few: other threads may write them. */
+typedef struct { PyObject *storage, *writes; npy_uint64 mark; int few; } Stamp;
+
+/* The stamps of the positions of an index: 0; -1: an error. */
+static int
+stamp_along(const Along *along, Stamp *stamps)
+{
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        PyObject *index = along->index[i];
+        PyArrayObject *vector = vector_on_host(index);
+        Reach reach;
+        Py_ssize_t first;
+        stamps[i].few = vector != NULL;
+        if (vector != NULL)
+            are_even(vector, &reach, &first, &stamps[i].mark);
+        else if (PyErr_Occurred())
+            return -1;
+        else if (!PyArray_Check(index)) {
+            stamps[i].storage = Py_NewRef(Py_TYPE(index) == types.LazyScalar ? got(index, V.storage) : storage_by_now(index));
+            if (Py_TYPE(stamps[i].storage) == types.Storage
+                    && (stamps[i].writes = PyObject_GetAttr(stamps[i].storage, text.writes)) == NULL)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether these are the positions still: 1 or 0; -1: an error. */
+static int
+are_still(const Along *along, const Stamp *stamps)
+{
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        PyObject *index = along->index[i], *writes;
+        PyArrayObject *vector = vector_on_host(index);
+        Reach reach;
+        Py_ssize_t first;
+        npy_uint64 mark;
+        if (PyErr_Occurred())
+            return -1;
+        if (stamps[i].few) {
+            if (vector == NULL)
+                return 0;
+            are_even(vector, &reach, &first, &mark);
+            if (mark != stamps[i].mark)
+                return 0;
+            continue;
+        }
+        PyObject *storage = stamps[i].storage;
+        if (storage == NULL || Py_TYPE(storage) != types.Storage || got(storage, S.clean) != Py_True)
+            return 0;
+        if ((writes = PyObject_GetAttr(storage, text.writes)) == NULL)
+            return -1;
+        const int alike = same(writes, stamps[i].writes);
+        Py_DECREF(writes);
+        if (alike <= 0)
+            return alike;
+    }
+    return 1;
+}
+
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
@@ -247,9 +312,10 @@ rows_taken(PyObject *x, PyObject *index)
     Along along = {NULL, 0, 1, 0, {NULL}};
     PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
     PyObject *writes = NULL, *bounds = NULL, *axis = NULL;
+    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
     int own, distinct;
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
-            || find_along(index, &along) <= 0)
+            || find_along(index, &along) <= 0 || stamp_along(&along, stamps) < 0)
         goto end;
     storage = Py_NewRef(got(x, X.storage));
     device = Py_NewRef(got(storage, S.device));
@@ -280,14 +346,18 @@ rows_taken(PyObject *x, PyObject *index)
             goto end;
     }
     PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, positions, axis, NULL);
-    if (found != NULL)
-        result = lazy_of_new(found, device, stream, one);
-    else
+    if (found == NULL)
         is_refusal(device);
+    else if (are_still(&along, stamps) > 0)     /* else another thread has written them: Python has it wait */
+        result = lazy_of_new(found, device, stream, one);
     if (result != NULL && counts)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
     Py_XDECREF(found);
 end:
+    for (int i = 0; i < MOST_ALONG; i++) {
+        Py_XDECREF(stamps[i].storage);
+        Py_XDECREF(stamps[i].writes);
+    }
     Py_XDECREF(along.part);
     Py_XDECREF(axis);
     Py_XDECREF(bounds);

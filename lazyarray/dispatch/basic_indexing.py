@@ -18,6 +18,7 @@ from .. import _native, devices
 from ..devices.base import HERE
 from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
+from ..errors.own_threads import others_run
 from ..functions.pytree import replace
 from ..graph import known_ranges
 from ..graph.record.loops import cast
@@ -66,6 +67,8 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
             return handles.view_of(x, meta[index])
         return lazily(meta[_host_index(index)])
     try:
+        if others_run():        # what is looked at and what is taken of are the same positions
+            return held((x, *index) if type(index) is tuple else (x, index), take, x, meta, index)
         return take(x, meta, index)
     except NotOnDevice as reason:
         return on_host(operator.getitem, (x, index), {}, str(reason))
