@@ -1,8 +1,8 @@
 """The first alias of a storage that has never been on the host: what `settle` and `Mirror.lend` do, in fewer steps.
 
 Measured on an H100 (``benchmarks/results/special-ways-cuda-2026-11-28.json``): ``numpy.asarray`` of 64 MiB has 0.95 of
-the rate of page-locked memory with `_first_large` and 0.89 without, of 256 MiB 0.98 and 0.93. Of 1 KiB, on the
-simulated device, it takes 19 us with `_first_small` and 31 without.
+the rate of page-locked memory with `_first_large` and 0.89 without, of 256 MiB 0.98 and 0.93. Of 1 KiB it takes 33 us
+with `_first_small` and 74 without, ``cupy.asnumpy`` 16 (``statements-cuda-2026-11-28.json``).
 """
 from __future__ import annotations
 
