@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import operator
 import sys
 from collections.abc import Callable
@@ -88,9 +89,9 @@ class LazyNdarray(_Typed):
 
     # -- identity ------------------------------------------------------------------------------
 
-    @property
-    def __class__(self) -> type:
-        return np.ndarray
+    #: ``numpy.ndarray``, by C alone: a signal handler that raised in Python code here would do so in the middle of
+    #: NumPy's C code, which asks for this without a look at errors.
+    __class__: Any = property(functools.partial(getattr, np, "ndarray"))
 
     @property
     def __wrapped__(self) -> Any:

@@ -356,6 +356,9 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], lazy: list[Any]) -> Any:
     """`writing`, with the lazy arrays that are written."""
     done: Any = None
+    # Noted before it is done, since an interrupt may come as soon as it is; and once more when it is over, since a
+    # signal handler may have had the device brought up to date in between.
+    noted = [(storage := x._self_storage, storage.will_write_host(handles.meta_of(x))) for x in lazy if not is_light(x)]
     try:
         done = _native_run(func, args, kwargs)
         return done
@@ -364,6 +367,9 @@ def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             for x in lazy:
                 if not is_light(x):
                     handles.wrote_on_host(x)
+        else:
+            for storage, what in noted:
+                storage.not_written_host(what)
 
 
 _ARRAY = np.array, 99, 0 if _native.recording is None else _native.recording.MAKES

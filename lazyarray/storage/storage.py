@@ -197,6 +197,21 @@ class Storage(StorageState):
             self.note_written(written)
             self.placed = self.placed | written
 
+    def will_write_host(self, view: np.ndarray) -> tuple[Any, Any]:
+        """The same, before it is done: an interrupt may come as soon as NumPy has written. For `not_written_host`."""
+        with holding(self.lock):
+            before = self.host_dirty, self.placed
+            self.wrote_host(view)
+            return before, (self.host_dirty, self.placed)
+
+    def not_written_host(self, noted: tuple[Any, Any]) -> None:
+        """What `will_write_host` has noted was not done after all."""
+        with holding(self.lock):
+            before, after = noted
+            if self.host_dirty is after[0] and self.placed is after[1]:
+                self.host_dirty, self.placed = before
+                self.update_clean()
+
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         """An alias of `view` for foreign code, writable if the view is, and live."""
         if view.size == 0:
