@@ -443,6 +443,7 @@ def test_what_numpy_writes_meanwhile_stays_writable():
     lambda x, y: operator.setitem(x.T, (slice(None), slice(1, 3)), y.T)])
 def test_zeros_that_the_device_writes_are_not_sent(make, write):
     y = (large() * 3)[:2]
+    np.zeros((5, 6))        # whose memory ``empty`` gets: what is not of zeros has to be sent
     x = make((5, 6))
     view = x[:2]
     with lazyarray.trace() as t:

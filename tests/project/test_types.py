@@ -122,7 +122,8 @@ def test_faces(kind: type) -> None:
     assert {"shape", "dtype", "T", "sum", "__add__", "__array_function__", "astype"} <= set(members)
     for name, value in vars(kind).items():
         if isinstance(value, property):
-            assert name in members or isinstance(value.fget, type), name
+            annotated = name in vars(kind).get("__annotations__", {})       # a property that C alone computes
+            assert name in members or isinstance(value.fget, type) or annotated, name
 
 
 def test_marker() -> None:
