@@ -201,10 +201,11 @@ static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
 {
     PyObject *list = PyList_New(along->count);
-    Py_ssize_t count = -1;
+    Py_ssize_t count = -1, arrays = 0;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
         PyObject *one = position_of(along->index[i], device, stream, ranges && along->count > 1, PyArray_DIM(meta, along->axis + i));
         int fits = one != NULL;
+        arrays += fits && Py_TYPE(one) != &PyRange_Type;
         if (fits && along->count > 1) {
             const Py_ssize_t own = count_of(one);
             fits = own >= 0 && (i == 0 || own == count);
@@ -217,6 +218,8 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
             Py_CLEAR(list);
         }
     }
+    if (list != NULL && arrays == 0)        /* another thread has made progressions of all */
+        Py_CLEAR(list);
     return list;
 }
 
@@ -305,6 +308,15 @@ are_still(const Along *along, const Stamp *stamps)
     return 1;
 }
 
+static void
+drop_stamps(Stamp *stamps)
+{
+    for (int i = 0; i < MOST_ALONG; i++) {
+        Py_XDECREF(stamps[i].storage);
+        Py_XDECREF(stamps[i].writes);
+    }
+}
+
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
@@ -354,10 +366,7 @@ rows_taken(PyObject *x, PyObject *index)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
     Py_XDECREF(found);
 end:
-    for (int i = 0; i < MOST_ALONG; i++) {
-        Py_XDECREF(stamps[i].storage);
-        Py_XDECREF(stamps[i].writes);
-    }
+    drop_stamps(stamps);
     Py_XDECREF(along.part);
     Py_XDECREF(axis);
     Py_XDECREF(bounds);
@@ -525,6 +534,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
     }
     Place place;
     Reads reads = {.count = 0};
+    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
     PyObject *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
     int done = 0, distinct, open = find_place(&place, x);
     if (open > 0)
@@ -536,8 +546,9 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (!adds && (open = keep_reach(&place, value)) < 0)      /* of what is as it was noted */
-            || (open = are_within(&along, meta, &distinct)) <= 0
+            || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, !adds)) == NULL
+            || (open = are_still(&along, stamps)) <= 0
             || (given = values_for(&place, value, is_array, adds)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
             || (work = adds ? places_to_add(&along, meta, got(place.storage, S.device), keys, given)
@@ -552,6 +563,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
 end:
     if (leave_reads(&reads) | leave_place(&place))
         done = -1;
+    drop_stamps(stamps);
     Py_XDECREF(along.part);
     Py_XDECREF(work);
     Py_XDECREF(keys);
