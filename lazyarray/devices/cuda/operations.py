@@ -154,8 +154,8 @@ class CudaOperations(Operations):
 
     @functools.cached_property
     def _differences(self) -> Any:
-        """CuPy's ``gradient`` has a kernel for each operator, of what is inside and of each edge. A program's line of it
-        takes 16 ms where CuPy's takes 47, and took 67 by that (``benchmarks/results/statements-cuda-2026-11-28.json``).
+        """CuPy's ``gradient`` has a kernel for each operator, of what is inside and of each edge. A line of it in a
+        program takes 16 ms, CuPy's 47 (``benchmarks/results/statements-cuda-2026-11-28.json``).
         """
         return self.xp.ElementwiseKernel(
             "raw T f, int64 columns, int64 length, T twice, T once", "T out", """
