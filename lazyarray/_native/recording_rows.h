@@ -79,29 +79,31 @@ find_along(PyObject *index, Along *along)
     return along->count;
 }
 
-/* The vector that a few positions on the host are: borrowed; NULL, perhaps with an error: they are not there, or are none. */
+/* A few positions on the host, a vector or in C order: borrowed; NULL, perhaps with an error: they are not there, or are none. */
 static PyArrayObject *
-vector_on_host(PyObject *index)
+few_on_host(PyObject *index)
 {
     PyArrayObject *array = PyArray_CheckExact(index) ? (PyArrayObject *)index
         : Py_TYPE(index) == types.LazyNdarray ? (PyArrayObject *)on_host(index) : NULL;
     if (array == NULL)
         return NULL;
     const Py_ssize_t size = PyArray_ITEMSIZE(array);
-    return PyArray_NDIM(array) == 1 && PyArray_DIM(array, 0) > 0 && PyArray_DESCR(array)->kind == 'i' && (size == 4 || size == 8)
-        && PyArray_ISBEHAVED_RO(array) && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
+    return (PyArray_NDIM(array) == 1 || (PyArray_NDIM(array) > 1 && PyArray_IS_C_CONTIGUOUS(array))) && PyArray_SIZE(array) > 0
+        && PyArray_DESCR(array)->kind == 'i' && (size == 4 || size == 8) && PyArray_ISBEHAVED_RO(array)
+        && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
 }
 
-/* How far such positions reach, the first of them, a number that tells them from others, and whether each is as far from the one
-before. */
+/* How far such positions reach, the first of them, a number that tells them from others, and whether they are a vector, and each
+is as far from the one before. */
 static int
 are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first, npy_uint64 *mark)
 {
-    const Py_ssize_t count = PyArray_DIM(array, 0), step = PyArray_STRIDE(array, 0);
+    const int is_vector = PyArray_NDIM(array) == 1;
+    const Py_ssize_t count = PyArray_SIZE(array), step = is_vector ? PyArray_STRIDE(array, 0) : PyArray_ITEMSIZE(array);
     const char *at = PyArray_BYTES(array);
     const int wide = PyArray_ITEMSIZE(array) == 8;
     npy_int64 before = 0, distance = 0;
-    int even = 1, rises = 1;
+    int even = is_vector, rises = 1;
     *mark = 0;
     for (Py_ssize_t i = 0; i < count; i++, at += step) {
         const npy_int64 one = wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
@@ -135,9 +137,9 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
         Py_ssize_t first;
         npy_uint64 mark;
         Reach reach = {0, 0, 0};
-        PyArrayObject *vector = vector_on_host(index);
-        if (vector != NULL)
-            even &= are_even(vector, &reach, &first, &mark);
+        PyArrayObject *few = few_on_host(index);
+        if (few != NULL)
+            even &= are_even(few, &reach, &first, &mark);
         else {
             known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
             even = 0;
@@ -168,13 +170,13 @@ other a range; a new reference. NULL, perhaps with an error: they are for Python
 static PyObject *
 position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py_ssize_t length)
 {
-    PyArrayObject *vector = vector_on_host(index);
-    PyObject *array = vector == NULL || !several ? NULL : range_of(vector, length);
+    PyArrayObject *few = few_on_host(index);
+    PyObject *array = few == NULL || !several ? NULL : range_of(few, length);
     int own;
     if (array != NULL || PyErr_Occurred())
         return array;
-    array = (PyObject *)vector == index ? PyObject_CallFunctionObjArgs(py.uploaded, device, index, NULL)
-        : array_on_device(index, stream, vector != NULL, &own);
+    array = (PyObject *)few == index ? PyObject_CallFunctionObjArgs(py.uploaded, device, index, NULL)
+        : array_on_device(index, stream, few != NULL, &own);
     const int fits = array != NULL && is_set_to(array, text.ndim, zero) == (Py_TYPE(index) == types.LazyScalar)
         && is_contiguous(array) > 0;
     if (!fits)
@@ -182,34 +184,31 @@ position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py
     return array;
 }
 
-/* How many positions there are, of a vector or a range; -1: an error, or it is no vector. */
-static Py_ssize_t
-count_of(PyObject *positions)
+/* The shape of positions, an array or a range: a new tuple. */
+static PyObject *
+shape_of(PyObject *positions)
 {
-    if (Py_TYPE(positions) == &PyRange_Type)
-        return PyObject_Length(positions);
-    PyObject *shape = PyObject_GetAttr(positions, text.shape);
-    const int is_vector = shape != NULL && PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1;
-    const Py_ssize_t count = is_vector ? PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0)) : -1;
-    Py_XDECREF(shape);
-    return count;
+    if (Py_TYPE(positions) != &PyRange_Type)
+        return PyObject_GetAttr(positions, text.shape);
+    const Py_ssize_t count = PyObject_Length(positions);
+    return count < 0 ? NULL : Py_BuildValue("(n)", count);
 }
 
-/* What the device takes for such positions, of one form, as a new list; NULL, perhaps without an error: they are for Python.
+/* What the device takes for such positions, of one shape, as a new list; NULL, perhaps without an error: they are for Python.
 `ranges`: where several go with each other, there may be ranges among them. */
 static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
 {
-    PyObject *list = PyList_New(along->count);
-    Py_ssize_t count = -1, arrays = 0;
+    PyObject *list = PyList_New(along->count), *shape = NULL;
+    Py_ssize_t arrays = 0;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
         PyObject *one = position_of(along->index[i], device, stream, ranges && along->count > 1, PyArray_DIM(meta, along->axis + i));
         int fits = one != NULL;
         arrays += fits && Py_TYPE(one) != &PyRange_Type;
         if (fits && along->count > 1) {
-            const Py_ssize_t own = count_of(one);
-            fits = own >= 0 && (i == 0 || own == count);
-            count = own;
+            PyObject *own = shape_of(one);
+            fits = own != NULL && (shape == NULL || same(own, shape) > 0);
+            Py_XSETREF(shape, own);
         }
         if (fits)
             PyList_SET_ITEM(list, i, one);
@@ -218,6 +217,7 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
             Py_CLEAR(list);
         }
     }
+    Py_XDECREF(shape);
     if (list != NULL && arrays == 0)        /* another thread has made progressions of all */
         Py_CLEAR(list);
     return list;
@@ -257,12 +257,12 @@ stamp_along(const Along *along, Stamp *stamps)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i];
-        PyArrayObject *vector = vector_on_host(index);
+        PyArrayObject *few = few_on_host(index);
         Reach reach;
         Py_ssize_t first;
-        stamps[i].few = vector != NULL;
-        if (vector != NULL)
-            are_even(vector, &reach, &first, &stamps[i].mark);
+        stamps[i].few = few != NULL;
+        if (few != NULL)
+            are_even(few, &reach, &first, &stamps[i].mark);
         else if (PyErr_Occurred())
             return -1;
         else if (!PyArray_Check(index)) {
@@ -281,16 +281,16 @@ are_still(const Along *along, const Stamp *stamps)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i], *writes;
-        PyArrayObject *vector = vector_on_host(index);
+        PyArrayObject *few = few_on_host(index);
         Reach reach;
         Py_ssize_t first;
         npy_uint64 mark;
         if (PyErr_Occurred())
             return -1;
         if (stamps[i].few) {
-            if (vector == NULL)
+            if (few == NULL)
                 return 0;
-            are_even(vector, &reach, &first, &mark);
+            are_even(few, &reach, &first, &mark);
             if (mark != stamps[i].mark)
                 return 0;
             continue;
@@ -413,7 +413,7 @@ are_elsewhere(const Along *along, PyObject *storage)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i], *home = home_of_lazy(index);
-        const int few = vector_on_host(index) != NULL;
+        const int few = few_on_host(index) != NULL;
         if (few && PyArray_CheckExact(index)) {     /* what is not its own memory may be that of an alias */
             if (!PyArray_CHKFLAGS((PyArrayObject *)index, NPY_ARRAY_OWNDATA))
                 return 0;

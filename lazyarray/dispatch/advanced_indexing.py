@@ -109,8 +109,8 @@ def _home_of(x: ArrayHandle) -> Any:
 
 def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
     """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, by
-    whole numbers before and behind them, and by slices around these. Several are of one axis and as many elements. None
-    of another index, and of one that has to be looked at.
+    whole numbers before and behind them, and by slices around these. Several are of one shape. None of another index,
+    and of one that has to be looked at.
     """
     if type(index) is handles.array_type:
         items, at, end, axis = (index,), 0, 1, 0
@@ -136,8 +136,7 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
             if form is None or form.nbytes > _MOST_LOOKED_AT:
                 return None
         if form.dtype.kind not in "iu" or not form.ndim or not form.size or form.ndim > 1 and (
-                not form.flags.c_contiguous) or len(positions) > 1 and (
-                form.ndim > 1 or form.shape != (forms or [form])[0].shape):
+                not form.flags.c_contiguous) or form.shape != (forms or [form])[0].shape:
             return None
         forms.append(form)
     for p, form, length in zip(positions, forms, meta.shape[axis:]):

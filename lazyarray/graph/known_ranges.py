@@ -6,6 +6,7 @@ the host waits for the device to see whether they are in range (`functions.index
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -162,6 +163,11 @@ def _any_of(dtype: np.dtype) -> _Range | None:
         return _Range(0, 1)
     if dtype.kind not in "iu":
         return None
+    return _all_of(dtype)
+
+
+@functools.lru_cache(64)
+def _all_of(dtype: np.dtype) -> _Range:
     limits = np.iinfo(dtype)
     return _Range(int(limits.min), int(limits.max))
 
@@ -206,12 +212,12 @@ def _of_node(node: Node) -> _Range | None:
         operands[1:] = [_under(condition, truth, value, found)      # type: ignore[arg-type]
                         for value, found, truth in zip(values, operands[1:], (True, False))]
     found = step(*operands)
-    limits = np.iinfo(dtype)
-    if found is None or found.low < limits.min or found.high > limits.max:      # it may have wrapped around
+    limits = _all_of(dtype)
+    if found is None or found.low < limits.low or found.high > limits.high:     # it may have wrapped around
         return None
     if not node.operands:       # another thread had it computed, to write what it reads: what was found may be of later
         return None
-    return None if found[:2] == (limits.min, limits.max) else found
+    return None if found[:2] == limits[:2] else found
 
 
 # -- what a condition says -----------------------------------------------------------------------
@@ -235,7 +241,7 @@ def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
     Who writes what a condition reads has it computed first, and then it has no operands: see `_of_node`.
     """
     operands = condition.operands if type(condition) is Node and condition.dtype.kind == "b" else ()
-    if not operands:
+    if not operands or type(value) is not Node and type(value) is not Leaf:      # of a number it says nothing
         return found
     narrowed = _narrowed(condition, operands, truth, value, found)
     return narrowed if condition.operands else found
@@ -249,11 +255,11 @@ def _narrowed(condition: Node, operands: tuple[Any, ...], truth: bool, value: An
         for one in operands:
             found = _under(one, truth, value, found)
         return found
-    if name not in _TRUE:
+    if name not in _TRUE or len(operands) != 2:
         return found
     for place, says in enumerate((name, _EXCHANGED[name])):
-        other = None if len(operands) != 2 else _of(operands[1 - place], condition.size)
-        if other is not None and _is_same(operands[place], value, condition):
+        if _is_same(operands[place], value, condition) and (
+                other := _of(operands[1 - place], condition.size)) is not None:
             low, high = _TRUE[says if truth else _FALSE[says]](found, other)
             if low <= high:     # else it is true nowhere
                 found = found._replace(low=low, high=high)

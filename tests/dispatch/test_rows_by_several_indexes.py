@@ -1,6 +1,7 @@
 """``x[i, j]`` and ``x[:, i, j] = value``, of positions that the device has, or the host a few of, as NumPy has them."""
 from __future__ import annotations
 
+import math
 import sys
 import threading
 
@@ -74,8 +75,12 @@ FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", 
 WAYS = "begin", "end", "rises", "falls", "rises from the end"
 
 
-def positions(rng, form, count, way):
-    found = []
+#: Of positions: what several rows of them have one behind the other is at even steps, too.
+COUNTS = 1, 2, 7, 90, (2, 3), (1, 7), (6, 1), (3, 2, 15)
+
+
+def positions(rng, form, shape, way):
+    found, count = [], math.prod(np.atleast_1d(shape))
     for letter, length in zip(form, SHAPE):
         if letter in "ijk":
             i = rng.integers(0 if way == "begin" else -length, length, count)
@@ -83,7 +88,7 @@ def positions(rng, form, count, way):
                 step = max((length - 1) // count, 1)
                 i = np.arange(length - count * step, length)[::step][:count] - length * (way == "rises from the end")
                 i = i[::-1] if way == "falls" else i
-            found.append(i.astype("i4" if letter == "j" else "i8"))
+            found.append(i.reshape(shape).astype("i4" if letter == "j" else "i8"))
     return found
 
 
@@ -105,7 +110,7 @@ def test_what_is_taken_is_numpys(dtype, form, homes):
     rng = np.random.default_rng(len(form))
     values = rng.integers(0, 100, SHAPE).astype(dtype)
     x = on_device(values)
-    for count in (1, 2, 7, 90):
+    for count in COUNTS:
         for way in WAYS:
             given = positions(rng, form, count, way)
             for _ in range(2):
@@ -122,13 +127,12 @@ def test_what_is_taken_is_numpys(dtype, form, homes):
 def test_what_is_assigned_is_numpys(kind, form, homes):
     rng = np.random.default_rng(len(form) + len(kind))
     values = rng.integers(0, 100, SHAPE).astype("f8")
-    for count in (1, 2, 7, 90):
+    for count in COUNTS:
         for distinct, way in [(True, "end"), *[(False, way) for way in WAYS[1:]]]:
             x, expected = on_device(values), values.copy()
             given = positions(rng, form, count, way)
-            if distinct:
-                given = [np.sort(rng.permutation(20)[:count]) for i in given]
-                count = len(given[0])
+            if distinct and given[0].size <= 20:
+                given = [np.sort(rng.permutation(20)[:i.size]).reshape(i.shape) for i in given]
             shape = expected[index_of(form, given)].shape
             rows = rng.integers(0, 100, shape).astype("f4" if kind == "other dtype" else "f8")
             of = {"number": lambda array: 2.5, "one row": lambda array: array(rows[..., -1:]),
@@ -170,7 +174,9 @@ def test_what_does_not_broadcast_is_numpys_error(homes):
 def test_it_is_done_in_c(monkeypatch):
     """Where one of the arrays is on the device, or is no progression."""
     x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
-    taken = (i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None))
+    p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
+    taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p), (slice(None), q),
+             (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)))
     for _ in range(3):      # kernels are made, and what is on the host is sent
         for index in taken:
             np.asarray(x[index])
@@ -212,7 +218,7 @@ def test_what_is_added_is_numpys(shape, dtype, home):
 def test_what_is_added_along_several_axes_is_numpys(form, homes):
     rng = np.random.default_rng(len(form))
     values = rng.integers(0, 100, SHAPE).astype("f8")
-    for count, way in ((7, "end"), (90, "end"), (7, "rises"), (1, "begin")):
+    for count, way in ((7, "end"), (90, "end"), (7, "rises"), (1, "begin"), ((4, 5), "end"), ((3, 1), "rises")):
         given = positions(rng, form, count, way)
         rows = rng.integers(0, 100, values[index_of(form, given)].shape).astype("f8")
         for value in (rows, rows[0], 2):
