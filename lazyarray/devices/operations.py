@@ -109,11 +109,12 @@ class Operations(ABC):
         return None
 
     def reduction(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-                  form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
+                  form: tuple[tuple[int, ...], bool], known: bool = False) -> Callable[..., Any] | None:
         """A function that runs a program and reduces its output in one kernel, if there is one by now.
 
         It takes the arguments, what sums are divided by, the shape of the result, and the current stream. `form`: the
-        shape that inputs are walked in, and whether that is in Fortran order.
+        shape that inputs are walked in, and whether that is in Fortran order. `known`: the device library has done the
+        same before, so that it has its kernel, and nobody waits for this one.
         """
         return None
 

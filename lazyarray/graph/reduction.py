@@ -68,9 +68,9 @@ def run(device: Device, program: Program, reduction: Reduction, arguments: list[
 
 
 def kernel_of(device: Device, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-              form: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
+              form: tuple[tuple[int, ...], bool], known: bool = False) -> Callable[..., Any] | None:
     """`Device.reduction`, also of a device that has no kernels."""
-    kernel = device.reduction(program, reduction, extent, arguments, form)
+    kernel = device.reduction(program, reduction, extent, arguments, form, known)
     if kernel is not None or device.compiles:
         return kernel
     return lambda arguments, freedom, shape, stream: run(

@@ -263,3 +263,24 @@ def test_of_memory_that_somebody_keeps_and_writes():
         x[1] = x[2] + 1
         plain[1] = plain[2] + 1
         assert np.array_equal(xp.asnumpy(kept), plain)
+
+
+@pytest.mark.together
+def test_nobody_waits_for_the_kernel_of_what_the_device_library_has_done(monkeypatch):
+    device, asked = lazyarray.device(), []
+    reduced = device.reduction
+
+    def noted(*args):
+        asked.append(args[5] if len(args) > 5 else False)
+        return reduced(*args)
+
+    monkeypatch.setattr(device, "reduction", noted, raising=False)
+    x = lazyarray.asarray(np.arange(12.0).reshape(3, 4)) * 1
+    np.asarray(x)
+    x[0, 0] = 1         # it is the device's, and waits for nothing
+    for _ in range(2 * recording_reductions.OFTEN):
+        x.sum(axis=0), x.min()
+    plain, asked[:] = asked[:], []
+    np.asarray((x * 3 + 1).sum())
+    assert True in plain and all(plain), "it is compiled meanwhile"
+    assert asked and not any(asked), "new work may be waited for"

@@ -298,8 +298,9 @@ def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any
     if request is None:
         return False
     device, turn = x._self_storage.device, None
+    known = program is None and not request.slow
     if program is None:
-        if not request.slow:
+        if known:
             if meta.nbytes >= MOST:
                 return False
             if (times := _asked.get(key, 0)) < OFTEN:
@@ -312,7 +313,7 @@ def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any
             array = array.transpose(turn)
         program, arguments = reading(dtype, "flat" if request.flat else "strided", array.ndim), [array]
         form = array.shape, False
-    kernel = kernel_of(device, program, request.reduction, request.extent, arguments, form)
+    kernel = kernel_of(device, program, request.reduction, request.extent, arguments, form, known)
     if kernel is None:
         return None
     greatest = request.extent.length - 1 if name in _POSITIONS else None

@@ -178,7 +178,7 @@ class Reductions(Unique):
         self._lock = threading.RLock()      # a finaliser that runs within may reduce, too
 
     def get(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-            walked: tuple[tuple[int, ...], bool]) -> Callable[..., Any] | None:
+            walked: tuple[tuple[int, ...], bool], known: bool = False) -> Callable[..., Any] | None:
         """What computes and reduces, or None: then it is being compiled, or can't be."""
         number = self.cupy.cuda.runtime.getDevice() if self._several else 0
         layout: list[Any] = [program, reduction, extent, walked, number]
@@ -192,7 +192,7 @@ class Reductions(Unique):
         key = tuple(layout)
         found = self._ready.get(key)
         if found is None:
-            found = self._prepared(program, reduction, extent, arguments, walked, number)
+            found = self._prepared(program, reduction, extent, arguments, walked, number, known)
             if found is not None:
                 if len(self._ready) >= _MOST:
                     self._ready.clear()
@@ -200,12 +200,12 @@ class Reductions(Unique):
         return found
 
     def _prepared(self, program: Program, reduction: Reduction, extent: Extent, arguments: list[Any],
-                  walked: tuple[tuple[int, ...], bool], number: int) -> Callable[..., Any] | None:
+                  walked: tuple[tuple[int, ...], bool], number: int, known: bool) -> Callable[..., Any] | None:
         processors = self._count(number)
         places = [arguments[i].data.ptr % VECTOR for i, flat in program.arrays if flat]
         form = form_of(program, reduction, extent, places, walked, processors)
         kernels = self._kernels
-        kernel = kernels.find((program, reduction, form), _made, kernels.pays(program, reduction))
+        kernel = kernels.find((program, reduction, form), _made, not known and kernels.pays(program, reduction))
         if kernel is None:
             kernels.unfused(program, reduction)
             return None
