@@ -338,7 +338,7 @@ in_one_form(const Seen *given, Py_ssize_t count, const Form **form)
         else if (!is_real_number(&given[i]))
             return 0;
     }
-    return *form != NULL && count < 3;
+    return *form != NULL && (*form)->fortran != Py_None && count < 3;
 }
 
 /* What the Python code gets of the operands: for each a class, Node or Leaf, or None for a number. */
@@ -366,6 +366,65 @@ is_left_scalar(PyObject *ufunc, PyObject *inputs, const Seen *given, Py_ssize_t 
     return arrays;
 }
 
+/* How many of the operands are found; -1: an error. */
+static Py_ssize_t
+see_all(PyObject *inputs, Seen *given)
+{
+    Py_ssize_t found = 0;
+    const Py_ssize_t count = PyTuple_GET_SIZE(inputs);
+    for (Py_ssize_t i = 0; i < count && i < MOST_OPERANDS; i++)
+        forget(&given[i]);
+    while (found < count && count <= MOST_OPERANDS) {
+        const int what = given[found].what = see(PyTuple_GET_ITEM(inputs, found), &given[found]);
+        if (what == FAILED)
+            return -1;
+        if (what == NONE)
+            break;
+        found++;
+    }
+    return found;
+}
+
+static int
+is_node(const Seen *s)
+{
+    return s->what == WHOLE && Py_TYPE(s->item) == types.Node;
+}
+
+/* The operand of the most steps where all of them and one more are too many; -1: they are not. */
+static Py_ssize_t
+longest(const Seen *given, Py_ssize_t count)
+{
+    long steps = 1, most = 0;
+    Py_ssize_t found = -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (is_node(&given[i])) {
+            const long own = PyLong_AsLong(got(given[i].item, N.steps));
+            steps += own;
+            if (own > most) {
+                most = own;
+                found = i;
+            }
+        }
+    return steps > limits.MOST_STEPS ? found : -1;
+}
+
+/* The operands at these places, a tuple of numbers, are computed: how many were not; -1: an error. */
+static int
+compute_those(const Seen *given, Py_ssize_t count, PyObject *places)
+{
+    int computed = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); i++) {
+        const Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
+        if (place >= 0 && place < count && is_node(&given[place])) {
+            if (compute_alone(given[place].item) < 0)
+                return -1;
+            computed++;
+        }
+    }
+    return computed;
+}
+
 /* `recorded`, from `least` bytes on, as a number and as Python has it. */
 static PyObject *
 recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t least, PyObject *bytes)
@@ -373,14 +432,15 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
     Seen given[MOST_OPERANDS] = {{0}};
     PyObject *key = NULL, *kinds = NULL, *rule, *result = NULL;
     const Form *form;
-    Py_ssize_t count = PyTuple_GET_SIZE(inputs), found = 0;
-    while (found < count && count <= MOST_OPERANDS) {
-        int what = given[found].what = see(PyTuple_GET_ITEM(inputs, found), &given[found]);
-        if (what == FAILED)
+    Py_ssize_t count = PyTuple_GET_SIZE(inputs), found, too_long;
+    int rounds = 0;
+again:
+    if ((found = see_all(inputs, given)) < 0)
+        goto end;
+    if (found == count && rounds++ < MOST_OPERANDS && (too_long = longest(given, count)) >= 0) {
+        if (compute_alone(given[too_long].item) < 0)
             goto end;
-        if (what == NONE)
-            break;
-        found++;
+        goto again;
     }
     if (found == count && is_left_scalar(ufunc, inputs, given, count)) {
         result = Py_NewRef(Py_None);
@@ -407,7 +467,19 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
             int brought = bring(ufunc, given, count);
             result = brought > 0 ? become(rule, seen, given, count, &own, least, written != NULL) : NULL;
         }
-        Py_XDECREF(seen);
+        if (seen != NULL && PyTuple_CheckExact(seen)) {
+            const int computed = rounds <= MOST_OPERANDS ? compute_those(given, count, seen) : 0;
+            Py_DECREF(seen);
+            if (computed < 0)
+                goto end;
+            if (computed > 0) {
+                rounds = MOST_OPERANDS + 1;
+                Py_CLEAR(key);
+                goto again;
+            }
+        }
+        else
+            Py_XDECREF(seen);
         if (result != NULL || PyErr_Occurred() || (kinds = kinds_of(given, count)) == NULL)
             goto end;
     }

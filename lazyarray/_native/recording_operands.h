@@ -14,7 +14,8 @@ static void
 forget(Seen *s)
 {
     for (PyObject **one = &s->item; one < (PyObject **)&s->what; one++)
-        Py_XDECREF(*one);
+        Py_CLEAR(*one);
+    s->brought = 0;
 }
 
 #define SEE_AS(form, item, where) \
@@ -26,13 +27,20 @@ forget(Seen *s)
 #define OF(item, name) got(item, Py_TYPE(item) == types.Node ? N.name : L.name)
 
 /* How a node lies, where a whole array has a bool and a view its strides: in C order as it was recorded, in Fortran's,
-and, seen in another shape, in one or the other. */
+and, seen in another shape, in one or the other; in another order of its axes a tuple of its strides and None. */
 enum { AS_RECORDED = 2, FORTRAN, C_SEEN, FORTRAN_SEEN };
 
 static int
 same(PyObject *a, PyObject *b)
 {
     return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
+/* A node is computed as it is by itself. */
+static int
+compute_alone(PyObject *node)
+{
+    return done(node, text.compute);
 }
 
 /* Whether the elements of a buffer lie in memory one after the other, in C's order or (`fortran`) in Fortran's. */
@@ -67,8 +75,24 @@ is_alone(PyObject *device)
     return spread == NULL ? -1 : spread == Py_False;
 }
 
-/* Whether a view has all elements of its storage, one after the other, in C's order (1) or in Fortran's (2); 0: it has
-not, -1: an error. NumPy's arrays are buffers, whose form is there at once; of its attributes each is an object. */
+/* Whether the elements of a buffer lie in memory one after the other, in some order of its axes. */
+static int
+is_dense(const Py_buffer *buffer)
+{
+    Py_ssize_t expected = buffer->itemsize;
+    while (expected < buffer->len) {
+        int axis = 0;
+        while (axis < buffer->ndim && (buffer->shape[axis] == 1 || buffer->strides[axis] != expected))
+            axis++;
+        if (axis == buffer->ndim)
+            return 0;
+        expected *= buffer->shape[axis];
+    }
+    return expected == buffer->len;
+}
+
+/* Whether a view has all elements of its storage, one after the other, in C's order (1), in Fortran's (2), or in another one of its
+axes (3); 0: it has not, -1: an error. NumPy's arrays are buffers, whose form is there at once; of its attributes each is an object. */
 static int
 sees_all(PyObject *meta, PyObject *root_view)
 {
@@ -89,7 +113,7 @@ sees_all(PyObject *meta, PyObject *root_view)
                 || (!is_packed(&all, 0) && !is_packed(&all, 1)))
             found = 0;
         else
-            found = is_packed(&one, 0) ? 1 : is_packed(&one, 1) ? 2 : 0;
+            found = is_packed(&one, 0) ? 1 : is_packed(&one, 1) ? 2 : is_dense(&one) ? 3 : 0;
         PyBuffer_Release(&all);
     }
     PyErr_Clear();
@@ -97,7 +121,7 @@ sees_all(PyObject *meta, PyObject *root_view)
     return found;
 }
 
-/* Recorded work, seen as a whole: as it was recorded, or all of it in another shape, in one order or the other. */
+/* Recorded work, seen as a whole: as it was recorded, or all of it in another shape, or another order of the axes. */
 static int
 see_node(PyObject *x, PyObject *storage, Seen *s)
 {
@@ -118,6 +142,14 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     Py_DECREF(meta);
     if (s->form.shape == NULL)
         return FAILED;
+    if (order == 3) {
+        PyObject *strides = PyObject_GetAttr(meta, text.strides);
+        Py_SETREF(s->form.fortran, Py_NewRef(Py_None));
+        Py_SETREF(s->form.template, Py_NewRef(Py_None));
+        s->lies = strides == NULL ? NULL : PyTuple_Pack(2, strides, Py_None);
+        Py_XDECREF(strides);
+        return s->lies == NULL ? FAILED : WHOLE;
+    }
     if (order == 1 && !fortran)
         alike = same(s->form.shape, got(node, N.shape));
     Py_SETREF(s->form.fortran, Py_NewRef(order == 1 ? Py_False : Py_True));
@@ -183,7 +215,7 @@ see_held_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject
         int all = sees_all(meta, root_view);
         if (all < 0)
             return FAILED;
-        if (all) {
+        if (all == 1 || all == 2) {
             s->array = Py_NewRef(root);
             s->turned = Py_NewRef(x);
         }
@@ -362,14 +394,30 @@ end:
     return leaf;
 }
 
-/* A lazy array in its storage. */
+/* Whether a lazy array is a part of recorded work, not all of it seen otherwise. */
+static int
+is_part_of(PyObject *x, PyObject *node)
+{
+    PyObject *meta = got(x, X.meta);
+    return Py_TYPE(node) == types.Node && got(node, N.place) == Py_None && PyArray_Check(meta)
+        && PyArray_SIZE((PyArrayObject *)meta) != PyLong_AsSsize_t(got(node, N.size));
+}
+
+/* A lazy array in its storage. Of recorded work that is seen in part all is computed. */
 static int
 see_array(PyObject *x, PyObject *storage, Seen *s)
 {
     PyObject *leaf, *meta;
     if (got(storage, S.pending) != Py_None) {
         s->item = Py_NewRef(got(storage, S.pending));
-        return see_node(x, storage, s);
+        const int what = see_node(x, storage, s);
+        if (what != NONE || !is_part_of(x, s->item))
+            return what;
+        if (compute_alone(s->item) < 0)
+            return FAILED;
+        forget(s);
+        if (got(storage, S.pending) != Py_None)
+            return NONE;
     }
     put(storage, S.used, now);
     int ours = is_ours(storage);

@@ -579,13 +579,6 @@ write_node(PyObject *node, Place *place, PyObject *target)
     return done;
 }
 
-/* A node is computed as it is by itself. */
-static int
-compute_alone(PyObject *node)
-{
-    return done(node, text.compute);
-}
-
 /* A node is computed, and its value assigned: 1; 0: another thread has computed it, on another stream; -1: an error. */
 static int
 assign_node(PyObject *node, Place *place, PyObject *target)

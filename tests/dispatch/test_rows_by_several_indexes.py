@@ -175,8 +175,8 @@ def test_it_is_done_in_c(monkeypatch):
     """Where one of the arrays is on the device, or is no progression."""
     x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
     p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
-    taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p), (slice(None), q),
-             (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)))
+    taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p),
+             (slice(None), q), (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)))
     for _ in range(3):      # kernels are made, and what is on the host is sent
         for index in taken:
             np.asarray(x[index])

@@ -16,7 +16,7 @@ from .loops import Rule
 from .memory_order import template_of
 from .operands import Operands, is_strided
 
-__all__ = ["Known", "keep", "known"]
+__all__ = ["Known", "keep", "keep_places", "known"]
 
 
 class Known:
@@ -59,8 +59,8 @@ class Known:
         self.nbytes = node.size * dtype.itemsize
 
 
-#: Key of a call -> Known.
-known: dict[Any, Known] = {}
+#: Key of a call -> Known; or the places of the operands that are computed before it is recorded.
+known: dict[Any, Known | tuple[int, ...]] = {}
 _MOST = 4096
 
 
@@ -68,6 +68,15 @@ def keep(key: Any, kinds: tuple[type | None, ...], rule: Rule, given: Operands, 
     """Let the next call with this key be a known one, if this one was made of these kinds of operands."""
     made = Known(rule, given, node, last)
     if all((kind is Leaf) is (mode is not None) for kind, mode in zip(kinds, made.modes)):
-        if len(known) >= _MOST:
-            known.clear()
-        known[key] = made
+        _keep(key, made)
+
+
+def keep_places(key: Any, places: tuple[int, ...]) -> None:
+    """Let the operands at these places be computed before the next call with this key: they can't be read otherwise."""
+    _keep(key, places)
+
+
+def _keep(key: Any, what: Known | tuple[int, ...]) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = what

@@ -44,7 +44,7 @@ class Operands:
     """
 
     __slots__ = ("function", "device", "place", "kinds", "items", "metas", "sources", "steps", "large", "nodes",
-                 "size", "result", "as_given", "allowed")
+                 "size", "result", "as_given", "unreadable", "allowed")
 
     def __init__(self, function: Any = None) -> None:
         self.function = function    # NumPy's, whose operands these are
@@ -60,6 +60,7 @@ class Operands:
         self.size = 0
         self.result: Any = None
         self.as_given = True
+        self.unreadable: list[int] = []     # places of those that can't be read as they wait
         self.allowed = False        # whether an upload is one that was put off
 
     def add(self, x: Any) -> bool:
@@ -220,6 +221,7 @@ class Operands:
                 return True
             if not self.computed(position):
                 return False
+            self.unreadable.append(position)
             item = self.items[position]
             flat = is_flat(self.metas[position], shape, order)
         item.mode = "flat" if flat else "strided"

@@ -23,7 +23,7 @@ from ...storage.storage import Storage
 from .. import known_ranges, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from . import reductions
-from .call_cache import Known, keep, known
+from .call_cache import Known, keep, keep_places, known
 from .loops import Rule, cast, cast_steps, rule_of, rules
 from .memory_order import axes_of, template_of, templates
 from .operands import LARGE_RESULT, Operands, brought, ready_array, whole
@@ -134,6 +134,8 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     else:
         settled = given.shape() == written.shape and given.settle(
             rule.casts, rule.scalars, written.itemsize, least, axes_of(written), 1 if last is None else 2)
+    if key is not None and given.unreadable:
+        keep_places(key, tuple(given.unreadable))
     if not settled:
         return None
     node = given.made(rule.step, tuple(given.items))
