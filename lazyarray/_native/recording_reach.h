@@ -37,13 +37,33 @@ find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
     return known;
 }
 
-/* The storage of a lazy array that sees all of its own, or of a scalar whose value is not on the host: borrowed; else None. */
+/* The storage of a lazy array, or of a scalar whose value is not on the host: borrowed; else None. */
 static PyObject *
 home_of_lazy(PyObject *x)
 {
     if (Py_TYPE(x) == types.LazyScalar)
         return got(x, V.value) == Py_None ? got(x, V.storage) : Py_None;
-    return Py_TYPE(x) == types.LazyNdarray && got(x, X.base) == Py_None ? got(x, X.storage) : Py_None;
+    return Py_TYPE(x) == types.LazyNdarray ? got(x, X.storage) : Py_None;
+}
+
+/* Whether the elements of a part of a storage, whose integers are of its dtype, are elements of that, not parts of two: 1 or 0;
+-1: an error. `distinct` stays where none is seen twice. */
+static int
+sees_elements(PyObject *x, int *distinct)
+{
+    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+    if (meta == NULL || !PyArray_Check(meta)) {
+        Py_XDECREF(meta);
+        return meta == NULL ? -1 : 0;
+    }
+    const PyArrayObject *view = (PyArrayObject *)meta;
+    const Py_ssize_t size = PyArray_ITEMSIZE(view);
+    int whole = size > 0 && ((Py_ssize_t)PyArray_DATA(view) - limits.ORIGIN) % size == 0;
+    for (int axis = 0; whole && axis < PyArray_NDIM(view); axis++)
+        whole = PyArray_STRIDE(view, axis) % size == 0;
+    *distinct = *distinct && (PyArray_NDIM(view) == 1 ? PyArray_STRIDE(view, 0) != 0 : PyArray_IS_C_CONTIGUOUS(view));
+    Py_DECREF(meta);
+    return whole;
 }
 
 /* The same of a lazy array or scalar. What waits is looked at before it is computed: it does not know later what of. */
@@ -65,6 +85,8 @@ reach_of(PyObject *x, Reach *reach)
     }
     if ((dtype = dtype_of_lazy(x)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
         known = find_reach(storage, dtype, reach);
+    if (known > 0 && Py_TYPE(x) == types.LazyNdarray && got(x, X.base) != Py_None)
+        known = sees_elements(x, &reach->distinct);
     Py_XDECREF(dtype);
     Py_DECREF(storage);
     return PyErr_Occurred() ? -1 : known;

@@ -165,6 +165,34 @@ range_of(PyArrayObject *array, Py_ssize_t length)
     return PyObject_CallFunction((PyObject *)&PyRange_Type, "nnn", start, start + count * step, step);
 }
 
+/* Whether a device array has its positions one after the other, of 32 or 64 bits with a sign: 1 or 0; -1: an error. */
+static int
+are_whole_numbers(PyObject *array)
+{
+    PyObject *dtype = PyObject_GetAttr(array, text.dtype);
+    const int plain = dtype == NULL ? -1 : !PyArray_DescrCheck(dtype) ? 0
+        : strchr("ilq", ((PyArray_Descr *)dtype)->type) != NULL && PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder);
+    Py_XDECREF(dtype);
+    return plain > 0 ? is_contiguous(array) : plain;
+}
+
+/* Whether the axes of a device array come in C's order in memory, some of them perhaps turned round: 1 or 0; -1: an error. What is
+taken at positions lies in memory as they do. */
+static int
+are_in_turn(PyObject *array)
+{
+    PyObject *strides = PyObject_GetAttr(array, text.strides);
+    int in_turn = strides == NULL ? -1 : PyTuple_CheckExact(strides);
+    Py_ssize_t before = PY_SSIZE_T_MAX;
+    for (Py_ssize_t i = 0; in_turn > 0 && i < PyTuple_GET_SIZE(strides); i++) {
+        const Py_ssize_t step = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i)), own = step < 0 ? -step : step;
+        in_turn = own > 0 && own < before;
+        before = own;
+    }
+    Py_XDECREF(strides);
+    return PyErr_Occurred() ? -1 : in_turn;
+}
+
 /* What the device takes for the positions of an index along an axis of a length: its array, or where `several` go with each
 other a range; a new reference. NULL, perhaps with an error: they are for Python. */
 static PyObject *
@@ -176,10 +204,16 @@ position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py
     if (array != NULL || PyErr_Occurred())
         return array;
     array = (PyObject *)few == index ? PyObject_CallFunctionObjArgs(py.uploaded, device, index, NULL)
-        : array_on_device(index, stream, few != NULL, &own);
-    const int fits = array != NULL && is_set_to(array, text.ndim, zero) == (Py_TYPE(index) == types.LazyScalar)
-        && is_contiguous(array) > 0;
-    if (!fits)
+        : array_on_device(index, stream, 1, &own);
+    if (array != NULL && is_set_to(array, text.ndim, zero) != (Py_TYPE(index) == types.LazyScalar))
+        Py_CLEAR(array);
+    const int plain = array == NULL ? 1 : are_whole_numbers(array), in_turn = plain == 0 ? are_in_turn(array) : 1;
+    if (plain == 0 && in_turn > 0) {
+        Py_SETREF(array, PyObject_CallMethodOneArg(device, text.positions, array));
+        if (array == NULL)
+            is_refusal(device);
+    }
+    if (plain < 0 || in_turn <= 0)
         Py_CLEAR(array);
     return array;
 }
@@ -348,7 +382,7 @@ rows_taken(PyObject *x, PyObject *index)
             || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
-            || (array = array_on_device(x, stream, 0, &own)) == NULL)
+            || (array = array_on_device(x, stream, along.part == NULL, &own)) == NULL)
         goto end;
     if (along.part != NULL) {
         if (got(x, X.storage) != storage || got(storage, S.clean) != Py_True || got(storage, S.stream) != stream)
@@ -443,8 +477,13 @@ NULL without an error: that is for Python. */
 static PyObject *
 order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
 {
-    PyObject *index = along->index[0];
-    if (along->count > 1 || PyArray_CheckExact(index) || (Py_TYPE(index) == types.LazyNdarray && is_light(index)))
+    PyObject *index = along->index[0], *form;
+    if (along->count > 1 || PyArray_CheckExact(index) || (Py_TYPE(index) == types.LazyNdarray && is_light(index))
+            || (form = PyObject_CallOneArg(py.meta_of, index)) == NULL)
+        return NULL;
+    const int in_turn = PyArray_Check(form) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)form);      /* else NumPy goes another way */
+    Py_DECREF(form);
+    if (!in_turn)
         return NULL;
     PyObject *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis)), *order = NULL;
     if (places != NULL)

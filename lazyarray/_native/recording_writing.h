@@ -234,7 +234,7 @@ keep_reach(Place *place, PyObject *value)
     if (Py_TYPE(value) == types.LazyScalar && got(value, V.value) != Py_None)
         value = got(value, V.value);
     int known = find_reach(place->storage, (PyObject *)dtype, &one);
-    if (known > 0 && (PyLong_CheckExact(value) || (PyArray_IsScalar(value, Integer)
+    if (known > 0 && (PyLong_CheckExact(value) || (PyArray_IsScalar(value, Integer) && !PyArray_IsScalar(value, Timedelta)
                                                    && !PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE)))) {
         known = size_of(value, &other.low);
         other.high = other.low;
@@ -850,7 +850,7 @@ number_for(PyArrayObject *part, PyObject *value)
     return scalar;
 }
 
-/* Compute what waits, and is to be written in part: how far its integers reach is looked at before. 0, or -1 with an error. */
+/* Compute what waits, and is to be written: how far its integers reach is looked at before. 0, or -1 with an error. */
 static int
 compute_first(PyObject *x, PyObject *storage)
 {
@@ -882,8 +882,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, args[1])) == NULL)
         goto end;
     storage = place.storage;
-    if (got(storage, S.pending) != Py_None && PyArray_SIZE((PyArrayObject *)part) < PyArray_SIZE((PyArrayObject *)place.meta)
-            && compute_first(x, storage) < 0) {
+    if (got(storage, S.pending) != Py_None && compute_first(x, storage) < 0) {
         open = -1;
         goto end;
     }

@@ -5,6 +5,7 @@ import abc
 import functools
 import operator
 import sys
+import warnings
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,9 @@ class LazyNdarray(_Typed):
 
     @shape.setter
     def shape(self, value: Any) -> None:
+        if hasattr(np.ndarray, "_set_shape"):
+            warnings.warn("Setting the shape on a NumPy array has been deprecated in NumPy 2.5. Use numpy.reshape, "
+                          "with copy=False if needed.", DeprecationWarning, stacklevel=3)      # over `__setattr__`
         attributes.set_meta("shape")(self, value)
 
     @property

@@ -140,17 +140,23 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
                 return result
         elif turn in ("other", "partner") or _priority_of_instance(other):
             return NotImplemented
+        if equality and self.dtype.kind == "V" and type(self._self_storage) is not Storage:
+            return _compared(ufunc, self, other)
         try:
             return _apply(self, ufunc, (self, other), None, type(other) in direct) if turn == "us" else (
                 ufunc(self, other))
         except TypeError:
             if not equality:
                 raise
-            # Fields are compared one by one; anything else that has no loop is unequal, whatever its values.
-            one, two = (_host_or_blank(x) if handles.is_lazy(x) else x for x in (self, other))
-            answer = (operator.eq if ufunc is np.equal else operator.ne)(one, two)
-            return handles.host_result(answer) if type(answer) is np.ndarray else answer
+            return _compared(ufunc, self, other)
     return method
+
+
+def _compared(ufunc: np.ufunc, one: Any, other: Any) -> Any:
+    """By NumPy's operator: fields one by one; what else has no loop is unequal, whatever its values."""
+    one, other = (_host_or_blank(x) if handles.is_lazy(x) else x for x in (one, other))
+    answer = (operator.eq if ufunc is np.equal else operator.ne)(one, other)
+    return handles.host_result(answer) if type(answer) is np.ndarray else answer
 
 
 def _host_or_blank(x: Any) -> Any:
@@ -212,16 +218,18 @@ def in_place_matmul(self: Any, other: Any, /) -> Any:
 
 
 def _multiplied(self: Any, other: Any) -> Any:
-    product = np.matmul(self, other)
     meta = handles.meta_of(self)
+    try:
+        ufunc_general.resolve_dtypes(np.matmul, (meta.dtype, ufunc_general.operand_of(other)[0]), (self,))
+    except TypeError:       # which NumPy says before it looks at the shapes
+        return np.matmul(self, other, out=(self,))
+    product = np.matmul(self, other)
     shape = np.shape(product)
     if len(shape) > meta.ndim and shape[-meta.ndim:] == meta.shape and set(shape[:-meta.ndim]) == {1}:
         product = product.reshape(meta.shape)       # NumPy lets a stack of one be written to less
     elif shape != meta.shape:
         raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
                          "second at least two dimensions.")
-    if not np.can_cast(product.dtype, meta.dtype, "same_kind"):
-        return np.matmul(self, other, out=(self,))
     self[...] = product
     return self
 

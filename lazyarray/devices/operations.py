@@ -239,6 +239,12 @@ class Operations(ABC):
         """
         return None
 
+    def positions(self, array: Any) -> Any:
+        """A new device array of the integers of one, as `take_at` is quick with: in C order, of 32 or 64 bits."""
+        dtype = array.dtype
+        wide = dtype.itemsize == 8 or dtype.char in "IL"
+        return array.astype(np.dtype(np.int64 if wide else np.int32), "C")
+
     def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
         """A new array of what positions along axes beside each other, from `axis` on, name in a device array.
 

@@ -305,6 +305,12 @@ def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> An
     return out[()] if func is np.dot and not result.ndim else out
 
 
+def check_written(out: Any) -> None:
+    """Raise NotOnDevice of an array that the device can't write."""
+    if handles.is_array(out) and type(out._self_storage) is not Storage:
+        raise NotOnDevice("out= has a dtype that is not supported on the device")
+
+
 def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
     """Write a result where ``out=`` and ``where=`` say: into a lazy array, one of the device, or one of the host.
 
@@ -314,8 +320,7 @@ def write(device: Device, out: Any, result: Any, where: Any = True) -> None:
         meta = handles.meta_of(out)
         if not may_write(meta):
             raise ValueError("output array is read-only")
-        if type(out._self_storage) is not Storage:
-            raise NotOnDevice("out= has a dtype that is not supported on the device")
+        check_written(out)
         whole = where is True
         stream = device.stream()
 

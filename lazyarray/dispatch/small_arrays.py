@@ -27,6 +27,7 @@ from ..settings.options import current as current_options
 from ..storage import facts, handles, upload_cache, views
 from ..storage.handles import small_on_host
 from ..storage.state import small_limit as limit
+from ..storage.statements import within
 from .cheap_on_host import CHEAP, COSTLY
 from .host_fallback import name_of
 
@@ -402,7 +403,7 @@ def to_write(x: Any, given: Sequence[Any]) -> bool:
 
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:
     """What a statement that reads these has to hold: nothing that is but an ndarray, where there is one thread."""
-    return given if others_run() else [x for x in given if not is_light(x)]
+    return given if others_run() else [x for x in within(given) if not is_light(x)]
 
 
 def form_of(x: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from ..functions import memory_order, tables
 from ..functions.kinds import NUMBERS, WEAK
 from ..storage import handles, places, views
 from ..storage.writeable import may_write
-from .function import read_operand, write
+from .function import check_written, read_operand, write
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -194,15 +194,18 @@ def _given(device: Device, results: tuple[Any, ...], sources: Sequence[Any], out
     """
     if "order" in kwargs and kwargs["order"] in ("C", "F"):
         results = tuple([device.xp.array(r, order=kwargs["order"]) for r in results])
+    for result, out, own in zip(results, outs, core):       # all, before one is written that the host may have to read
+        if out is not None:
+            if own and shape_of(out)[-own:] != result.shape[-own:] or shape is None and shape_of(out) != result.shape:
+                raise NotOnDevice("out= has another shape than the result")
+            check_written(out)
     wrapped = []
-    for result, out, own in zip(results, outs, core):
+    for result, out in zip(results, outs):
         if out is None:
             if shape is not None and shape != result.shape:     # that of where=, or of another output
                 result = device.xp.broadcast_to(result, shape).copy()
             wrapped.append(handles.wrap(device, result, sources, fresh=True))
         else:
-            if own and shape_of(out)[-own:] != result.shape[-own:] or shape is None and shape_of(out) != result.shape:
-                raise NotOnDevice("out= has another shape than the result")
             write(device, out, result, where)
             wrapped.append(out)
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)

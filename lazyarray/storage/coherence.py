@@ -21,10 +21,12 @@ import math
 import numpy as np
 
 from ..errors.interrupts import holding
+from ..errors.own_threads import others_run
 from ..events.trace import begin, end
 from ..settings.options import current as current_options
 from . import dirty_upload, foreign_streams, gathered, transfer, views
 from .mirror.byte_ranges import Ranges, copy_ranges, runs_of
+from .mirror.dirty_tracking import Pages
 from .mirror.mirror import Mirror
 from .state import StorageState, all_ended, changing, is_watched, loans_lock
 
@@ -174,6 +176,20 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
         elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def compare_for_now(storage: StorageState) -> Pages | None:
+    """The device is about to write some elements of a view, nobody says which: find to the byte what aliases write
+    beside them meanwhile, in other threads. A page that was written says nothing of its bytes, and what the device has
+    written would take their place. For `Mirror.track_by`; None where nothing has changed.
+
+    To copy what is lent takes as long as to refresh it, and to compare it, too.
+    """
+    mirror = storage.mirror
+    if mirror is None or not mirror.lent or not others_run() or (pages := mirror.compare_for_now()) is None:
+        return None
+    collect(storage)        # whole pages, written before this
+    return pages
 
 
 def is_sent_whole(storage: StorageState, view: np.ndarray) -> bool:

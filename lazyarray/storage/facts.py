@@ -22,6 +22,8 @@ __all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct",
 _MOST, _FEW = 1 << 16, 1 << 14
 #: Bytes of an array that is looked through once, when it gets to the device: 10 us beside an upload.
 _COPIED = 1 << 17
+#: The same of one of which a second part is looked through.
+_WHOLE = 1 << 20
 
 
 def known_of(x: Any, turned: bool = False) -> dict[str, Any] | None:
@@ -125,7 +127,18 @@ def bounds_of(x: Any) -> Bounds | None:
             facts["bounds"] = *found, x.dtype
         else:
             known["bounds"] = found
+            _look_at_whole(x, facts)
     return found
+
+
+def _look_at_whole(x: Any, facts: dict[Any, Any]) -> None:
+    """All of the storage that `x` is a part of is looked at with the second part of it: more will be asked for."""
+    storage = x._self_storage
+    facts["parts"] = facts.get("parts", 0) + 1
+    if "bounds" not in facts and facts["parts"] == 2 and storage.nbytes <= _WHOLE and (
+            (view := storage.root_meta()).dtype == x.dtype) and (
+            seen := bounds_on_host(storage, view, _WHOLE)) is not None:
+        facts["bounds"] = *seen, view.dtype
 
 
 def widened(x: Any, value: Any) -> Bounds | None:
@@ -154,7 +167,8 @@ def _bounds_of_value(value: Any) -> Bounds | None:
         value = value._self_value
     if handles.is_array(value):
         return bounds_of(value) if value.dtype.kind in "iu" else None
-    exact = type(value) is int or isinstance(value, np.integer) and type(value) is value.dtype.type
+    exact = type(value) is int or isinstance(value, np.integer) and type(value) is value.dtype.type and (
+        value.dtype.kind != "m")
     return (int(value), int(value)) if exact else None
 
 

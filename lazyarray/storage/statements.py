@@ -9,24 +9,25 @@ read before the statement was over; and, of a statement that reads several array
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..errors.interrupts import holding
 from .storage import Storage
 
-__all__ = ["held"]
+__all__ = ["held", "within"]
 
 
 def held(given: Iterable[Any], statement: Callable[..., Any], *args: Any) -> Any:
     """Return ``statement(*args)``, called while no other thread writes any of these lazy arrays.
 
-    What else there may be among `given` is left out. A function, not a context: only a ``with`` statement on the lock
-    itself is sure to release it, whenever a signal handler raises.
+    Those in tuples and lists are meant, too: whoever waits for an array that he reads while he has the one that he
+    writes may wait for ever. What else there may be among `given` is left out. A function, not a context: only a
+    ``with`` statement on the lock itself is sure to release it, whenever a signal handler raises.
     """
     # While one of these names refers to a storage, nobody takes an array away from it: see `become_recorded`.
     first = several = None
-    for x in given:
+    for x in within(given):
         if type(storage := getattr(x, "_self_storage", None)) is Storage and storage is not first:
             if first is None:
                 first = storage
@@ -48,6 +49,15 @@ def held(given: Iterable[Any], statement: Callable[..., Any], *args: Any) -> Any
             return statement(*args)
         finally:
             lock.held -= 1
+
+
+def within(given: Iterable[Any], depth: int = 8) -> Iterator[Any]:
+    """What is among these, and in tuples and lists among them."""
+    for x in given:
+        if (type(x) is tuple or type(x) is list) and depth:
+            yield from within(x, depth - 1)
+        else:
+            yield x
 
 
 def _in_turn(storages: list[Storage], statement: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -142,6 +142,7 @@ class Storage(StorageState):
         begun = done = False
         later = Ranges.EMPTY
         try:
+            pages = None if overwrite else coherence.compare_for_now(self)
             target = self.device_view(view) if array is None else array
             while True:
                 later = coherence.begin_write(self, view, overwrite, later)
@@ -155,6 +156,8 @@ class Storage(StorageState):
             done = True
             self.writing = within
             coherence.end_write(self, view, False, later)
+            if pages is not None:
+                self.mirror.track_by(pages)     # type: ignore[union-attr]
         except BaseException as error:      # an interrupt too: where the device may have written, others see it
             self.writing = within
             try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pickle
 import pydoc
+import warnings
 
 import numpy as np
 import pytest
@@ -157,6 +158,17 @@ def test_a_product_in_place_with_a_stack_of_one(shape, other):
     else:
         lazy @= lazyarray.asarray(factor)
     np.testing.assert_array_equal(np.asarray(lazy), plain)
+
+
+def test_a_shape_is_set_with_numpys_warning():
+    plain, warned = np.ones((2, 3)), []
+    for x in plain, lazyarray.asarray(plain):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            x.shape = (3, 2)
+        assert x.shape == (3, 2)
+        warned.append([(one.category, one.filename) for one in found])
+    assert warned[0] == warned[1], "it names the program's line"
 
 
 @pytest.mark.parametrize("small", [0, 4096], ids=["device", "host"])

@@ -1,6 +1,7 @@
 """What programs of somebody who had read the contract alone found, each with NumPy's answer beside it."""
 from __future__ import annotations
 
+import operator
 import pickle
 import sys
 
@@ -30,6 +31,19 @@ def overlapping_outputs(asarray):
     y = asarray([30, 40, 50])
     np.divmod(y[1:], 7, out=(y[:-1], y[1:]))
     return y
+
+
+def beside_an_output(asarray, dtype):
+    """The second output is of what the first one is written to, and the device has no such dtype."""
+    x, y = asarray([1.5, -2.25]), asarray(np.zeros(2, dtype))
+    np.modf(x, out=(x, y))
+    return x, y
+
+
+def assigned(asarray, index, make):
+    x = asarray(np.arange(4, dtype="u8"))
+    x[index] = make(asarray)
+    return x
 
 
 def mixed_products(asarray, count):
@@ -69,6 +83,19 @@ CALLS = {
     "both outputs": both_outputs, "overlapping outputs": overlapping_outputs,
     "outputs of two shapes": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), a(np.zeros(2)))),
     "outputs of a larger shape": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), a(np.zeros((2, 2))))),
+    "an output of long doubles": lambda a: beside_an_output(a, "g"),
+    "an output of objects": lambda a: beside_an_output(a, object),
+    "an output of text": lambda a: beside_an_output(a, "U4"),
+    "a time as an integer": lambda a: assigned(a, 1, lambda a: np.timedelta64(5, "s")),
+    "times as integers": lambda a: assigned(a, slice(None, None, -1), lambda a: a(np.arange(9).astype("m8[s]")).sum()),
+    "a time everywhere": lambda a: assigned(a, ..., lambda a: a(np.arange(9).astype("m8[s]"))[7]),
+    "records and nothing": lambda a: a(np.zeros(3, "i4,f8")) == None,       # noqa: E711  it is an operand
+    "records and no number": lambda a: a(np.zeros(3, "i4,f8")) != 3,
+    "a product in place, cast and shape are wrong": lambda a: operator.imatmul(
+        a(np.ones((4, 4), bool)), a(np.ones(4, "i4"))),
+    "a product in place with a number": lambda a: operator.imatmul(a(np.ones((4, 4), bool)), np.uint8(0)),
+    "the greatest but NaN, from NaN on": lambda a: np.nanmax(a([1.0, np.nan, 2.0]), initial=np.nan),
+    "the least but NaN, from NaN on": lambda a: np.nanmin(a(np.ones((200, 300))), axis=0, initial=np.nan),
     "one output": lambda a: np.modf(a([3.5, 4]), out=(a(np.zeros((2, 2))), None)),
     "three matrices": lambda a: mixed_products(a, 2), "five matrices": lambda a: mixed_products(a, 4),
     "an unequal chain": lambda a: np.linalg.multi_dot([a(np.full((m, n), 9, "u1")) for m, n in (

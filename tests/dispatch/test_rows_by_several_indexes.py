@@ -57,6 +57,17 @@ def seen(index, length):
     return i
 
 
+def part(index, length):
+    """A view whose elements do not lie side by side."""
+    index = np.asarray(index)
+    return known(np.stack([index, np.zeros_like(index)], -1)[..., ::-1], length)[..., 1]
+
+
+def narrow(index, length):
+    """Of integers that the kernels do not read."""
+    return known(np.array(index, "i2"), length)
+
+
 def plain(index, length):
     """NumPy's own."""
     return np.array(index)
@@ -65,7 +76,8 @@ def plain(index, length):
 aliases = []
 HOMES = {"device": (known, known, known), "host": (light, light, light), "some": (light, known, light),
          "host with a storage": (stored, stored, stored), "both": (seen, light, known),
-         "ndarrays": (plain, plain, plain), "an ndarray": (plain, known, light)}
+         "ndarrays": (plain, plain, plain), "an ndarray": (plain, known, light),
+         "parts": (part, part, part), "narrow": (narrow, part, narrow)}
 SHAPE = (30, 20, 40)
 #: Each of whole numbers and slices ("3", ":"), and how many arrays of positions.
 FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:"]
@@ -176,7 +188,8 @@ def test_it_is_done_in_c(monkeypatch):
     x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
     p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
     taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p),
-             (slice(None), q), (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)))
+             (slice(None), q), (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)), (p[:, 1], p[0]), p[:, ::-1],
+             narrow([[3, 7], [1, 5]], 10))
     for _ in range(3):      # kernels are made, and what is on the host is sent
         for index in taken:
             np.asarray(x[index])
@@ -324,3 +337,24 @@ def test_what_another_thread_writes_to_an_index_is_seen_as_a_whole(home):
         writer.join()
         sys.setswitchinterval(before)
     assert not wrong
+
+
+@pytest.mark.parametrize("seen_as", [lambda i: i.T, lambda i: i.T[::-1], lambda i: i[:, ::-1], lambda i: i[::-1, ::2],
+                                     lambda i: i.reshape(4, 3, 4).swapaxes(0, 2)])
+def test_positions_in_any_order_in_memory(seen_as):
+    """What is taken lies as they do; of several values for a place the last one counts that NumPy comes to."""
+    rng = np.random.default_rng(3)
+    values, index = rng.random((30, 20)), rng.integers(-20, 20, (4, 12))
+    i, expected = seen_as(index), values.copy()
+    x, j = on_device(values), seen_as(known(index, 30))
+    for key, lazy in ((i, j), ((i, i), (j, j)), ((slice(None), i), (slice(None), j))):
+        for _ in range(3):
+            found = x[lazy]
+            assert strides(found) == strides(values[key])
+            np.testing.assert_array_equal(np.asarray(found), values[key])
+        given = rng.random(values[key].shape)
+        for _ in range(3):
+            expected[key] = given
+            x[lazy] = on_device(given)
+            np.testing.assert_array_equal(np.asarray(x), expected)
+        expected, x = values.copy(), on_device(values)

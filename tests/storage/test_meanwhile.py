@@ -14,7 +14,8 @@ from recorded import base, pending
 import lazyarray
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.graph.record import call_cache, loops, ufunc
-from lazyarray.storage import coherence, handles, state, transfer
+from lazyarray.storage import coherence, handles, state, statements, transfer
+from lazyarray.storage.mirror.dirty_tracking import why_no_pages
 
 
 def elsewhere(function):
@@ -349,3 +350,56 @@ def test_an_alias_that_is_written_between_two_looks_of_a_statement(monkeypatch):
     x[::-1] += x[0:6]
     np.testing.assert_array_equal(x, [50, 5, 5, 5, 5, 5])
     np.testing.assert_array_equal(alias, [50, 5, 5, 5, 5, 5])
+
+
+class TestWhileTheDeviceWritesSomeElements:
+    """What an alias writes beside them stays, also where pages are found that were written, not the bytes in them."""
+
+    @pytest.mark.together
+    @pytest.mark.parametrize("size", [600, 40_000])
+    def test_an_alias_is_written(self, size, monkeypatch):
+        monkeypatch.setattr(coherence, "others_run", lambda: True)
+        x = lazyarray.asarray(np.zeros((6, size))) + 0
+        alias = np.asarray(x)[4:]
+        storage, meta = x._self_storage, handles.meta_of(x)
+
+        def work(target):
+            target[1, 3] = 5
+            alias[0] = 7
+            target[0, 2] = 6
+            alias[1, ::2] = 8
+
+        for _ in range(3):
+            storage.write_device(meta, None, work)
+        alias[1, 1] = 9
+        expected = np.zeros((6, size))
+        expected[1, 3], expected[0, 2], expected[4], expected[5, ::2], expected[5, 1] = 5, 6, 7, 8, 9
+        for found in (x, x + 0, np.asarray(x)):
+            assert np.array_equal(np.asarray(found), expected)
+        assert np.array_equal(alias, expected[4:])
+
+    @pytest.mark.together
+    @pytest.mark.skipif(why_no_pages() is not None, reason="needs the kernel's write tracking")
+    def test_writes_are_found_by_pages_afterwards(self, monkeypatch):
+        monkeypatch.setattr(coherence, "others_run", lambda: True)
+        x = lazyarray.asarray(np.zeros((6, 40_000))) + 0
+        alias = np.asarray(x)[4:]
+        assert not x._self_storage.mirror.compares
+        x[x > 1] = 2
+        np.add.at(x, ([0, 1], [2, 3]), 1)
+        assert not x._self_storage.mirror.compares
+        alias[0, 0] = 3
+        assert float((x + 0)[4, 0]) == 3
+
+    @pytest.mark.together
+    def test_what_is_in_a_tuple_or_a_list_is_held_too(self):
+        """Else one thread has the array that it writes, and waits for the positions; another the other way round."""
+        arrays = [lazyarray.asarray(np.arange(6.0)) * 1 for _ in range(4)]
+        for x in arrays:
+            x[0] = 1
+        first, second, third, fourth = arrays
+
+        def locks():
+            return [x._self_storage.lock.held for x in arrays]
+
+        assert statements.held((first, (second, [third]), 5), locks) == [1, 1, 1, 0] and locks() == [0] * 4

@@ -150,6 +150,7 @@ def _extreme(name: str, combine: str, nan: bool = False) -> Any:
             return result
         start = _start(initial, a.dtype)
         if nan:
+            refuse(a.dtype.kind == "f" and bool(np.isnan(start)), "NaN as initial= is not supported on the device")
             a = _clean(xp, a, worst)
         a = _chosen(xp, a, where, start)
         if count_of(a.shape, axis) == 0:

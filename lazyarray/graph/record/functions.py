@@ -12,6 +12,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
+from ...errors.own_threads import others_run
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...functions.kinds import NUMBERS
@@ -61,8 +62,12 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    if _is_of_integers(x) or _is_of_integers(y):
-        return held((condition, x, y), _of_integers, condition, x, y)
+    if (_is_of_integers(x) or _is_of_integers(y)) and type(condition) is handles.array_type and (
+            not native.is_light(condition)) and (
+            getattr(condition._self_storage, "pending", None) is not None):     # else it says nothing of them
+        if others_run():
+            return held((condition, x, y), _of_integers, condition, x, y)
+        return _of_integers(condition, x, y)
     return native.recorded(np.where, (condition, x, y))
 
 

@@ -254,6 +254,27 @@ class LentMemory(Unique):
                 self._found = before | tracker.written(candidates, False)
         self._tracker = exact
 
+    def compare_for_now(self) -> Pages | None:
+        """`track_exactly` until `track_by` gets what this returns; None if writes are not found by pages."""
+        pages = self._tracker
+        if not self.lent or type(pages) is not Pages:
+            return None
+        self.track_exactly()
+        return pages
+
+    def track_by(self, pages: Pages) -> None:
+        """Find writes by pages again. Those until now are found by comparison, those in between by one or the other."""
+        if type(self._tracker) is not Snapshot:
+            return
+        candidates = self.candidates()
+        try:
+            if candidates:
+                pages.arm(candidates)
+                self.look(candidates, True)
+        except OSError:     # it goes on as it is
+            return
+        self._exact, self._tracker = False, pages
+
     # -- how -----------------------------------------------------------------------------
 
     def tracker(self) -> Nothing | Snapshot | Pages:

@@ -46,7 +46,7 @@ _LAST = 5
 #: Threads that compile: half of the machine's, so that who waits for none of it is not disturbed.
 _WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
 #: Layouts that a kernel remembers.
-_PLANS = 64
+_PLANS = 1024
 #: Dtypes, by kind and bytes, as formats of the module `struct`.
 _FORMATS = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q",
             "f2": "e", "f4": "f", "f8": "d", "c8": "2f", "c16": "2d"}

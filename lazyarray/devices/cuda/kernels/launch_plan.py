@@ -6,6 +6,7 @@ load together lies together.
 """
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,7 +151,7 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
     strided = [i for i, operand in enumerate(program.inputs) if operand.mode == "strided"]
     target = len(program.inputs) - 1 if program.into else -1
     lengths, joined = collapsed(shape, strides)
-    size, ndim, last = int(np.prod(lengths, dtype=np.int64)), len(lengths), lengths[-1]
+    size, ndim, last = math.prod(lengths), len(lengths), lengths[-1]
     wide = size >= WIDE
     pack = vector_length(program)
     sizes = [program.inputs[i].dtype.itemsize for i in strided]
@@ -260,7 +261,7 @@ def _tiled(program: Program, lengths: list[int], kept: list[tuple[int, list[int]
     rest = [axis for axis in range(len(lengths) - 1) if axis != row]
     outer = rest[0] if rest else None
     batches = 1 if outer is None else lengths[outer]
-    elements = [int(np.prod(lengths[axis + 1:], dtype=np.int64)) for axis in range(len(lengths))]
+    elements = [math.prod(lengths[axis + 1:]) for axis in range(len(lengths))]
     walks, own = _shared(reads, kept)
     numbers = [stride for axes in own for stride in (0 if outer is None else axes[outer], axes[row], axes[-1])]
     down, across = -(-rows // height), -(-columns // width)
