@@ -5,8 +5,8 @@ far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py
 #define MOST_ALONG 3
 #define MOST_LOOKED_AT (1 << 14)
 
-/* Where an index has its arrays, or one lazy scalar: along the axes from `axis` on of what `part`, a basic index, leaves; NULL:
-of all. That has so many axes at least. */
+/* Where an index has its arrays, and whole numbers between and behind them, or one lazy scalar: along the axes from `axis` on of what
+`part`, a basic index, leaves; NULL: of all. That has so many axes at least. */
 typedef struct { PyObject *part; Py_ssize_t axis, least, count; PyObject *index[MOST_ALONG]; } Along;
 
 /* The one lazy scalar on the device of an index that is nothing but this and whole numbers, a borrowed reference; NULL, perhaps
@@ -43,8 +43,8 @@ is_whole_slice(PyObject *item)
     return PySlice_Check(item) && slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
 }
 
-/* The arrays of an index that is whole numbers, then slices that see all and these beside each other; or the scalar of
-`scalar_of_index`. How many there are; 0: it is another index; -1: an error. */
+/* The arrays of an index that is whole numbers, then slices that see all and these beside each other, with whole numbers between and
+behind them; or the scalar of `scalar_of_index`. How many there are; 0: it is another index; -1: an error. */
 static Py_ssize_t
 find_along(PyObject *index, Along *along)
 {
@@ -63,7 +63,8 @@ find_along(PyObject *index, Along *along)
     along->least = PyTuple_GET_SIZE(index) - numbers;
     for (Py_ssize_t i = 0; i < along->least; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, numbers + i);
-        if ((Py_TYPE(item) == types.LazyNdarray || PyArray_CheckExact(item)) && along->count < MOST_ALONG) {
+        if ((Py_TYPE(item) == types.LazyNdarray || PyArray_CheckExact(item) || (PyLong_CheckExact(item) && along->count > 0))
+                && along->count < MOST_ALONG) {
             if (along->count == 0)
                 along->axis = i;
             /* Behind numbers and slices the axes of the arrays come first. */
@@ -125,7 +126,7 @@ are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first, npy_uint64 *mark
 }
 
 /* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
-are the same. What is in progression, and on the host, sees a view: Python has that. */
+are the same. What is one progression, and on the host, sees a view: Python has that. */
 static int
 are_within(const Along *along, PyArrayObject *meta, int *distinct)
 {
@@ -140,6 +141,10 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
         PyArrayObject *few = few_on_host(index);
         if (few != NULL)
             even &= are_even(few, &reach, &first, &mark);
+        else if (PyLong_CheckExact(index)) {
+            if ((known = size_of(index, &reach.low)) > 0)
+                reach.high = reach.low;
+        }
         else {
             known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
             even = 0;
@@ -147,7 +152,7 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
         known = known > 0 ? reach.low >= -length && reach.high < length : known;
         *distinct |= reach.distinct || Py_TYPE(index) == types.LazyScalar;
     }
-    return known > 0 ? !even : known;
+    return known > 0 ? !even || along->count > 1 : known;
 }
 
 /* Such positions as a range within a length, if they are one: a new reference; NULL, perhaps with an error: they are none. */
@@ -218,6 +223,14 @@ position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py
     return array;
 }
 
+/* A position along an axis of a length, counted from the beginning: a new reference. */
+static PyObject *
+place_of(PyObject *number, Py_ssize_t length)
+{
+    const Py_ssize_t place = PyLong_AsSsize_t(number);
+    return place == -1 && PyErr_Occurred() ? NULL : PyLong_FromSsize_t(place < 0 ? place + length : place);
+}
+
 /* The shape of positions, an array or a range: a new tuple. */
 static PyObject *
 shape_of(PyObject *positions)
@@ -234,12 +247,16 @@ static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
 {
     PyObject *list = PyList_New(along->count), *shape = NULL;
-    Py_ssize_t arrays = 0;
+    Py_ssize_t arrays = 0, last = along->count - 1;
+    while (PyLong_CheckExact(along->index[last]))       /* the first one is an array */
+        last--;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
-        PyObject *one = position_of(along->index[i], device, stream, ranges && along->count > 1, PyArray_DIM(meta, along->axis + i));
+        const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
+        const int is_number = PyLong_CheckExact(along->index[i]), may_be_range = ranges && along->count > 1 && (arrays > 0 || i < last);
+        PyObject *one = is_number ? place_of(along->index[i], length) : position_of(along->index[i], device, stream, may_be_range, length);
         int fits = one != NULL;
-        arrays += fits && Py_TYPE(one) != &PyRange_Type;
-        if (fits && along->count > 1) {
+        arrays += fits && !is_number && Py_TYPE(one) != &PyRange_Type;
+        if (fits && along->count > 1 && !is_number) {
             PyObject *own = shape_of(one);
             fits = own != NULL && (shape == NULL || same(own, shape) > 0);
             Py_XSETREF(shape, own);
@@ -257,12 +274,13 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
     return list;
 }
 
-/* The array among such positions, which are not all ranges: borrowed. */
+/* An array among such positions: borrowed. */
 static PyObject *
 array_among(PyObject *positions)
 {
     Py_ssize_t i = 0;
-    while (i < PyList_GET_SIZE(positions) - 1 && Py_TYPE(PyList_GET_ITEM(positions, i)) == &PyRange_Type)
+    while (i < PyList_GET_SIZE(positions) - 1 && (Py_TYPE(PyList_GET_ITEM(positions, i)) == &PyRange_Type
+                                                  || PyLong_CheckExact(PyList_GET_ITEM(positions, i))))
         i++;
     return PyList_GET_ITEM(positions, i);
 }
@@ -299,7 +317,7 @@ stamp_along(const Along *along, Stamp *stamps)
             are_even(few, &reach, &first, &stamps[i].mark);
         else if (PyErr_Occurred())
             return -1;
-        else if (!PyArray_Check(index)) {
+        else if (!PyArray_Check(index) && !PyLong_CheckExact(index)) {
             stamps[i].storage = Py_NewRef(Py_TYPE(index) == types.LazyScalar ? got(index, V.storage) : storage_by_now(index));
             if (Py_TYPE(stamps[i].storage) == types.Storage
                     && (stamps[i].writes = PyObject_GetAttr(stamps[i].storage, text.writes)) == NULL)
@@ -329,6 +347,8 @@ are_still(const Along *along, const Stamp *stamps)
                 return 0;
             continue;
         }
+        if (PyLong_CheckExact(index))
+            continue;
         PyObject *storage = stamps[i].storage;
         if (storage == NULL || Py_TYPE(storage) != types.Storage || got(storage, S.clean) != Py_True)
             return 0;
@@ -446,7 +466,10 @@ static int
 are_elsewhere(const Along *along, PyObject *storage)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
-        PyObject *index = along->index[i], *home = home_of_lazy(index);
+        PyObject *index = along->index[i], *home;
+        if (PyLong_CheckExact(index))
+            continue;
+        home = home_of_lazy(index);
         const int few = few_on_host(index) != NULL;
         if (few && PyArray_CheckExact(index)) {     /* what is not its own memory may be that of an alias */
             if (!PyArray_CHKFLAGS((PyArrayObject *)index, NPY_ARRAY_OWNDATA))
@@ -518,8 +541,11 @@ places_to_add(const Along *along, PyArrayObject *meta, PyObject *device, PyObjec
 {
     Py_ssize_t count = 1;
     PyObject *key, *places, *work = NULL;
-    for (Py_ssize_t i = 0; i < along->count; i++)
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        if (PyLong_CheckExact(along->index[i]))
+            return NULL;
         count *= PyArray_DIM(meta, i);
+    }
     if (along->count == 1)
         key = Py_NewRef(PyList_GET_ITEM(keys, 0));
     else {

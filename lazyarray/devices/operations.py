@@ -249,14 +249,14 @@ class Operations(ABC):
         """A new array of what positions along axes beside each other, from `axis` on, name in a device array.
 
         The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
-        are on the current device. A `range` of positions that are within may stand for a vector, beside an array. The
-        result lies in memory as NumPy's of an array in C order does: the axes of the positions outermost, before those
+        are on the current device. A `range` of positions that are within may stand for a vector, beside an array, and a
+        number, from 0 on, for as many equal ones. The result lies in memory as NumPy's of an array in C order does: the axes of the positions outermost, before those
         in front of them.
         """
         positions = self._arrays_of(positions)
         if not axis:
             return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
-        count, ndim = len(positions), positions[0].ndim
+        count, ndim = len(positions), next(p.ndim for p in positions if type(p) is not int)
         indexed = range(axis, axis + count)
         found = view.transpose(*indexed, *range(axis), *range(axis + count, view.ndim))[tuple(positions)]
         return in_place_of(found, axis, ndim)

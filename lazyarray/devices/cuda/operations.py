@@ -117,7 +117,7 @@ class CudaOperations(Operations):
             kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
 
     def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
-        arrays = [p for p in positions if type(p) is not range]
+        arrays = [p for p in positions if type(p) is self._ndarray]
         found = self._rows.take(view, positions, axis) if self.on_current(view, *arrays) else None
         return super().take_at(view, positions, axis) if found is None else found
 

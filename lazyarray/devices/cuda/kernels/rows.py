@@ -298,7 +298,7 @@ def _fit(view: Any, positions: Sequence[Any]) -> Any | None:
     """
     if len(positions) > MOST_AXES or not (view._c_contiguous or view.ndim == 1) or not view.size:
         return None
-    arrays = [p for p in positions if type(p) is not range]
+    arrays = [p for p in positions if type(p) is not range and type(p) is not int]
     first = arrays[0]
     shape = first.shape
     fits = first.size and all(
@@ -364,9 +364,10 @@ def _axes(view: Any, positions: Sequence[Any], step: int, axis: int) -> tuple[in
     begin, wide, found, shape = 0, 0, [], view.shape
     for k in range(len(positions) - 1, -1, -1):
         array, length = positions[k], shape[axis + k]
-        if type(array) is range:
-            begin += array.start * step
-            found[:0] = 0, array.step, length, step
+        if type(array) is range or type(array) is int:
+            first, each = (array, 0) if type(array) is int else (array.start, array.step)
+            begin += first * step
+            found[:0] = 0, each, length, step
         else:
             wide |= (array.itemsize == 8) << k
             found[:0] = array, _next(array), length, step
