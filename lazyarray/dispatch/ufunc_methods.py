@@ -14,7 +14,7 @@ from ..functions import memory_order, tables
 from ..functions.adapters import common
 from ..functions.adapters.reductions import finite_product
 from ..graph.record import reductions
-from ..storage import handles, views
+from ..storage import facts, handles, views
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
 from . import ufunc_general
@@ -312,7 +312,8 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     if type(storage) is not Storage or meta.dtype not in _AT[ufunc]:
         raise NotOnDevice(f"{ufunc.__name__}.at of {meta.dtype} is not supported on the device")
     exact = ufunc not in _ORDERED_UFUNCS and loop.kind in "iu" and meta.dtype.kind in "iu"
-    if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc":
+    if loop != meta.dtype and not exact and not loop.kind == meta.dtype.kind in "fc" and not (
+            loop.kind in "iu" and _are_within(value, meta.dtype)):
         raise NotOnDevice("the result needs a cast to another kind of number")
     device, rows, parsed = devices.current(), None, None
     named = None if device.spread else rows_of(meta, index)
@@ -344,11 +345,21 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
             elif array.dtype == np.int64 and ufunc in _ORDERED_UFUNCS:
                 _extreme_at(device.xp, array, items, operand, tables.UFUNCS[ufunc])
             else:
-                getattr(device.xp, tables.UFUNCS[ufunc]).at(array, items, operand)
+                cast = ufunc in _ORDERED_UFUNCS and getattr(operand, "dtype", array.dtype) != array.dtype
+                getattr(device.xp, tables.UFUNCS[ufunc]).at(
+                    array, items, operand.astype(array.dtype) if cast else operand)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
     storage.write_device(meta, target._self_array, accumulate_at)
+
+
+def _are_within(value: Any, dtype: np.dtype) -> bool:
+    """Whether values are known to be integers of a dtype: of these one is the greatest in any wider one, too."""
+    if dtype.kind not in "iu" or (bounds := facts.bounds_of_value(value)) is None:
+        return False
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= bounds[0] and bounds[1] <= limits.max)
 
 
 def addend(device: Device, dtype: np.dtype, number: Any) -> Any:

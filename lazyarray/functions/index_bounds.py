@@ -103,9 +103,10 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
         at = known = kept = None
         if index is not None:
             at = facts.bounds_of(index)
-            if at is None and (source := facts.source_of(index)) is not None:
+            # What is known may be wider than what is there.
+            if (at is None or at[0] < low or at[1] >= high) and (source := facts.source_of(index, True)) is not None:
                 at = _of_source(index, *source)
-            if at is None or at[0] < low or at[1] >= high:      # what is known may be wider than what is there
+            if at is None or at[0] < low or at[1] >= high:
                 # Asked for before the values are looked at: they are forgotten if somebody has written since.
                 known, kept = facts.known_of(index), index._self_storage.facts
                 at = None if known is None else known.get("extremes")
@@ -131,7 +132,7 @@ def look_at(storage: Any, known: dict[Any, Any]) -> bool:
         (least, greatest), = _fetched(devices.current(), [array], 0)
     if facts.of_storage(storage) is not known:       # somebody has written meanwhile
         return False
-    known["bounds"] = int(least), int(greatest), view.dtype
+    known["bounds"], known["looked"] = (int(least), int(greatest), view.dtype), True
     return True
 
 

@@ -15,8 +15,9 @@ from . import handles, transfer, views
 from .state import all_ended
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "bounds_on_host", "host_value", "is_distinct", "keep_widened", "known_of",
-           "note_bounds", "note_copy", "note_range", "note_source", "of_storage", "source_of", "widened", "with_bounds"]
+__all__ = ["Bounds", "bounds_of", "bounds_of_value", "bounds_on_host", "host_value", "is_distinct", "keep_widened",
+           "known_of", "note_bounds", "note_copy", "note_range", "note_source", "of_storage", "source_of", "widened",
+           "with_bounds"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14
@@ -147,7 +148,7 @@ def widened(x: Any, value: Any) -> Bounds | None:
     It is asked for before the write, in a statement that holds both, and kept by `keep_widened` after it.
     """
     storage, meta = x._self_storage, handles.meta_of(x)
-    if meta.dtype.kind not in "iu" or (other := _bounds_of_value(value)) is None:
+    if meta.dtype.kind not in "iu" or (other := bounds_of_value(value)) is None:
         return None
     known, limits = of_storage(storage), np.iinfo(meta.dtype)
     whole: Any = None if known is None else known.get("bounds")
@@ -158,7 +159,8 @@ def widened(x: Any, value: Any) -> Bounds | None:
     return min(whole[0], other[0]), max(whole[1], other[1])
 
 
-def _bounds_of_value(value: Any) -> Bounds | None:
+def bounds_of_value(value: Any) -> Bounds | None:
+    """The bounds of integers: those of a lazy array or scalar as far as they are known, or those of a number."""
     if handles.is_scalar(value):
         if value._self_value is None:
             known = of_storage(value._self_storage)
@@ -202,7 +204,8 @@ def note_range(x: Any, low: int, high: int) -> None:
 
 
 def note_source(x: Any, source: Any, writes: int) -> None:
-    """All elements of a new array of integers are some of those of another array, whose bounds are not known yet.
+    """All elements of a new array of integers are some of those of another array, whose bounds are not known yet, or
+    wider than what is there.
 
     `writes`: how often its storage had been written before they were taken.
     """
@@ -211,10 +214,10 @@ def note_source(x: Any, source: Any, writes: int) -> None:
         found["source"] = weakref.ref(storage), writes
 
 
-def source_of(x: Any) -> tuple[Storage, dict[Any, Any]] | None:
+def source_of(x: Any, wide: bool = False) -> tuple[Storage, dict[Any, Any]] | None:
     """The storage of the array that the integers of `x` were taken of, or that `x` is a part of, and what is known of
     it, if nobody has written to it since and it is asked for the second time: to look through all of it pays if more is
-    taken of it. Else None.
+    taken of it. Else None. `wide`: also of one whose bounds are known, if nobody has looked.
     """
     own = x._self_storage
     found = of_storage(own)
@@ -227,7 +230,8 @@ def source_of(x: Any) -> tuple[Storage, dict[Any, Any]] | None:
     elif x._self_base is None or x.nbytes >= own.nbytes:
         return None
     known = None if storage is None else of_storage(storage)
-    if known is None or "bounds" in known or storage.root is None and storage.root_view is None or (
+    if known is None or "bounds" in known and (not wide or "looked" in known) or (
+            storage.root is None and storage.root_view is None) or (
             storage is not own and storage.facts[0] != writes):
         return None
     view = storage.root_meta()
@@ -242,9 +246,9 @@ def with_bounds(taken: Any, x: Any, bounds: Bounds | None, writes: int, once: bo
     `writes`: how often it had been written then; `once`: each element was taken at most once.
     """
     if taken.dtype.kind in "iu":
-        if bounds is None:
+        if bounds is None or "looked" not in (of_storage(x._self_storage) or ()):
             note_source(taken, x, writes)
-        elif bounds == bounds_of(x):
+        if bounds is not None and bounds == bounds_of(x):
             (note_range if once else note_bounds)(taken, *bounds)
     return taken
 

@@ -352,3 +352,32 @@ def test_a_factor_takes_one_wait():
                 np.linalg.cholesky(lazy(matrix))
         else:
             np.testing.assert_array_equal(np.linalg.cholesky(lazy(matrix)), expected)
+
+
+def test_positions_that_are_taken_again_and_again_wait_twice():
+    """Of bounds that are wider than what is there all is looked at: each link would be looked at by itself."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-1, 2, 5000)
+    steps[:1], steps[-1:] = 1, -1
+    plain = [np.arange(10, 500)]
+    place, walk = lazyarray.numpy.arange(5000) + np.array([-1, 0, 1])[lazy(steps + 1)], [lazy(plain[0])]
+    with lazyarray.trace() as events:
+        for _ in range(20):
+            plain.append((np.arange(5000) + steps)[plain[-1]])
+            walk.append(place[walk[-1]])
+    np.testing.assert_array_equal(np.asarray(walk[-1]), plain[-1])
+    assert sum(e.reason == "bounds check" for e in events) <= 4
+
+
+@pytest.mark.parametrize("ufunc", [np.maximum, np.minimum])
+@pytest.mark.parametrize("value", [7, "places", np.arange(3) + 2**40])
+def test_the_greatest_of_wider_integers_that_fit(ufunc, value):
+    plain, index = np.arange(5, dtype="i4"), np.array([1, -1, 1])
+    x, given = lazy(plain.copy()) + np.int32(0), value
+    if isinstance(value, str):
+        value, given = np.flatnonzero(np.ones(3)), np.flatnonzero(lazy(np.ones(3)) + 0)
+    with lazyarray.trace() as events:
+        ufunc.at(x, lazy(index), given)
+    ufunc.at(plain, index, value)
+    np.testing.assert_array_equal(np.asarray(x), plain)
+    assert any(e.kind == "fallback" for e in events) == (np.max(value) > 99)

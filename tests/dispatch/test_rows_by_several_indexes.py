@@ -80,8 +80,8 @@ HOMES = {"device": (known, known, known), "host": (light, light, light), "some":
          "parts": (part, part, part), "narrow": (narrow, part, narrow)}
 SHAPE = (30, 20, 40)
 #: Each of whole numbers and slices ("3", ":"), and how many arrays of positions.
-FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:", "i3", "i3k", "i3:", ":i3", "ij3",
-         "i33", "3i3"]
+FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:", "i3", "i3k", "i3:", ":i3",
+         "ij3", "i33", "3i3"]
 
 
 #: Positions counted from the beginning, some of them from the end, and "i" or "k" of them at even steps.

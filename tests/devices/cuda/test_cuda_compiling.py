@@ -263,7 +263,8 @@ def test_what_is_strided_but_lies_as_the_result_does_is_read_in_packs():
             assert compiler.launched[-1][1].keys() == {"p0", "p1", "q0", "n", "source"} | (last if known else {"w"})
 
 
-def test_layouts_are_forgotten_when_there_are_too_many():
+def test_layouts_are_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(elementwise, "PLANS", 64)
     compiler = Compiler()
     kernels, kernel = made(compiler, program_of("strided", "flat", ndim=2))
     for n in range(1, 200):

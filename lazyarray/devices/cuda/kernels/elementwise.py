@@ -45,8 +45,8 @@ THEIRS, PROGRAM, STEP = 60, 50, 10
 _LAST = 5
 #: Threads that compile: half of the machine's, so that who waits for none of it is not disturbed.
 _WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
-#: Layouts that a kernel remembers.
-_PLANS = 1024
+#: Layouts that a kernel remembers: a loop whose slices grow has one for each step, and to plan one takes 50 us.
+PLANS = 1024
 #: Dtypes, by kind and bytes, as formats of the module `struct`.
 _FORMATS = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q",
             "f2": "e", "f4": "f", "f8": "d", "c8": "2f", "c16": "2d"}
@@ -263,7 +263,7 @@ class Kernel(Unique):
                 lengths = lengths_in(shape, fortran)
                 strides = [strides_in(array, shape, fortran) for array in strided]
                 wanted = plan(self._program, lengths, strides, [aligned[i] for i in self._inputs.places])
-                if len(self._asked) >= _PLANS:
+                if len(self._asked) >= PLANS:
                     self._asked.clear()
                 self._asked[key] = asked = wanted, walk_bytes(lengths, strides, wanted.form.wide)
             (form, walk, blocks), general_walk = asked
@@ -272,12 +272,12 @@ class Kernel(Unique):
                 return self._first, general_walk, -(-size // self._elements), self._threads
             self._asked.pop(key, None)
             launcher = self._first if form == self._form else self._launcher(form, function)
-            if len(self._plans) >= _PLANS:
+            if len(self._plans) >= PLANS:
                 self._plans.clear()
             found = self._plans[key] = launcher, walk or (True if form.takes_alignment else None), blocks, form.threads
             if self.launch is not None:
                 plans = self.launch.plans
-                if len(plans) >= _PLANS:
+                if len(plans) >= PLANS:
                     plans.clear()
                 plans[self.launch.key(arguments, shape, fortran)] = self._in_c(
                     function, form, blocks=blocks, **({"walk": walk} if walk else {}))
