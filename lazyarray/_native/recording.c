@@ -94,6 +94,7 @@ static PyMethodDef methods[] = {
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"wrote", FAST(wrote), METH_FASTCALL, wrote_doc},
     {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
+    {"scalar_class", scalar_class, METH_O, scalar_class_doc},
     {"element", FAST(element), METH_FASTCALL, element_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"holding", holding, METH_O, holding_doc},

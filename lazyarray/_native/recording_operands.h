@@ -461,6 +461,29 @@ dtype_of_lazy(PyObject *x)
     return dtype;
 }
 
+PyDoc_STRVAR(scalar_class_doc, "scalar_class(scalar, /)\n--\n\n"
+"The class of NumPy's scalars of its dtype. NumPy asks for it in places where an error of a signal handler would be lost, and\n"
+"no handler runs in here.");
+
+static PyObject *
+scalar_class(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    if (types.LazyScalar == NULL || Py_TYPE(x) != types.LazyScalar)
+        return mistaken("scalar_class takes a lazy scalar");
+    PyObject *value = Py_NewRef(got(x, V.value)), *storage = got(x, V.storage), *dtype = NULL, *result = NULL;
+    PyObject *node = value == Py_None && Py_TYPE(storage) == types.Storage ? got(storage, S.pending) : Py_None;
+    if (value != Py_None)
+        result = Py_NewRef((PyObject *)Py_TYPE(value));
+    else if ((dtype = Py_TYPE(node) == types.Node ? Py_NewRef(got(node, N.dtype)) : dtype_of_lazy(x)) != NULL
+             && PyArray_DescrCheck(dtype))
+        result = Py_NewRef((PyObject *)((PyArray_Descr *)dtype)->typeobj);
+    else if (!PyErr_Occurred())
+        mistaken("a lazy scalar has a dtype");
+    Py_XDECREF(dtype);
+    Py_DECREF(value);
+    return result;
+}
+
 /* NONE: it is an operand for the general way. */
 static int
 see(PyObject *x, Seen *s)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _native
 from ..dispatch import function, ufunc
 from ..dispatch.host_fallback import lazily
 from ..errors.inspection import once_made
@@ -92,9 +93,9 @@ class LazyScalar(ScalarHandle):
 
     # -- identity ----------------------------------------------------------------------------
 
-    @property
-    def __class__(self) -> type:
-        return self.dtype.type
+    # In C alone: where NumPy asks for it, an interrupt that is raised within is lost, and becomes a SystemError.
+    __class__: Any = property((lambda self: self.dtype.type) if _native.recording is None else
+                              _native.recording.scalar_class)
 
     @property
     def __wrapped__(self) -> Any:

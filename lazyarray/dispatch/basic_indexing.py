@@ -239,7 +239,7 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
     """A snapshot of one element of `x`, at the 0-d meta `sub`."""
     storage = x._self_storage
     if type(storage) is not Storage:
-        return lazily(sub[()])
+        return sub[()] if sub.dtype.kind == "O" else lazily(sub[()])    # an array in there is not ours
     if storage.mirror is not None or storage.reads:
         value = _known_on_host(x, storage, sub)
         if value is not None:

@@ -370,3 +370,30 @@ def test_zeros_keep_their_order_where_an_array_is_sorted_in_place(size, kind, sm
             view(x).sort(kind="stable")
             view(expected).sort(kind="stable")
             assert np.array_equal(np.signbit(x), np.signbit(expected))
+
+
+@pytest.mark.parametrize("size", [2, LARGE])
+def test_an_array_in_an_array_of_objects_is_that_array(size):
+    held = np.empty(size, object)
+    held[0] = inner = np.zeros(3)
+    x = lazyarray.asarray(held)
+    assert x[0] is inner and next(iter(x)) is inner and x[:1][0] is inner
+    x[0][1] = 5
+    assert inner.tolist() == [0, 5, 0]
+
+
+@pytest.mark.parametrize("make", [lambda x: x[3], lambda x: x.sum(), lambda x: (x * 2)[3], lambda x: (x + 1j)[3].imag,
+                                  lambda x: (x > 1)[2], lambda x: x.astype("f4")[0]])
+@pytest.mark.skipif(lazyarray._native.recording is None, reason="the class of a scalar is found in C")
+def test_nothing_of_python_runs_where_numpy_asks_for_the_class_of_a_scalar(make):
+    """What a signal handler raises there is lost, or comes as SystemError."""
+    scalar, frames = make(lazyarray.asarray(np.arange(LARGE, dtype=float)) + 0), []
+    expected = type(make(np.arange(LARGE, dtype=float)))
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: (    # the arrays of the simulated device are Python's
+        frames.append(frame.f_code) if "simulated" not in frame.f_code.co_filename else None))
+    try:
+        found = scalar.__class__
+    finally:
+        sys.settrace(before)
+    assert found is expected and not frames
