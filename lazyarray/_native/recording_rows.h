@@ -247,15 +247,12 @@ static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
 {
     PyObject *list = PyList_New(along->count), *shape = NULL;
-    Py_ssize_t arrays = 0, last = along->count - 1;
-    while (PyLong_CheckExact(along->index[last]))       /* the first one is an array */
-        last--;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
-        const int is_number = PyLong_CheckExact(along->index[i]), may_be_range = ranges && along->count > 1 && (arrays > 0 || i < last);
-        PyObject *one = is_number ? place_of(along->index[i], length) : position_of(along->index[i], device, stream, may_be_range, length);
+        const int is_number = PyLong_CheckExact(along->index[i]);
+        PyObject *one = is_number ? place_of(along->index[i], length)
+            : position_of(along->index[i], device, stream, ranges && along->count > 1, length);
         int fits = one != NULL;
-        arrays += fits && !is_number && Py_TYPE(one) != &PyRange_Type;
         if (fits && along->count > 1 && !is_number) {
             PyObject *own = shape_of(one);
             fits = own != NULL && (shape == NULL || same(own, shape) > 0);
@@ -269,20 +266,14 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
         }
     }
     Py_XDECREF(shape);
-    if (list != NULL && arrays == 0)        /* another thread has made progressions of all */
-        Py_CLEAR(list);
     return list;
 }
 
-/* An array among such positions: borrowed. */
+/* The shape that such positions have, of which the first one is no number: a new tuple. */
 static PyObject *
-array_among(PyObject *positions)
+shape_along(PyObject *positions)
 {
-    Py_ssize_t i = 0;
-    while (i < PyList_GET_SIZE(positions) - 1 && (Py_TYPE(PyList_GET_ITEM(positions, i)) == &PyRange_Type
-                                                  || PyLong_CheckExact(PyList_GET_ITEM(positions, i))))
-        i++;
-    return PyList_GET_ITEM(positions, i);
+    return shape_of(PyList_GET_ITEM(positions, 0));
 }
 
 /* What an index leaves of a meta before its array or scalar counts: a new reference in place of the meta. 0: it is for Python, as
@@ -441,7 +432,7 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, con
     const Py_ssize_t axis = along->axis, next = axis + along->count;
     PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape, *rows, *rest = NULL;
     shape = dtype == NULL ? NULL : PyObject_GetAttr(values, text.shape);      /* none is asked for with an error raised */
-    rows = shape == NULL ? NULL : PyObject_GetAttr(array_among(positions), text.shape);
+    rows = shape == NULL ? NULL : shape_along(positions);
     int fits = rows == NULL ? -1
         : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
     if (fits > 0) {

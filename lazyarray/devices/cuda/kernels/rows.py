@@ -173,26 +173,26 @@ class Rows(Unique):
 
     def take(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any | None:
         """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
-        first, shape = _fit(view, positions), view.shape
-        if first is None or (kernels := self._compiled()) is None:
+        common, shape = _fit(view, positions), view.shape
+        if common is None or (kernels := self._compiled()) is None:
             return None
-        front, rest, rows = shape[:axis], shape[axis + len(positions):], first.size
+        front, rest, rows = shape[:axis], shape[axis + len(positions):], math.prod(common)
         row = math.prod(rest) * view.itemsize
-        result = self._ndarray((*first.shape, *front, *rest), view.dtype)
+        result = self._ndarray((*common, *front, *rest), view.dtype)
         step = _step(view, row)
         word = _word(row, step, view.data.ptr)
         words, outer = row // word, math.prod(front)
         begin, axes = _axes(view, positions, step // word, axis)
         kernels.takes[word](_blocks(rows * outer * words), THREADS, [
             view.data.ptr + begin * word, result, rows, words, outer, *axes])
-        return in_place_of(result, axis, first.ndim) if axis else result
+        return in_place_of(result, axis, len(common)) if axis else result
 
     def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
         """`Device.put_at`, or False as of `take`."""
-        first = _fit(view, positions)
-        if first is None or values.dtype != view.dtype:
+        common = _fit(view, positions)
+        if common is None or values.dtype != view.dtype:
             return False
-        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], first.size
+        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], math.prod(common)
         row = math.prod(rest) * view.itemsize
         step = _step(view, row)
         low = high = each = aside = 0
@@ -203,8 +203,8 @@ class Rows(Unique):
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
-            if values.shape == (*front, *first.shape, *rest):
-                steps = _steps(values, axis, first.ndim, row, rows)
+            if values.shape == (*front, *common, *rest):
+                steps = _steps(values, axis, len(common), row, rows)
                 if steps is None:
                     return False
                 aside, each = steps
@@ -292,18 +292,17 @@ class Rows(Unique):
         return result
 
 
-def _fit(view: Any, positions: Sequence[Any]) -> Any | None:
-    """One of the arrays of positions, if the kernels take them: an array in C order, or a vector, and positions of 32
-    or 64 bits at one distance from each other; neither is empty.
+def _fit(view: Any, positions: Sequence[Any]) -> tuple[int, ...] | None:
+    """The shape of positions, if the kernels take them: an array in C order, or a vector, and positions of 32 or 64
+    bits at one distance from each other; neither is empty.
     """
     if len(positions) > MOST_AXES or not (view._c_contiguous or view.ndim == 1) or not view.size:
         return None
     arrays = [p for p in positions if type(p) is not range and type(p) is not int]
-    first = arrays[0]
-    shape = first.shape
-    fits = first.size and all(
+    shape: tuple[int, ...] = arrays[0].shape if arrays else (next(len(p) for p in positions if type(p) is range),)
+    fits = 0 not in shape and all(
         p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays)
-    return first if fits else None
+    return shape if fits else None
 
 
 def _next(positions: Any) -> int | None:
