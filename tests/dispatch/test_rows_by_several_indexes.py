@@ -1,6 +1,7 @@
 """``x[i, j]`` and ``x[:, i, j] = value``, of positions that the device has, or the host a few of, as NumPy has them."""
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import threading
@@ -80,16 +81,17 @@ HOMES = {"device": (known, known, known), "host": (light, light, light), "some":
          "parts": (part, part, part), "narrow": (narrow, part, narrow)}
 SHAPE = (30, 20, 40)
 #: Each of whole numbers and slices ("3", ":"), and how many arrays of positions.
-FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:", "i3", "i3k", "i3:", ":i3",
-         "ij3", "i33", "3i3"]
+FORMS = ["i", "ij", "ijk", ":i", ":ij", "::i", "3i", "3ij", "33i", "ij:", "i:", ":i:", "3i:"]
+NUMBERS = ["i3", "i3k", "i3:", ":i3", "ij3", "i33", "3i3"]      # among and behind the arrays
+CASES = [*itertools.product(FORMS, HOMES), *itertools.product(NUMBERS, ("some", "ndarrays", "narrow"))]
 
 
 #: Positions counted from the beginning, some of them from the end, and "i" or "k" of them at even steps.
 WAYS = "begin", "end", "rises", "falls", "rises from the end"
 
 
-#: Of positions: what several rows of them have one behind the other is at even steps, too.
-COUNTS = 1, 2, 7, 90, (2, 3), (1, 7), (6, 1), (3, 2, 15)
+#: How many positions, of some shapes, and the ways to choose them.
+COUNTED = [*itertools.product((1, 2, 7, 90), WAYS), *itertools.product([(2, 3), (1, 7), (3, 2, 15)], WAYS[1:3])]
 
 
 def positions(rng, form, shape, way):
@@ -116,45 +118,43 @@ def strides(array):
     return [step for step, length in zip(array.strides, array.shape) if length > 1]
 
 
-@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "home"), CASES)
 @pytest.mark.parametrize("dtype", ["f8", "u1", "c16"])
-def test_what_is_taken_is_numpys(dtype, form, homes):
+def test_what_is_taken_is_numpys(dtype, form, home):
+    homes = HOMES[home]
     rng = np.random.default_rng(len(form))
     values = rng.integers(0, 100, SHAPE).astype(dtype)
     x = on_device(values)
-    for count in COUNTS:
-        for way in WAYS:
-            given = positions(rng, form, count, way)
-            for _ in range(2):
-                expected = values[index_of(form, given)]
-                found = x[index_of(form, [home(i, max(SHAPE)) for home, i in zip(homes, given)])]
-                assert found.dtype == expected.dtype and found.shape == expected.shape
-                assert strides(found) == strides(expected)
-                np.testing.assert_array_equal(np.asarray(found), expected)
+    for count, way in COUNTED:
+        given = positions(rng, form, count, way)
+        for _ in range(2):
+            expected = values[index_of(form, given)]
+            found = x[index_of(form, [home(i, max(SHAPE)) for home, i in zip(homes, given)])]
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            assert strides(found) == strides(expected)
+            np.testing.assert_array_equal(np.asarray(found), expected)
 
 
-@pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "home"), CASES)
 @pytest.mark.parametrize("kind", ["number", "values", "one row", "recorded", "other dtype"])
-def test_what_is_assigned_is_numpys(kind, form, homes):
+def test_what_is_assigned_is_numpys(kind, form, home):
+    homes = HOMES[home]
     rng = np.random.default_rng(len(form) + len(kind))
     values = rng.integers(0, 100, SHAPE).astype("f8")
-    for count in COUNTS:
-        for distinct, way in [(True, "end"), *[(False, way) for way in WAYS[1:]]]:
-            x, expected = on_device(values), values.copy()
-            given = positions(rng, form, count, way)
-            if distinct and given[0].size <= 20:
-                given = [np.sort(rng.permutation(20)[:i.size]).reshape(i.shape) for i in given]
-            shape = expected[index_of(form, given)].shape
-            rows = rng.integers(0, 100, shape).astype("f4" if kind == "other dtype" else "f8")
-            of = {"number": lambda array: 2.5, "one row": lambda array: array(rows[..., -1:]),
-                  "recorded": lambda array: array(rows) * 2 + 1}.get(kind, lambda array: array(rows))
-            lazy = [home(i, max(SHAPE)) for home, i in zip(homes, given)]
-            for _ in range(2):
-                expected[index_of(form, given)] = of(np.asarray)
-                x[index_of(form, lazy)] = of(on_device)
-                np.testing.assert_array_equal(np.asarray(x), expected)
+    for count, way in COUNTED:
+        x, expected = on_device(values), values.copy()
+        given = positions(rng, form, count, way)
+        if way == "begin":      # none twice
+            given = [np.sort(rng.permutation(20)[:i.size]).reshape(i.shape) if i.size <= 20 else i for i in given]
+        shape = expected[index_of(form, given)].shape
+        rows = rng.integers(0, 100, shape).astype("f4" if kind == "other dtype" else "f8")
+        of = {"number": lambda array: 2.5, "one row": lambda array: array(rows[..., -1:]),
+              "recorded": lambda array: array(rows) * 2 + 1}.get(kind, lambda array: array(rows))
+        lazy = [home(i, max(SHAPE)) for home, i in zip(homes, given)]
+        for _ in range(2):
+            expected[index_of(form, given)] = of(np.asarray)
+            x[index_of(form, lazy)] = of(on_device)
+            np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 @pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
