@@ -183,7 +183,7 @@ def compare_for_now(storage: StorageState) -> Pages | None:
     beside them meanwhile, in other threads. A page that was written says nothing of its bytes, and what the device has
     written would take their place. For `Mirror.track_by`; None where nothing has changed.
 
-    To copy what is lent takes as long as to refresh it, and to compare it, too.
+    All that is lent is copied, and compared twice: in a process of one thread nothing is.
     """
     mirror = storage.mirror
     if mirror is None or not mirror.lent or not others_run() or (pages := mirror.compare_for_now()) is None:
