@@ -402,7 +402,7 @@ otherwise:
             return result == NULL ? NULL : Py_NewRef(Py_None);
         }
         Py_DECREF(result);
-        const int done = rows_written(args[0], args[1], args[2], 0);
+        const int done = rows_written(args[0], args[1], args[2], NULL);
         if (done != 0)
             return done < 0 ? NULL : Py_NewRef(Py_None);
     }
@@ -476,9 +476,9 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
             return result;
         Py_DECREF(result);
     }
-    if (count == 6 && names == NULL && types.LazyNdarray != NULL && args[1] == py.add && PyUnicode_Check(args[2])
-            && PyUnicode_Compare(args[2], text.at) == 0) {
-        const int done = rows_written(args[3], args[4], args[5], 1);
+    if (count == 6 && names == NULL && types.LazyNdarray != NULL && PyUnicode_Check(args[2])
+            && (args[1] == py.add || args[1] == py.maximum || args[1] == py.minimum) && PyUnicode_Compare(args[2], text.at) == 0) {
+        const int done = rows_written(args[3], args[4], args[5], args[1]);
         if (done != 0)
             return done < 0 ? NULL : Py_NewRef(Py_None);
     }

@@ -511,14 +511,14 @@ order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
 /* What is given to the device for the values: an array of them, a scalar on the device, or what is made of a number: a new
 reference. NULL, perhaps without an error: it is for Python. */
 static PyObject *
-values_for(const Place *place, PyObject *value, int is_array, int adds)
+values_for(const Place *place, PyObject *value, int is_array, int combines)
 {
     PyArrayObject *meta = (PyArrayObject *)place->meta;
     int own;
     if (is_array)
         return array_on_device(value, place->stream, 0, &own);
     PyObject *number = Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value;
-    if (!adds)
+    if (!combines)
         return number_for(meta, number);
     PyObject *made = PyObject_CallFunctionObjArgs(py.addend, got(place->storage, S.device), PyArray_DESCR(meta), number, NULL);
     if (made == Py_None)
@@ -526,9 +526,9 @@ values_for(const Place *place, PyObject *value, int is_array, int adds)
     return made;
 }
 
-/* The parameters of the device's ``add_at``: how many places there are, their numbers, and what is added. */
+/* The parameters of the device's ``ufunc_at`` beside the array: how many places there are, their numbers, and the values. */
 static PyObject *
-places_to_add(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *keys, PyObject *given)
+places_of(PyObject *ufunc, const Along *along, PyArrayObject *meta, PyObject *device, PyObject *keys, PyObject *given)
 {
     Py_ssize_t count = 1;
     PyObject *key, *places, *work = NULL;
@@ -551,7 +551,7 @@ places_to_add(const Along *along, PyArrayObject *meta, PyObject *device, PyObjec
         Py_XDECREF(wraps);
     }
     if (key != NULL && (places = PyLong_FromSsize_t(count)) != NULL) {
-        work = PyTuple_Pack(3, places, key, given);
+        work = PyTuple_Pack(5, ufunc, unit, places, key, given);
         Py_DECREF(places);
     }
     Py_XDECREF(key);
@@ -572,10 +572,18 @@ rows_to_put(const Along *along, PyArrayObject *meta, PyObject *keys, PyObject *g
     return work;
 }
 
-/* Whether ``x[index] = value``, or ``np.add.at(x, index, value)`` (`adds`), was done, for a number, or an array with a value for
-each position: 1 or 0; -1: an error. */
+/* Whether a ufunc's ``at`` of arrays like this one is done by the device's ``ufunc_at``. */
 static int
-rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
+is_combined(PyObject *ufunc, PyArrayObject *meta)
+{
+    return PyArray_IS_C_CONTIGUOUS(meta)
+        && strchr(ufunc == py.add ? "fdFDilqILQ" : "fdilqILQ", PyArray_DESCR(meta)->type) != NULL;
+}
+
+/* Whether ``x[index] = value``, or ``ufunc.at(x, index, value)`` if there is one, was done, for a number, or an array with a value
+for each position: 1 or 0; -1: an error. */
+static int
+rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
 {
     Along along = {NULL, 0, 1, 0, {NULL}};
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
@@ -584,7 +592,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
     if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
-            || (adds && (along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
+            || (ufunc != NULL && (along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
         return -!!PyErr_Occurred();
     }
@@ -596,18 +604,18 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, int adds)
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (!adds && is_array && !distinct && along.count > 1)
-            || (adds && (!PyArray_IS_C_CONTIGUOUS(meta) || strchr("fdFDilqILQ", PyArray_DESCR(meta)->type) == NULL))
+    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (ufunc == NULL && is_array && !distinct && along.count > 1)
+            || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
-            || (!adds && (open = keep_reach(&place, value)) < 0)      /* of what is as it was noted */
+            || (ufunc != py.add && (open = keep_reach(&place, value)) < 0)    /* of what is as it was noted; a maximum is one of both */
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
-            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, !adds)) == NULL
+            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL)) == NULL
             || (open = are_still(&along, stamps)) <= 0
-            || (given = values_for(&place, value, is_array, adds)) == NULL
+            || (given = values_for(&place, value, is_array, ufunc != NULL)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
-            || (work = adds ? places_to_add(&along, meta, got(place.storage, S.device), keys, given)
+            || (work = ufunc != NULL ? places_of(ufunc, &along, meta, got(place.storage, S.device), keys, given)
                 : rows_to_put(&along, meta, keys, given, is_array && !distinct)) == NULL
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;

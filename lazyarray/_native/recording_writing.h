@@ -314,8 +314,8 @@ join_readers(PyObject *storage)
     return read > 0 ? done(storage, text.join_all) : read;
 }
 
-/* ``work(target)``, or ``device.put_at(target, *work)`` if that is a tuple of four, ``device.add_at(target, 1, *work)`` if it is one of
-three, and without it ``device.assign(target, value)``: 0, or -1 with an error. */
+/* ``work(target)``, or ``device.put_at(target, *work)`` if that is a tuple of four, ``device.ufunc_at`` with the target behind the
+first if it is one of five, and without it ``device.assign(target, value)``: 0, or -1 with an error. */
 static int
 write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
 {
@@ -329,9 +329,9 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
             goto end;
         Py_DECREF(changed);
     }
-    if (work != NULL && PyTuple_CheckExact(work) && PyTuple_GET_SIZE(work) == 3)
-        done = PyObject_CallMethodObjArgs(device, text.add_at, target, unit, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1),
-                                          PyTuple_GET_ITEM(work, 2), NULL);
+    if (work != NULL && PyTuple_CheckExact(work) && PyTuple_GET_SIZE(work) == 5)
+        done = PyObject_CallMethodObjArgs(device, text.ufunc_at, PyTuple_GET_ITEM(work, 0), target, PyTuple_GET_ITEM(work, 1),
+                                          PyTuple_GET_ITEM(work, 2), PyTuple_GET_ITEM(work, 3), PyTuple_GET_ITEM(work, 4), NULL);
     else if (work != NULL && PyTuple_CheckExact(work))
         done = PyObject_CallMethodObjArgs(device, text.put_at, target, PyTuple_GET_ITEM(work, 0), PyTuple_GET_ITEM(work, 1),
                                           PyTuple_GET_ITEM(work, 2), PyTuple_GET_ITEM(work, 3), NULL);

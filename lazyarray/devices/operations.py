@@ -1,6 +1,7 @@
 """What a device computes: by its library's functions, unless it has kernels of its own that are better or quicker."""
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -58,20 +59,51 @@ class Factors(ABC):
         """
 
 
-def add_at(xp: Any, array: Any, items: Any, operand: Any) -> None:
-    """`numpy.add.at`, by the atomic additions that there are.
+def _in_order(xp: Any, x: Any, nan: float) -> Any:
+    """Unsigned integers in the order of floats; NaN is taken for `nan`, which the sign makes the last or the first."""
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    bits, sign = xp.where(xp.isnan(x), x.dtype.type(nan), x).view(unsigned), _sign_of(unsigned)
+    return xp.where(bits & sign, ~bits, bits | sign)
 
-    CuPy adds neither signed 64-bit integers nor complex numbers. The bits of a sum of signed integers are those of the
+
+def _sign_of(unsigned: np.dtype) -> Any:
+    return unsigned.type(1 << unsigned.itemsize * 8 - 1)
+
+
+def _extreme_at(xp: Any, ufunc: np.ufunc, array: Any, items: Any, operand: Any) -> None:
+    """`ufunc_at` of numbers that CuPy compares in another way, as unsigned integers in the same order.
+
+    It does not take signed integers of 64 bits, compares floats as float32, and leaves NaN out (CuPy 14.2,
+    ``atomics.cuh``).
+    """
+    unsigned = np.dtype(f"u{array.dtype.itemsize}")
+    sign = _sign_of(unsigned)
+    if array.dtype.kind == "i":
+        keys, values = array.view(unsigned) ^ sign, operand.view(unsigned) ^ sign
+    else:
+        nan = math.nan if ufunc is np.maximum else -math.nan
+        keys, values = _in_order(xp, array, nan), _in_order(xp, operand, nan)
+    getattr(xp, ufunc.__name__).at(keys, items, values)
+    keys = keys ^ sign if array.dtype.kind == "i" else xp.where(keys & sign, keys ^ sign, ~keys)
+    array[...] = keys.view(array.dtype)
+
+
+def ufunc_at(xp: Any, ufunc: np.ufunc, array: Any, items: Any, operand: Any) -> None:
+    """``ufunc.at`` with an array of the same dtype, by the atomic operations that there are.
+
+    CuPy takes neither signed 64-bit integers nor complex numbers. The bits of a sum of signed integers are those of the
     unsigned ones, and a complex sum is two real ones.
     """
-    dtype = array.dtype
-    if dtype.kind == "c":
-        xp.add.at(array.real, items, operand.real)
-        xp.add.at(array.imag, items, operand.imag)
+    dtype, of = array.dtype, getattr(xp, ufunc.__name__).at
+    if ufunc in (np.maximum, np.minimum) and (dtype.kind == "f" or dtype == np.int64):
+        _extreme_at(xp, ufunc, array, items, operand)
+    elif dtype.kind == "c":
+        of(array.real, items, operand.real)
+        of(array.imag, items, operand.imag)
     elif dtype == np.int64:
-        xp.add.at(array.view(np.uint64), items, operand.view(np.uint64))
+        of(array.view(np.uint64), items, operand.view(np.uint64))
     else:
-        xp.add.at(array, items, operand)
+        of(array, items, operand)
 
 
 class Selected(Protocol):
@@ -166,15 +198,16 @@ class Operations(ABC):
             weights = weights.astype(np.dtype(float), copy=False)
         return self.xp.bincount(x.astype(np.dtype(np.intp), copy=False), weights, bins)
 
-    def add_at(self, array: Any, outer: int, places: int, key: Any, values: Any) -> None:
-        """Add values to a C-contiguous array, taken as (`outer`, `places`, inner), at the integers of `key` along the
-        second axis, of which some may count from its end.
+    def ufunc_at(self, ufunc: np.ufunc, array: Any, outer: int, places: int, key: Any, values: Any) -> None:
+        """``ufunc.at`` of values and a C-contiguous array, taken as (`outer`, `places`, inner), at the integers of
+        `key` along the second axis, of which some may count from its end.
 
-        The values, of the dtype of the array, are (`outer`, ``key.size``, inner) in C order, or one for all.
+        `ufunc`: `numpy.add`, `numpy.maximum`, `numpy.minimum` or one of bits, of a dtype that the device has it for. The
+        values, of the dtype of the array, are (`outer`, ``key.size``, inner) in C order, or one for all.
         """
         if values.size > 1:
             values = values.reshape(outer, key.size, -1)
-        add_at(self.xp, array.reshape(outer, places, -1), (slice(None), key.ravel()), values)
+        ufunc_at(self.xp, ufunc, array.reshape(outer, places, -1), (slice(None), key.ravel()), values)
 
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         """Floor division as NumPy has it of float32 or float64, one of them a scalar or both arrays: the quotient

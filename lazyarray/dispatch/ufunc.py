@@ -170,7 +170,7 @@ updated: Callable[[np.ufunc, tuple[Any, ...], Any], Any] = (
 def for_native() -> dict[str, Any]:
     """What the part in C calls and looks at."""
     return {"weak": WEAK, "loops": LOOPS, "of_new_memory": _of_new_memory, "add": np.add,
-            "addend": ufunc_methods.addend}
+            "maximum": np.maximum, "minimum": np.minimum, "addend": ufunc_methods.addend}
 
 
 def _of_new_memory(device: Device, array: Any) -> Any:

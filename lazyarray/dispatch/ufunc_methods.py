@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..devices.operations import add_at
+from ..devices.operations import ufunc_at
 from ..errors import NotOnDevice
 from ..functions import memory_order, tables
 from ..functions.adapters import common
@@ -320,38 +320,33 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     if named is None or named.sub is not meta or named.axis or named.are_of(storage):
         named, parsed = None, _checked(meta, index)
     try:
-        operand = value_for(target, meta, value, by_arrays=True)
-        if ufunc in _SUMS:
-            operand = _added(device.xp, meta.dtype, operand, ufunc)
-            if named is not None:
-                rows = _of_positions(device, meta, named, operand)
-            if rows is None:
-                parsed = parsed or _checked(meta, index)
-                rows = _rows(device, parsed, operand)
+        operand = _combined(device.xp, meta.dtype, value_for(target, meta, value, by_arrays=True), ufunc)
+        if named is not None:
+            rows = _of_positions(device, meta, named, operand)
+        if rows is None:
+            parsed = parsed or _checked(meta, index)
+            rows = _rows(device, parsed, operand)
     except OverflowError:
         raise NotOnDevice("a Python integer is out of range for the dtype") from None
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
 
-    def accumulate_at(array: Any) -> None:
+    combining = np.add if ufunc is np.subtract else ufunc
+    # Where the one or the other is taken, the bounds of both hold.
+    bounds = facts.widened(target, value) if ufunc in _ORDERED_UFUNCS else None
+
+    def combine_at(array: Any) -> None:
         try:
             if rows is not None:
-                device.add_at(array, *rows)
-                return
-            items = tuple(named.keys()) if parsed is None else parsed.device()      # type: ignore[union-attr]
-            items = items[0] if len(items) == 1 else items
-            if ufunc in _SUMS:
-                add_at(device.xp, array, items, operand)
-            elif array.dtype == np.int64 and ufunc in _ORDERED_UFUNCS:
-                _extreme_at(device.xp, array, items, operand, tables.UFUNCS[ufunc])
+                device.ufunc_at(combining, array, *rows)
             else:
-                cast = ufunc in _ORDERED_UFUNCS and getattr(operand, "dtype", array.dtype) != array.dtype
-                getattr(device.xp, tables.UFUNCS[ufunc]).at(
-                    array, items, operand.astype(array.dtype) if cast else operand)
+                items = parsed.device()     # type: ignore[union-attr]
+                ufunc_at(device.xp, combining, array, items[0] if len(items) == 1 else items, operand)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
             raise device.refusal(error) from None
 
-    storage.write_device(meta, target._self_array, accumulate_at)
+    storage.write_device(meta, target._self_array, combine_at)
+    facts.keep_widened(target, bounds)
 
 
 def _are_within(value: Any, dtype: np.dtype) -> bool:
@@ -363,7 +358,7 @@ def _are_within(value: Any, dtype: np.dtype) -> bool:
 
 
 def addend(device: Device, dtype: np.dtype, number: Any) -> Any:
-    """A device array of a number that ``np.add.at`` adds to elements of a dtype; None where that is no plain cast."""
+    """A device array of a number that ``np.add.at`` combines with elements of a dtype; None where that is no plain cast."""
     if not (type(number) is float and dtype.char == "d" or type(number) is int and dtype.char in "dlq"):
         return None
     try:
@@ -372,11 +367,8 @@ def addend(device: Device, dtype: np.dtype, number: Any) -> Any:
         return None
 
 
-_SUMS = frozenset((np.add, np.subtract))
-
-
-def _added(xp: Any, dtype: np.dtype, operand: Any, ufunc: np.ufunc) -> Any:
-    """What is added: a device array of the dtype of the target."""
+def _combined(xp: Any, dtype: np.dtype, operand: Any, ufunc: np.ufunc) -> Any:
+    """What is added, or compared: a device array of the dtype of the target."""
     operand = operand.astype(dtype, copy=False) if isinstance(operand, xp.ndarray) else common.filled(
         xp, (), operand, dtype)
     return xp.negative(operand) if ufunc is np.subtract else operand
@@ -389,7 +381,7 @@ def _checked(meta: np.ndarray, index: Any) -> Index:
 
 
 def _of_positions(device: Device, meta: np.ndarray, named: Rows, values: Any) -> tuple[int, int, Any, Any] | None:
-    """What `Device.add_at` takes, of positions that lie within their axes, and a value for each element."""
+    """What `Device.ufunc_at` takes, of positions that lie within their axes, and a value for each element."""
     count = len(named.positions)
     if not meta.flags.c_contiguous or values.ndim and values.shape != (*named.forms[0].shape, *meta.shape[count:]):
         return None
@@ -401,7 +393,7 @@ def _of_positions(device: Device, meta: np.ndarray, named: Rows, values: Any) ->
 
 
 def _rows(device: Device, parsed: Index, values: Any) -> tuple[int, int, Any, Any] | None:
-    """What `Device.add_at` takes; None where the axes that are indexed can't be taken as one, and of masks."""
+    """What `Device.ufunc_at` takes; None where the axes that are indexed can't be taken as one, and of masks."""
     meta = parsed.meta
     if parsed.plain or parsed.masks or parsed.sub is not meta or not meta.flags.c_contiguous or not meta.size:
         return None
@@ -423,21 +415,6 @@ def _rows(device: Device, parsed: Index, values: Any) -> tuple[int, int, Any, An
     if key.dtype.char not in "ilq":
         key = key.astype(np.dtype(np.int64))
     return math.prod(meta.shape[:axes[0]]), math.prod(lengths), device.contiguous(key), device.contiguous(values)
-
-
-_uint64 = np.dtype(np.uint64)
-_SIGN = np.uint64(1 << 63)
-
-
-def _extreme_at(xp: Any, array: Any, items: Any, operand: Any, name: str) -> None:
-    """`numpy.maximum.at` or `numpy.minimum.at` of int64, which CuPy has of uint64: without the sign they are in the
-    same order.
-    """
-    operand = operand.astype(array.dtype) if isinstance(operand, xp.ndarray) else common.filled(
-        xp, (), operand, array.dtype)
-    bits = array.view(_uint64) ^ _SIGN
-    getattr(xp, name).at(bits, items, operand.view(_uint64) ^ _SIGN)
-    xp.bitwise_xor(bits, _SIGN, out=array.view(_uint64))
 
 
 METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

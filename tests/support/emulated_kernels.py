@@ -28,6 +28,7 @@ SHIM = r"""
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __forceinline__ inline
 struct dim { unsigned int x; };
 static int fault;       // 1: a barrier that not all threads come to, 2: an address that is not aligned
 struct alignas(16) uint4 {
@@ -58,11 +59,18 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 template <typename T> T __ldcg(const T* from) { return *from; }
-template <typename T> T atomicAdd(T* to, T n) {
+template <typename T> T written(T* to, T n) {
   const T before = *to;
-  *to += n;
+  *to = n;
   return before;
 }
+template <typename T> T atomicAdd(T* to, T n) { return written<T>(to, *to + n); }
+template <typename T> T atomicMax(T* to, T n) { return written(to, std::max(*to, n)); }
+template <typename T> T atomicMin(T* to, T n) { return written(to, std::min(*to, n)); }
+template <typename T> T atomicAnd(T* to, T n) { return written<T>(to, *to & n); }
+template <typename T> T atomicOr(T* to, T n) { return written<T>(to, *to | n); }
+template <typename T> T atomicXor(T* to, T n) { return written<T>(to, *to ^ n); }
+template <typename T> T atomicCAS(T* to, T old, T n) { return written(to, *to == old ? n : *to); }
 template <typename T> T __shfl_up_sync(unsigned int, T value, unsigned int distance) {
   const unsigned int me = threadIdx.x;
   lanes[me] = value;

@@ -217,9 +217,10 @@ class CudaOperations(Operations):
         found = self._histograms.places(x, weights, bins) if self.on_current(*given) else None
         return super().count_places(x, weights, bins) if found is None else found
 
-    def add_at(self, array: Any, outer: int, places: int, key: Any, values: Any) -> None:
-        if not self.on_current(array, key, values) or not self._histograms.add_at(array, outer, places, key, values):
-            super().add_at(array, outer, places, key, values)
+    def ufunc_at(self, ufunc: np.ufunc, array: Any, outer: int, places: int, key: Any, values: Any) -> None:
+        if not self.on_current(array, key, values) or not self._histograms.ufunc_at(
+                ufunc, array, outer, places, key, values):
+            super().ufunc_at(ufunc, array, outer, places, key, values)
 
     def divide_floats(self, a: Any, b: Any, parts: str) -> tuple[Any, ...]:
         return division.divide_floats(self.xp, a, b, parts)

@@ -115,11 +115,16 @@ class SimulatedUfunc:
             raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")
         if not isinstance(b, SimulatedArrayBase):
             b = wrap_new(np.array(b, dtype=a.dtype))
-        function = self._function
+        as_float32 = a.dtype.kind == "f" and self.name in _AS_FLOAT32
+        function = _AS_FLOAT32[self.name] if as_float32 else self._function
+
         def work(x: Any, i: Any, y: Any) -> None:
             i = indexing.wrapped(x.shape, i)
             # NumPy 2.5 reads beyond values of the array's own dtype that it has to broadcast.
-            function.at(x, i, np.broadcast_to(y.astype(x.dtype), x[i].shape).copy())
+            y = np.broadcast_to(y.astype(x.dtype), x[i].shape).copy()
+            if as_float32:
+                x[i], y = x[i].astype("f4"), y.astype("f4")
+            function.at(x, i, y)
 
         launch(work, (a, index, b), {}, (a,))
 
@@ -149,6 +154,9 @@ AT_DTYPES = {
     "bitwise_and": _BITS, "bitwise_or": _BITS, "bitwise_xor": _BITS,
 }  # fmt: skip
 """Dtypes for which the device has atomic operations."""
+
+#: What CuPy compares as float32, and without NaN, whatever the dtype (`atomics.cuh` of CuPy 14.2).
+_AS_FLOAT32 = {"maximum": np.fmax, "minimum": np.fmin}
 
 
 def in_c_order(function: Callable[..., Any]) -> Callable[..., Any]:

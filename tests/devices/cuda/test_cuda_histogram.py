@@ -9,9 +9,18 @@ from emulated_kernels import Array, Emulator
 
 import lazyarray
 from lazyarray.devices.cuda.kernels.elementwise import Kernels
-from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source, source_of_added, source_of_places
+from lazyarray.devices.cuda.kernels.histogram import BINS, Histograms, source, source_of_at, source_of_places
 
 DTYPES = ["i1", "u1", "i2", "i4", "u4", "i8", "f4", "f8"]
+
+
+#: Ufuncs whose `at` has a kernel.
+COMBINED = np.add, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor
+
+
+def is_combined(ufunc, dtype):
+    kind = np.dtype(dtype).kind
+    return ufunc is np.add or kind in "iu" or kind == "f" and ufunc in (np.maximum, np.minimum)
 
 
 class WithView(Array):
@@ -85,51 +94,67 @@ def test_places(tmp_path, dtype, weight):
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed: it brings the compiler")
 @pytest.mark.parametrize("dtype", "ilILfdFD")
-def test_the_kernels_that_add_compile(dtype):
+@pytest.mark.parametrize("ufunc", COMBINED, ids=lambda ufunc: ufunc.__name__)
+def test_the_kernels_that_combine_compile(ufunc, dtype):
     from nvrtc import compiled
 
-    assert compiled(source_of_added(np.dtype(dtype), np.dtype("i4"))) == ""
+    if is_combined(ufunc, dtype):
+        assert compiled(source_of_at(ufunc, np.dtype(dtype), np.dtype("i4"))) == ""
 
 
-@pytest.mark.parametrize("dtype", ["i4", "i8", "f8", "c8"])
-def test_what_is_added(tmp_path, dtype):
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u8", "f4", "f8", "c8"])
+@pytest.mark.parametrize("ufunc", COMBINED, ids=lambda ufunc: ufunc.__name__)
+def test_what_is_combined(tmp_path, ufunc, dtype):
+    if not is_combined(ufunc, dtype):
+        return
     kernels, rng = Kernels(Emulator(tmp_path), 1), np.random.default_rng(3)
     histograms = Histograms(kernels)
     for outer, places, inner, count in ((1, 50, 1, 900), (3, 7, 5, 40), (2, 1, 1, 3), (1, 3, 4, 1), (1, 1, 1, 1)):
-        array = rng.integers(0, 9, (outer, places, inner)).astype(dtype)
+        array = rng.integers(0 if dtype == "u8" else -9, 9, (outer, places, inner)).astype(dtype)
         key = rng.integers(-places, places, count)
-        values = (rng.integers(0, 9, (outer, count, inner)) * (1 if dtype != "c8" else 1 + 2j)).astype(dtype)
-        given = Array.of(array.copy()), outer, places, Array.of(key)
-        if not histograms.add_at(*given, Array.of(values)):
+        values = (rng.integers(-9, 9, (outer, count, inner)) * (1 if dtype != "c8" else 1 + 2j)).astype(dtype)
+        if dtype in ("f4", "f8"):
+            values[values == 5] = np.nan
+            array[array == 4] = np.nan
+        given = ufunc, Array.of(array.copy()), outer, places, Array.of(key)
+        if not histograms.ufunc_at(*given, Array.of(values)):
             kernels.wait()
-            assert histograms.add_at(*given, Array.of(values))
+            assert histograms.ufunc_at(*given, Array.of(values))
         expected = array.copy()
-        np.add.at(expected, (slice(None), key), values)
-        np.testing.assert_allclose(given[0].get(), expected, rtol=1e-5)
+        ufunc.at(expected, (slice(None), key), values)
+        np.testing.assert_allclose(given[1].get(), expected, rtol=1e-5)
         one = Array.of(values.ravel()[:1])
-        assert histograms.add_at(*given, one) == (dtype != "c8" or values.size == 1)
+        assert histograms.ufunc_at(*given, one) == (dtype != "c8" or values.size == 1)
         if dtype != "c8":
-            np.add.at(expected, (slice(None), key), values.ravel()[0])
-            np.testing.assert_allclose(given[0].get(), expected, rtol=1e-5)
-    assert not histograms.add_at(Array.of(np.ones(3, "f2")), 1, 3, Array.of(key), Array.of(np.ones(1, "f2")))
+            ufunc.at(expected, (slice(None), key), values.ravel()[0])
+            np.testing.assert_allclose(given[1].get(), expected, rtol=1e-5)
+    assert not histograms.ufunc_at(ufunc, Array.of(np.ones(3, "f2")), 1, 3, Array.of(key), Array.of(np.ones(1, "f2")))
+
+
+def _with_nan(values, rng):
+    if values.dtype.kind == "f":
+        values /= 7
+        values[rng.random(values.shape) < 0.1] = np.nan
+    return values
 
 
 @pytest.mark.skipif(lazyarray.device().name != "cuda", reason="needs a GPU")
 @pytest.mark.parametrize("dtype", "ilILfdFD")
-def test_what_is_added_on_a_gpu(dtype):
+def test_what_is_combined_on_a_gpu(dtype):
     rng = np.random.default_rng(4)
     array = rng.integers(0, 9, (6, 7, 8, 3)).astype(dtype)
     i, j = rng.integers(-7, 7, (9, 1)), rng.integers(-8, 8, (1, 5)).astype("i4")
     index = {"two axes": (slice(None), i, j), "the first": (i[:, 0] % 6,), "the last": (Ellipsis, j[0] % 3),
              "apart": (i[:, 0] % 6, slice(None), i[:, 0] % 8)}
     for places in index.values():
-        for values in (3, rng.integers(0, 9, array[places].shape).astype(dtype)):
-            for function in (np.add, np.subtract):
+        for values in (3, _with_nan(rng.integers(0, 9, array[places].shape).astype(dtype), rng)):
+            for function in (*[ufunc for ufunc in COMBINED if is_combined(ufunc, dtype)], np.subtract):
                 for _ in range(2):      # by the library, and by the kernel
                     expected, found = array.copy(), lazyarray.asarray(array)
                     function.at(expected, places, values)
                     function.at(found, places, values)
-                    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+                    np.testing.assert_allclose(
+                        np.asarray(found), expected, rtol=0 if function in (np.maximum, np.minimum) else 1e-5)
                     lazyarray.device().wait_for_kernels()
 
 

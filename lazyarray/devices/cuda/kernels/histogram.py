@@ -1,6 +1,6 @@
 """Numbers counted in bins, and places that are counted or weighed: each warp of a block counts in shared memory of its
 own, where not all have to wait for all. Of many places, or few elements, all count at once in the result. And values
-added at places of an array, as ``numpy.add.at`` does.
+combined with those at places of an array, as ``numpy.add.at`` and ``numpy.maximum.at`` do.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....errors.inspection import Unique
 from .elementwise import Kernels, Launcher, functions
 from .snippets import type_of
 
-__all__ = ["BINS", "Histograms", "source", "source_of_added", "source_of_places"]
+__all__ = ["BINS", "Histograms", "source", "source_of_at", "source_of_places"]
 
 #: Bins at most, counts that a block has room for, and its threads.
 BINS, _ROOM, _THREADS = 1024, 4096, 256
@@ -79,10 +79,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_places(const ELEMENT
     if ((unsigned long long)x[i] < places) atomicAdd(counts + (long long)x[i], (SUM)VALUE);
 }
 """
-_ADDED = """
+_AT = """
+#if EXTREME == 1
+#define BETTER(a, b) ((a) > (b))
+#else
+#define BETTER(a, b) ((a) < (b))
+#endif
+// NaN is above and below all else, and stays.
+__device__ __forceinline__ void extreme(PART* to, const PART value) {
+  BITS* const bits = (BITS*)to;
+  BITS old = *bits;
+  while (true) {
+    const PART now = *(PART*)&old;
+    if (now != now || !(BETTER(value, now) || value != value)) return;
+    const BITS seen = atomicCAS(bits, old, *(const BITS*)&value);
+    if (seen == old) return;
+    old = seen;
+  }
+}
 // To rows of an array (outer, places, inner): values (outer, count, inner), or one for all.
-extern "C" __global__ void __launch_bounds__(THREADS) add_at(SUM* to, const KEY* __restrict__ key,
-    const SUM* __restrict__ values, const int each, const long long places, const long long count,
+extern "C" __global__ void __launch_bounds__(THREADS) combine_at(PART* to, const KEY* __restrict__ key,
+    const PART* __restrict__ values, const int each, const long long places, const long long count,
     const long long inner, const long long total) {
   const long long step = (long long)gridDim.x * THREADS;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += step) {
@@ -99,14 +116,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_at(SUM* to, const KEY*
       place %= places;
       if (place < 0) place += places;
     }
-    atomicAdd(to + (row * places + place) * inner + column, values[each ? i : 0]);
+    COMBINE(to + (row * places + place) * inner + column, values[each ? i : 0]);
   }
 }
 """
-#: Dtype of an array -> the type that is added, and how many of them an element has.
+#: Dtype of an array -> the type that is added, or of bits, and how many of them an element has.
 _PARTS = {"f": ("float", 1), "d": ("double", 1), "F": ("float", 2), "D": ("double", 2), "i": ("unsigned int", 1),
           "I": ("unsigned int", 1), "l": ("unsigned long long", 1), "L": ("unsigned long long", 1),
           "q": ("unsigned long long", 1), "Q": ("unsigned long long", 1)}
+#: The same of what is compared.
+_COMPARED = {"f": "float", "d": "double", "i": "int", "I": "unsigned int", "l": "long long", "q": "long long",
+             "L": "unsigned long long", "Q": "unsigned long long"}
+#: Ufunc -> what CUDA calls it, and the dtypes of arrays that it takes.
+_COMBINED = {
+    np.add: ("atomicAdd", _PARTS.keys()), np.maximum: ("atomicMax", _COMPARED.keys()),
+    np.minimum: ("atomicMin", _COMPARED.keys()), np.bitwise_and: ("atomicAnd", frozenset("iIlLqQ")),
+    np.bitwise_or: ("atomicOr", frozenset("iIlLqQ")), np.bitwise_xor: ("atomicXor", frozenset("iIlLqQ")),
+}
 #: Elements for each place from which on a block counts by itself.
 _OFTEN = 4
 _int64, _float64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -133,12 +159,16 @@ def _made(cupy: Any, name: str, element: np.dtype, edge: np.dtype) -> Launcher:
     return Launcher(cupy, function, list("QQQqi"))
 
 
-def source_of_added(element: np.dtype, key: np.dtype) -> str:
-    return _defined(_ADDED, SUM=_PARTS[element.char][0], KEY=type_of(key))
+def source_of_at(ufunc: np.ufunc, element: np.dtype, key: np.dtype) -> str:
+    combine, compares = _COMBINED[ufunc][0], ufunc in (np.maximum, np.minimum)
+    bits = "unsigned int" if element.itemsize == 4 else "unsigned long long"
+    part = _COMPARED[element.char] if compares else _PARTS[element.char][0]
+    return _defined(_AT, PART=part, KEY=type_of(key), BITS=bits, EXTREME=int(ufunc is np.maximum),
+                    COMBINE="extreme" if compares and element.kind == "f" else combine)
 
 
-def _made_of_added(cupy: Any, name: str, element: np.dtype, key: np.dtype) -> Launcher:
-    (function,) = functions(cupy, source_of_added(element, key), ("add_at",))
+def _made_of_at(cupy: Any, name: str, ufunc: np.ufunc, element: np.dtype, key: np.dtype) -> Launcher:
+    (function,) = functions(cupy, source_of_at(ufunc, element, key), ("combine_at",))
     return Launcher(cupy, function, list("QQQiqqqq"))
 
 
@@ -182,12 +212,12 @@ class Histograms(Unique):
         kernels[not few](blocks, _THREADS, [x, x if weights is None else weights, counts, x.size, bins])
         return counts
 
-    def add_at(self, array: Any, outer: int, places: int, key: Any, values: Any) -> bool:
-        """`Device.add_at`."""
-        if array.dtype.char not in _PARTS or key.dtype.char not in "ilq" or not (
+    def ufunc_at(self, ufunc: np.ufunc, array: Any, outer: int, places: int, key: Any, values: Any) -> bool:
+        """`Device.ufunc_at`."""
+        if ufunc not in _COMBINED or array.dtype.char not in _COMBINED[ufunc][1] or key.dtype.char not in "ilq" or not (
                 array._c_contiguous and key._c_contiguous and values._c_contiguous and array.dtype.isnative):
             return False
-        kernel = self._kernels.find(("add_at", array.dtype, key.dtype), _made_of_added)
+        kernel = self._kernels.find(("combine_at", ufunc, array.dtype, key.dtype), _made_of_at)
         if kernel is None:
             return False
         inner = array.size // (outer * places)
