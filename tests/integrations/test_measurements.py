@@ -47,6 +47,24 @@ def test_sums_and_means(name, index, image):
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5 if image.dtype == "f4" else 1e-12)
 
 
+MANY = RNG.integers(0, 50, (30, 40))
+NUMBERS = {"from zero": MANY, "negative": MANY - 7, "large": MANY * 1000, "floats": MANY / 2, "few": MANY % 4 + 1}
+
+
+@pytest.mark.parametrize("name", ["extrema", "maximum", "maximum_position", "median", "minimum", "minimum_position"])
+@pytest.mark.parametrize("labels", NUMBERS.values(), ids=list(NUMBERS))
+def test_extremes_and_medians(name, labels):
+    known = np.unique(labels)
+    for index in (known, known[::-2], np.append(known[:40], 10_000_000)[::-1], known[2], None):
+        expected = getattr(ndimage, name)(IMAGE, labels, index)
+        with lazyarray.enabled("scipy.ndimage"), lazyarray.trace() as t:
+            found = getattr(ndimage, name)(lazyarray.asarray(IMAGE), lazyarray.asarray(labels), index)
+        assert not t.fallbacks
+        for one, other in zip(expected, found, strict=True) if name == "extrema" else [(expected, found)]:
+            there = index != 10_000_000 if isinstance(index, np.ndarray) else ...      # SciPy's median has any value
+            np.testing.assert_array_equal(np.asarray(other)[there], np.asarray(one)[there])
+
+
 @pytest.mark.parametrize("index", INDEXES.values(), ids=list(INDEXES))
 @pytest.mark.parametrize("image", [IMAGE, (IMAGE * 10).round(), (IMAGE * 10).astype(np.int32), IMAGE[0]],
                          ids=["any", "at edges", "integers", "broadcast"])

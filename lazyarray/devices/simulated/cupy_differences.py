@@ -272,8 +272,22 @@ def _by_label(path: str, function: Function, input: np.ndarray, labels: Any = No
     return found
 
 
+@_around
+def _from_one(path: str, function: Function, input: np.ndarray, labels: Any = None, index: Any = None) -> Any:
+    """Of many labels, 0 is not found, and neither is the smallest one where one is negative or beyond the elements."""
+    few = 30 if path in ("minimum", "maximum") else 15
+    if labels is not None and np.ndim(index) and len(index) > few:
+        low, high = labels.min(), labels.max()
+        lost = low if labels.dtype.kind not in "iu" or low < 0 or high > labels.size else 0
+        labels = np.where(labels == lost, np.int64(np.max(index)) + 1, labels)
+    return function(input, labels, index)
+
+
 LIBRARY: dict[str, dict[str, Wrapper]] = {
-    "cupyx.scipy.ndimage": dict.fromkeys("sum sum_labels mean variance standard_deviation".split(), _by_label),
+    "cupyx.scipy.ndimage": {
+        **dict.fromkeys("sum sum_labels mean variance standard_deviation".split(), _by_label),
+        **dict.fromkeys("minimum maximum minimum_position maximum_position median extrema".split(), _from_one),
+    },
 }
 """What is put around the functions of libraries, by module and name."""
 

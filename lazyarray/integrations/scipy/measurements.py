@@ -2,7 +2,9 @@
 
 CuPy counts an element for the first of equal labels only, takes an index that is an array on the device or Python's
 integer, and sums the elements of negative labels too if there is no index. So labels that are given again are left
-out, and what was found for the first is repeated. Lists and tuples of results are fetched together.
+out, and what was found for the first is repeated. Extremes and medians of more than 30 labels it has from label 1 on,
+or from the second one, if one is negative or larger than the number of elements (CuPy 14.2, ``_select``): so labels
+are numbered from 1 on. Lists and tuples of results are fetched together.
 """
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from ... import devices
 from ...errors import refuse
 from ...storage import transfer
 
-__all__ = ["center_of_mass", "histogram", "mean", "standard_deviation", "sum", "sum_labels", "variance"]
+__all__ = ["center_of_mass", "extrema", "histogram", "maximum", "maximum_position", "mean", "median", "minimum",
+           "minimum_position", "standard_deviation", "sum", "sum_labels", "variance"]
 
 
 def _measured(name: str, input: Any, labels: Any, index: Any) -> Any:
@@ -37,6 +40,19 @@ def _measured(name: str, input: Any, labels: Any, index: Any) -> Any:
         input = input.astype(np.dtype(float))       # as SciPy adds them up
     found = function(input, labels, device.xp.asarray(known))
     return found if np.array_equal(known, wanted) else found[device.xp.asarray(place.reshape(wanted.shape))]
+
+
+def _selected(name: str, input: Any, labels: Any, index: Any) -> Any:
+    """What CuPy's function finds for each label, whichever these are."""
+    device = devices.current()
+    if labels is not None and index is not None and not np.isscalar(index):
+        xp = device.xp
+        index = xp.asarray(index)
+        known, place = xp.unique(labels, return_inverse=True)
+        labels = place.reshape(labels.shape) + 1
+        place = xp.minimum(xp.searchsorted(known, index), known.size - 1)
+        index = xp.where(known[place] == index, place + 1, 0)
+    return getattr(device.library("cupyx.scipy.ndimage"), name)(input, labels, index)
 
 
 def _of_group(name: str, values: Any) -> Any:
@@ -60,9 +76,9 @@ def _wanted(index: Any) -> np.ndarray:
     return wanted
 
 
-def _measuring(name: str) -> Callable[..., Any]:
+def _measuring(name: str, work: Callable[..., Any] = _measured) -> Callable[..., Any]:
     def measure(input: Any, labels: Any = None, index: Any = None) -> Any:
-        return _measured(name, input, labels, index)
+        return work(name, input, labels, index)
 
     measure.__name__ = measure.__qualname__ = name
     measure.__doc__ = f"`scipy.ndimage.{name}` of device arrays."
@@ -71,6 +87,8 @@ def _measuring(name: str) -> Callable[..., Any]:
 
 sum = sum_labels = _measuring("sum_labels")
 mean, variance, standard_deviation = map(_measuring, ("mean", "variance", "standard_deviation"))
+maximum, maximum_position, median, minimum, minimum_position, extrema = [_measuring(name, _selected) for name in (
+    "maximum", "maximum_position", "median", "minimum", "minimum_position", "extrema")]
 
 
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:

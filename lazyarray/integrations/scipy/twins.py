@@ -63,13 +63,10 @@ NDIMAGE = {
             conditions=(own_dtype, exact_spline, not_homogeneous), tolerance=_SPLINES),
     **twins(*_NDIMAGE, "spline_filter spline_filter1d", writes=("output",), dtypes="dD", tolerance=_SPLINES,
             conditions=(own_dtype, exact_spline, dimensions("input", 1, 2, 3, 4, 5))),
-    **twins(
-        *_NDIMAGE,
-        "extrema maximum maximum_position median minimum minimum_position value_indices",
-        dtypes=_NO_HALF,
-    ),
+    **twins(*_NDIMAGE, "value_indices", dtypes=_NO_HALF),
     **twins(_NDIMAGE[0], f"{__package__}.measurements",
-            "center_of_mass histogram mean standard_deviation sum sum_labels variance", dtypes=_NO_HALF),
+            "center_of_mass extrema histogram maximum maximum_position mean median minimum minimum_position "
+            "standard_deviation sum sum_labels variance", dtypes=_NO_HALF),
     **twins(*_NDIMAGE, "label", writes=("output",), dtypes=_NO_HALF),
     # Of several nearest points it finds another one.
     **twins(*_NDIMAGE, "distance_transform_edt", dtypes=_NO_HALF,
