@@ -59,6 +59,15 @@ class Factors(ABC):
         """
 
 
+def position(xp: Any, name: str, a: Any, axis: Any, **options: Any) -> Any:
+    """`numpy.argmax` or `numpy.argmin`: of several NaN the first one, where CuPy 14.2 has any of them."""
+    found = getattr(xp, name)(a, axis=axis, **options)
+    if a.dtype.kind not in "fc":
+        return found
+    nan = xp.isnan(a)
+    return xp.where(xp.any(nan, axis=axis, **options), xp.argmax(nan, axis=axis, **options), found)
+
+
 def _in_order(xp: Any, x: Any, nan: float) -> Any:
     """Unsigned integers in the order of floats; NaN is taken for `nan`, which the sign makes the last or the first."""
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
@@ -202,7 +211,7 @@ class Operations(ABC):
         """``ufunc.at`` of values and a C-contiguous array, taken as (`outer`, `places`, inner), at the integers of
         `key` along the second axis, of which some may count from its end.
 
-        `ufunc`: `numpy.add`, `numpy.maximum`, `numpy.minimum` or one of bits, of a dtype that the device has it for. The
+        `ufunc`: `numpy.add`, `numpy.maximum`, `numpy.minimum` or one of bits, of a dtype that the device has. The
         values, of the dtype of the array, are (`outer`, ``key.size``, inner) in C order, or one for all.
         """
         if values.size > 1:

@@ -358,7 +358,7 @@ def _are_within(value: Any, dtype: np.dtype) -> bool:
 
 
 def addend(device: Device, dtype: np.dtype, number: Any) -> Any:
-    """A device array of a number that ``np.add.at`` combines with elements of a dtype; None where that is no plain cast."""
+    """A device array of a number for ``ufunc.at`` with elements of a dtype; None where that is no plain cast."""
     if not (type(number) is float and dtype.char == "d" or type(number) is int and dtype.char in "dlq"):
         return None
     try:

@@ -240,7 +240,7 @@ def _places(n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, ...]:
     n, m, k = _shape(n, m, k)
     xp = device_for(np.dtype(bool)).xp
     inside = xp.tri(n, m, k - upper, bool)
-    return tuple([wrapped(xp.ascontiguousarray(part)) for part in places_of(xp, ~inside if upper else inside)])
+    return tuple([wrapped(part.copy()) for part in places_of(xp, ~inside if upper else inside)])
 
 
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..devices.operations import position
 from ..devices.program import Extent, Operand, Program, Reduction
 from ..errors.interrupts import holding
 from .node import Leaf, Node, lock, native
@@ -33,6 +34,10 @@ def _plain(name: str) -> Callable[..., Any]:
     return lambda xp, array, work, freedom: getattr(xp, name)(array, axis=1)
 
 
+def _position(name: str) -> Callable[..., Any]:
+    return lambda xp, array, work, freedom: position(xp, name, array, 1)
+
+
 def _in_work(name: str) -> Callable[..., Any]:
     return lambda xp, array, work, freedom: getattr(xp, name)(array, axis=1, dtype=work)
 
@@ -51,7 +56,8 @@ def _norm(xp: Any, array: Any, work: np.dtype, freedom: float) -> Any:
 #: Name -> what does it to the middle axis of a device array, with the device's own functions.
 ALONE: dict[str, Callable[..., Any]] = {
     **{name: _in_work(name) for name in ("sum", "prod", "mean")},
-    **{name: _plain(name) for name in ("min", "max", "any", "all", "argmin", "argmax")},
+    **{name: _plain(name) for name in ("min", "max", "any", "all")},
+    **{name: _position(name) for name in ("argmin", "argmax")},
     **{name: _spread(name) for name in ("var", "std")},
     "norm": _norm, "count": lambda xp, array, work, freedom: xp.sum(array != 0, axis=1, dtype=np.dtype(np.intp)),
 }

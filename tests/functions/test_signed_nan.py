@@ -1,6 +1,8 @@
 """NaN with a sign, which x86 processors make of ``0 / 0``, is NaN as any other: it sorts last, and is found."""
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,26 @@ def test_one_row(name, n, dtype, other):
             expected = CALLS[name](x)
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", "efdFD")
+@pytest.mark.parametrize("shape", [(7, 9), (150, 160)])     # the device library compares few elements in their order
+@pytest.mark.parametrize("function", [np.argmax, np.argmin], ids=["argmax", "argmin"])
+def test_the_first_of_several(function, shape, dtype):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=shape).astype(dtype)
+    a[rng.random(shape) < 0.2] = np.nan
+    if a.dtype.kind == "c":
+        a.imag[rng.random(shape) < 0.2] = np.nan
+    with lazyarray.options(small_on_host=False):
+        for axis, keepdims in itertools.product((None, 0, 1, -1), (False, True)):
+            expected = function(a, axis, keepdims=keepdims)
+            for x in (lazyarray.asarray(a), lazyarray.asarray(a) * 1, lazyarray.asarray(a.T.copy()).T):
+                for _ in range(2):      # by the library, and by the kernel
+                    found = function(x, axis, keepdims=keepdims)
+                    assert found.shape == expected.shape and np.array_equal(found, expected)
+                    lazyarray.device().wait_for_kernels()
+            if axis is not None:
+                out = lazyarray.asarray(np.zeros_like(expected))
+                function(lazyarray.asarray(a), axis, out, keepdims=keepdims)
+                assert np.array_equal(out, expected)

@@ -221,7 +221,8 @@ def test_quotients_and_remainders(dtype):
 
 
 @pytest.mark.parametrize("given", [
-    (5, 0, None), (300, -3, None), (200, 2, 400), (0, 0, None), (3, 9, 4), (90, -99, 30)])
+    (5, 0, None), (300, -3, None), (200, 2, 400), (0, 0, None), (3, 9, 4), (90, -99, 30), (1, 0, None), (5, 0, 1),
+    (2, -1, None)])
 def test_triangles(given):
     n, k, m = given
     x = np.ones((n, n if m is None else m))

@@ -37,14 +37,19 @@ def _as_cufft(path: str, function: Function, a: np.ndarray, n: Any = None, *rest
 @_around
 def _over_several_axes(path: str, function: Function, a: np.ndarray, axis: Any = None, *rest: Any,
                        **options: Any) -> Any:
-    """The position of an extreme is that in the axes of a tuple, taken as one."""
+    """The position of an extreme is that in the axes of a tuple, taken as one; of several NaN any one is taken."""
     if isinstance(axis, tuple):
         axes = [one % a.ndim for one in axis]
         kept = [one for one in range(a.ndim) if one not in axes]
         length = math.prod(a.shape[one] for one in axes)
         a = a.transpose(*kept, *axes).reshape([*(a.shape[one] for one in kept), length])
         axis = -1
-    return function(a, axis, *rest, **options)
+    found = function(a, axis, *rest, **options)
+    if a.dtype.kind in "fc" and (nan := np.isnan(a)).any() and not rest:
+        back = np.flip(nan, axis)
+        last = (a.size if axis is None else a.shape[axis]) - 1 - np.argmax(back, axis, **options)
+        found = np.where(np.any(nan, axis, **options), last, found)
+    return found
 
 
 @_around

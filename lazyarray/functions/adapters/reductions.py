@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...devices.operations import position
 from ...errors import NotOnDevice, refuse, wrong
 from ...storage.views import as_dtype
 from ..index_bounds import FETCHED
@@ -172,7 +173,7 @@ def _position(name: str) -> Any:
     def adapter(xp, /, a, axis=None, out=None, *, keepdims=_none):
         a = array(xp, a)
         axis = None if axis is None else integer(axis)
-        return intp_result(getattr(xp, name)(a, axis=axis, keepdims=_keep(keepdims)))
+        return intp_result(position(xp, name, a, axis, keepdims=_keep(keepdims)))
 
     return adapter
 
