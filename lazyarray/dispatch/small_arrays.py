@@ -24,7 +24,7 @@ from ..functions.creation import MAKING
 from ..functions.views import VIEWS
 from ..graph import cost_model
 from ..settings.options import current as current_options
-from ..storage import facts, handles, upload_cache, views
+from ..storage import handles, upload_cache, views
 from ..storage.handles import small_on_host
 from ..storage.state import small_limit as limit
 from ..storage.statements import within
@@ -392,13 +392,9 @@ def device_operand(x: Any) -> tuple[Any, bool]:
 def to_write(x: Any, given: Sequence[Any]) -> bool:
     """A statement is about to write these to an array: if the device has one of them, it will do that.
 
-    Whether the array, of zeros until now, is the device's for it.
+    Whether the array is the device's for it from now on.
     """
-    if not (is_light(x) and any(handles.is_array(v) and on_host(v) is None for v in given) and handles.blank(x)):
-        return False
-    if x.dtype.kind in "iu":
-        facts.note_bounds(x, 0, 0)
-    return True
+    return is_light(x) and any(handles.is_array(v) and on_host(v) is None for v in given) and handles.moved(x)
 
 
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:

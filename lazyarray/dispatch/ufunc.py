@@ -46,7 +46,8 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
     if type(ufunc) is not np.ufunc and method == "__call__":
         inputs, kwargs = _as_numpy_passes(ufunc, inputs, kwargs)
     if method == "at":
-        small_arrays.to_write(inputs[0], inputs[1:])
+        if small_arrays.to_write(inputs[0], inputs[1:]):
+            return getattr(ufunc, method)(*inputs, **kwargs)       # once more, of what is on the device now
         return held((inputs[0], *small_arrays.to_hold(inputs[1:])), _call, ufunc, method, inputs, kwargs, tried)
     if outs := kwargs.get("out"):
         if method == "__call__" and len(kwargs) == 1 and type(outs) is tuple and len(outs) == 1 and (

@@ -445,24 +445,28 @@ def _promoted(home: Home, make: Callable[[Device, np.ndarray], Storage]) -> Stor
     return home.storage     # type: ignore[no-any-return]
 
 
-def blank(x: ArrayHandle) -> bool:
-    """Whether a small array that is nothing but its ndarray, of zeros, has moved to the device, which is about to write
-    it: nothing need be sent.
-    """
+def moved(x: ArrayHandle) -> bool:
+    """Whether a small array that is nothing but its ndarray has moved to the device, which is about to write it."""
     home = _native.recording.home(x)    # type: ignore[union-attr]
-    if home is None or home.storage is not None or not home.array.size or home.array.item(0) != 0:
+    if home is None or home.storage is not None or not home.array.size:
         return False
-    x._self_storage = _promoted(home, _zeros)
+    x._self_storage = _promoted(home, _on_device)
     x._self_home = None
     return x._self_storage.clean    # type: ignore[no-any-return]
 
 
-def _zeros(device: Device, array: np.ndarray) -> Storage:
-    """A storage over the memory of an ndarray; current on the device alone if all bytes are 0, as of ``np.zeros``."""
+def _on_device(device: Device, array: np.ndarray) -> Storage:
+    """A storage over the memory of an ndarray, current on the device alone, if that can be. Zeros are not sent."""
     root = None
-    if array.flags.forc and device.can_hold(array.dtype) and not transfer.extent_bytes(array).view(bool).any():
-        root = device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
-    return Storage.over_host(device, array, root)
+    if array.flags.forc and device.can_hold(array.dtype):
+        if transfer.extent_bytes(array).view(bool).any():
+            root = transfer.to_device(device, array, "written on the device", allowed=True)
+        else:
+            root = device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
+    made = Storage.over_host(device, array, root)
+    if root is not None and array.dtype.kind in "iu":       # as `facts` keeps them, while nobody else has the storage
+        made.facts = made.writes, {"bounds": (int(array.min()), int(array.max()), array.dtype)}
+    return made
 
 
 #: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are
