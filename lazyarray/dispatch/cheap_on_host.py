@@ -16,7 +16,7 @@ __all__ = ["CHEAP", "COSTLY"]
 
 #: All functions but those in `CHEAP` are done on the host with so many times fewer bytes. Nanoseconds for each element
 #: of 10,000 float64, NumPy 2.5 on one core of an AMD EPYC: addition 0.15, sum 0.2, division 0.3, where 0.4, square root
-#: 0.9, power 1.4, sort 2.8, FFT 4, sine 7, argsort 8. C has the number too (`_native/recording_host.h`).
+#: 0.9, bincount 1.3, power 1.4, sort 2.8, FFT 4, sine 7, argsort 8. C has the number too (`_native/recording_host.h`).
 COSTLY = 8
 
 _OPERATORS = (
@@ -35,7 +35,7 @@ _FUNCTIONS = (
     "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where "
     "clip concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff "
     "array astype zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu "
-    "outer tensordot einsum convolve correlate")
+    "outer tensordot einsum convolve correlate bincount flatnonzero ptp insert delete rot90 average trapezoid gradient")
 
 
 def _named(place: Any, names: str) -> list[Callable[..., Any]]:

@@ -90,10 +90,11 @@ class _Factors(Factors):
         xp = self._owner.cupy
         diagonal = self._matrices.diagonal(0, 1, 2)
         size = xp.abs(diagonal)
-        signs = diagonal / size if diagonal.dtype.kind == "c" else xp.sign(diagonal)
+        one = diagonal.dtype.type(1)
+        signs = diagonal / size if diagonal.dtype.kind == "c" else xp.where(diagonal < 0, -one, one)    # of NaN 1
         exchanged = self._pivots != xp.arange(1, self._shape[-1] + 1, dtype=np.dtype(np.int32))
         sign = xp.where(exchanged, -signs, signs).prod(axis=1)
-        singular = self.statuses > 0
+        singular = (size == 0).any(axis=1)      # the status says so of NaN, too
         return (xp.where(singular, sign.dtype.type(0), sign).reshape(self._shape[:-2]),
                 xp.where(singular, size.dtype.type(-np.inf), xp.log(size).sum(axis=1)).reshape(self._shape[:-2]))
 

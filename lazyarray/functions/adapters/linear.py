@@ -223,18 +223,23 @@ def inv(xp: Any, /, a: Any, *, where: Kept | None = None) -> Any:
 
 def det(xp: Any, /, a: Any, *, where: Kept | None = None) -> Any:
     a, result, _ = _matrices(xp, a)
-    factors = _Matrices(devices.current(), a, where).factors
-    if factors is None:
-        return xp.linalg.det(a).astype(result, copy=False)
-    sign, log = factors.determinants()
+    sign, log = _determinants(xp, a, where)
     return (sign * xp.exp(log)).astype(result, copy=False)
 
 
 def slogdet(xp: Any, /, a: Any, *, where: Kept | None = None) -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
-    factors = _Matrices(devices.current(), a, where).factors
-    sign, log = xp.linalg.slogdet(a) if factors is None else factors.determinants()
+    sign, log = _determinants(xp, a, where)
     return tuple_type("slogdet")(sign.astype(result, copy=False), log.astype(real, copy=False))
+
+
+def _determinants(xp: Any, a: Any, where: Kept | None) -> tuple[Any, Any]:
+    factors = _Matrices(devices.current(), a, where).factors
+    if factors is not None:
+        return factors.determinants()
+    sign, log = xp.linalg.slogdet(a)
+    unknown = (sign == 0) & xp.isnan(a).any(axis=(-2, -1))      # a pivot that is NaN is none, as CuPy tells it
+    return xp.where(unknown, sign.dtype.type(1), sign), xp.where(unknown, log.dtype.type(np.nan), log)
 
 
 def solve(xp: Any, /, a: Any, b: Any, *, where: Kept | None = None) -> Any:
