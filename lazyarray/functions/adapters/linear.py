@@ -238,7 +238,7 @@ def _determinants(xp: Any, a: Any, where: Kept | None) -> tuple[Any, Any]:
     if factors is not None:
         return factors.determinants()
     sign, log = xp.linalg.slogdet(a)
-    unknown = (sign == 0) & xp.isnan(a).any(axis=(-2, -1))      # a pivot that is NaN is none, as CuPy tells it
+    unknown = xp.isnan(a).any(axis=(-2, -1))        # which the library takes for no pivot, and passes over
     return xp.where(unknown, sign.dtype.type(1), sign), xp.where(unknown, log.dtype.type(np.nan), log)
 
 

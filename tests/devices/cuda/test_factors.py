@@ -87,6 +87,18 @@ def test_determinants_of_what_is_not_finite(n, stack, special):
         assert np.isfinite(one[len(others) // 2]) == np.isfinite(other[len(others) // 2])
 
 
+@pytest.mark.parametrize("place", [(0, 0), (0.5, 0.5), (0.99, 0), (0, 0.99)])
+@pytest.mark.parametrize(("n", "stack"), [(4, (3,)), (40, (3,)), (100, ()), (300, ()), (1, ()), (20, ())])
+def test_nan_is_not_passed_over(n, stack, place):
+    a, b = matrices((*stack, n, n), "d"), matrices((*stack, n, n), "d")
+    a[(1,) * len(stack)][tuple(int(part * n) for part in place)] = np.nan
+    with np.errstate(all="ignore"):
+        for function in (np.linalg.inv, lambda x: np.linalg.solve(x, b), lambda x: np.linalg.solve(x, b[..., :1]),
+                         np.linalg.det, lambda x: np.linalg.slogdet(x)[1]):
+            expected, found = function(a), np.asarray(function(lazyarray.asarray(a)))
+            assert np.array_equal(np.isnan(found), np.isnan(expected))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "stack"), [
     (1, ()), (4, ()), (32, ()), (40, ()), (1, (3,)), (5, (2, 3)), (33, (4,)), (300, (2,)), (3, (2000,))])
