@@ -22,7 +22,7 @@ from ..functions.pytree import replace
 from ..graph.record import functions, reductions
 from ..storage import handles
 from .host_fallback import lazily, on_host
-from .small_arrays import device_operand
+from .small_arrays import device_operand, fetched
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -68,7 +68,7 @@ def _entry_of(func: Callable[..., Any]) -> None:
         _entries[func] = None
         return
     in_python = _computed if (facts.direct is not None or func in index_bounds.GREATEST
-                              or func in linear.FACTORED or func is np.linalg.cholesky) else None
+                              or func in linear.FACTORED or func in linear.WAITING) else None
     at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
     _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
 
@@ -80,6 +80,8 @@ def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], k
     `arrays`: the device arrays among the arguments, `sources`: the lazy arrays in whose memory they lie.
     """
     facts: _Facts = _facts(func)    # type: ignore[assignment]
+    if func in linear.WAITING and (result := fetched(device, func, operands, named, arrays)) is not NotImplemented:
+        return result
     if facts.direct is not None and facts.direct.applies(arrays):
         try:
             result = facts.direct.run(device.xp, *operands, **named)

@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,17 +21,21 @@ from ..events import trace
 from ..events.trace import begin, end
 from ..functions import tables, written_parameters
 from ..functions.creation import MAKING
+from ..functions.pytree import replace
 from ..functions.views import VIEWS
 from ..graph import cost_model
 from ..settings.options import current as current_options
-from ..storage import handles, upload_cache, views
+from ..storage import handles, transfer, upload_cache, views
 from ..storage.handles import small_on_host
 from ..storage.state import small_limit as limit
 from ..storage.statements import within
 from .cheap_on_host import CHEAP, COSTLY
 from .host_fallback import name_of
 
-__all__ = ["GROWING", "ON_HOST", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
+if TYPE_CHECKING:
+    from ..devices import Device
+
+__all__ = ["GROWING", "ON_HOST", "fetched", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
            "quick_array", "run", "run_ufunc", "to_hold", "to_write", "unless_small", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
@@ -301,6 +305,28 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     if result is NotImplemented and func in _JOINING and len(args) == 1 and type(args[0]) in (list, tuple):
         return _joined(func, args[0], kwargs)
     return result
+
+
+#: Bytes, and matrices of a stack, up to which NumPy decomposes them in less time than the device.
+_FEW_BYTES, _FEW_MATRICES = 1 << 14, 32
+
+
+def fetched(device: Device, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+            arrays: Sequence[Any]) -> Any:
+    """The result of a function of matrices that waits for the device in any case, where it may as well wait for a few
+    small ones; else NotImplemented.
+
+    `arrays`: the device arrays among its arguments.
+    """
+    if not limit() or not current_options().small_on_host or sum(a.nbytes for a in arrays) > _FEW_BYTES or any(
+            math.prod(a.shape[:-2]) > _FEW_MATRICES or not a.size for a in arrays):
+        return NotImplemented
+
+    def on_host_side(a: Any) -> Any:
+        return handles.host_result(transfer.to_host(device, a, REASON, "synchronise")) if isinstance(
+            a, device.array_type) else a
+
+    return run(func, replace(args, on_host_side), replace(kwargs, on_host_side))
 
 
 #: Functions that put the arrays of a list together.

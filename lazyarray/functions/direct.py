@@ -2,7 +2,8 @@
 
 ``np.stack`` is a list of views and one call of ``concatenate``; ``np.nanmean`` a dozen calls. Each is dispatched, which
 costs more than the device library's own function as long as arrays are small. So a plain call goes to that function:
-its array arguments have one dtype and axes in C order, its other arguments are the usual ones. Whatever else there may
+its array arguments have one dtype and axes in C order (but for those that say otherwise), its other arguments are the
+usual ones. Whatever else there may
 be in a call is NumPy's own code's (`numpy_code`), which gives the same values, and computes the element-wise steps of
 large arrays by one kernel.
 
@@ -23,6 +24,7 @@ import numpy as np
 from .. import devices
 from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
+from . import memory_order
 from .adapters.common import are_finite, axis_index, filled
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
@@ -37,12 +39,14 @@ _ALL = _NUMBERS + "?"
 
 
 class Direct(NamedTuple):
-    """The device library's own function, and for which arrays it stands for NumPy's."""
+    """The device library's own function, and for which arrays it stands for NumPy's: of `least` dimensions or more, and
+    `freely` also of several dtypes and with axes in another order."""
 
     run: Callable[..., Any]
     dtypes: str
     limit: float = LARGE
-    least: int = 1      # dimensions
+    least: int = 1
+    freely: bool = False
 
     def applies(self, arrays: Sequence[Any]) -> bool:
         """Whether it may be called with these device arrays."""
@@ -53,10 +57,15 @@ class Direct(NamedTuple):
             return False
         nbytes = 0
         for array in arrays:
-            if array.dtype != dtype or array.ndim < self.least or not (array._c_contiguous or _in_order(array.strides)):
+            if array.ndim < self.least or not self._takes(array, dtype):
                 return False
             nbytes += array.nbytes
         return nbytes < self.limit
+
+    def _takes(self, array: Any, dtype: np.dtype) -> bool:
+        if array.dtype != dtype:
+            return self.freely and array.dtype.char in self.dtypes and array.dtype.isnative
+        return self.freely or array._c_contiguous or _in_order(array.strides)
 
 
 def _in_order(strides: tuple[int, ...]) -> bool:
@@ -101,15 +110,25 @@ def _stack(xp: Any, arrays: Any, axis: int = 0) -> Any:
     shape = _arrays(xp, arrays)[0].shape
     _plain(all(a.shape == shape for a in arrays))
     axis = axis_index(axis, len(shape) + 1)
-    shape = *shape[:axis], 1, *shape[axis:]
-    return devices.current().joined([a.reshape(shape) for a in arrays], axis)
+    place = (slice(None),) * axis + (None,)
+    return _together([a[place] for a in arrays], axis)
+
+
+def _together(arrays: Sequence[Any], axis: int) -> Any:
+    """Arrays of as many dimensions behind each other, in the dtype that has room for all, laid out as NumPy does it."""
+    device, dtypes = devices.current(), {a.dtype for a in arrays}
+    if len(dtypes) == 1:
+        return memory_order.joined(device, device.joined(arrays, axis), arrays)
+    dtype = np.result_type(*dtypes)
+    return memory_order.joined(device, device.joined([a.astype(dtype, copy=False) for a in arrays], axis), arrays)
 
 
 def _joining(ndim: int, axis: int, shape: tuple[Any, ...]) -> Callable[..., Any]:
     """Arrays joined along an axis, those of fewer than `ndim` dimensions after they have got others, as in `shape`."""
     def join(xp: Any, tup: Any) -> Any:
         arrays = [a if a.ndim >= ndim else a[shape[a.ndim]] for a in _arrays(xp, tup)]
-        return devices.current().joined(arrays, min(axis, arrays[0].ndim - 1))
+        _plain(all(a.ndim == arrays[0].ndim for a in arrays))
+        return _together(arrays, min(axis, arrays[0].ndim - 1))
 
     return join
 
@@ -162,10 +181,14 @@ def _roll(xp: Any, a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _rolled(a: Any, moves: Iterable[tuple[int, int]]) -> Any:
-    """An array that is rolled along axes by so many places, along one after the other."""
+    """An array that is rolled along axes by so many places, along one after the other, in its memory order."""
+    device, order = devices.current(), None if a._c_contiguous else memory_order.order_of([a])
+    turned = a if order is None else a.transpose(order)
+    _plain(turned._c_contiguous or _in_order(turned.strides))
     for axis, shift in moves:
-        a = devices.current().rolled(a, shift, axis_index(axis, a.ndim))
-    return a
+        axis = axis_index(axis, a.ndim)
+        turned = device.rolled(turned, shift, axis if order is None else order.index(axis))
+    return turned if order is None else turned.transpose(np.argsort(order).tolist())
 
 
 def _shifted(sign: int) -> Callable[..., Any]:
@@ -300,14 +323,14 @@ _NONE = float("inf")
 
 #: NumPy function -> the device library's own.
 DIRECT: dict[Any, Direct] = {
-    np.stack: Direct(_stack, _ALL, _NONE, 0),
-    **{function: Direct(run, _ALL, _NONE) for function, run in (
+    np.stack: Direct(_stack, _ALL, _NONE, 0, freely=True),
+    **{function: Direct(run, _ALL, _NONE, freely=True) for function, run in (
         (np.vstack, _joining(2, 0, (..., np.newaxis))), (np.hstack, _joining(1, 1, ())),
         (np.dstack, _joining(3, 2, (..., np.s_[np.newaxis, :, np.newaxis], np.s_[:, :, np.newaxis]))),
-        (np.column_stack, _joining(2, 1, (..., np.s_[:, np.newaxis]))),
-        (np.append, _append), (np.tile, _tile), (np.roll, _roll), (np.resize, _resize),
-        (np.fft.fftshift, _shifted(1)), (np.fft.ifftshift, _shifted(-1)), (np.pad, _pad),
-        (np.meshgrid, _meshgrid))},
+        (np.column_stack, _joining(2, 1, (..., np.s_[:, np.newaxis]))), (np.roll, _roll),
+        (np.fft.fftshift, _shifted(1)), (np.fft.ifftshift, _shifted(-1)))},
+    **{function: Direct(run, _ALL, _NONE) for function, run in (
+        (np.append, _append), (np.tile, _tile), (np.resize, _resize), (np.pad, _pad), (np.meshgrid, _meshgrid))},
     np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
     np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
     np.gradient: Direct(_gradient, _REALS, _NONE), np.diff: Direct(_diff, _NUMBERS),

@@ -136,9 +136,11 @@ def _look_at_whole(x: Any, facts: dict[Any, Any]) -> None:
     """All of the storage that `x` is a part of is looked at with the second part of it: more will be asked for."""
     storage = x._self_storage
     facts["parts"] = facts.get("parts", 0) + 1
-    if "bounds" not in facts and facts["parts"] == 2 and storage.nbytes <= _WHOLE and (
-            (view := storage.root_meta()).dtype == x.dtype) and (
-            seen := bounds_on_host(storage, view, _WHOLE)) is not None:
+    if "bounds" in facts or facts["parts"] != 2 or storage.nbytes > _WHOLE or (
+            storage.root is None and storage.root_view is None):
+        return
+    view = storage.root_meta()
+    if view.dtype == x.dtype and (seen := bounds_on_host(storage, view, _WHOLE)) is not None:
         facts["bounds"] = *seen, view.dtype
 
 

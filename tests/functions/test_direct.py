@@ -12,6 +12,7 @@ M, N = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
 X, Y = rng.normal(size=12), rng.normal(size=12)
 HOLES = np.where(M > 0.9, np.nan, M)
 COUNTS = np.arange(12).reshape(3, 4)
+CUBE = rng.normal(size=(3, 4, 5))
 
 CALLS = {
     "stack": [lambda a: np.stack([a(M), a(N)]), lambda a: np.stack((a(M), a(N)), axis=-1)],
@@ -67,6 +68,24 @@ CALLS = {
     "fix": [lambda a: np.fix(a(3 * M))],
 }
 
+#: Of the same functions.
+MORE = {
+    "other orders": [
+        lambda a: np.stack([a(M.T), a(N.T)]), lambda a: np.stack([a(M.T), a(N.T)], -1),
+        lambda a: np.hstack([a(M).T, a(N).T]),
+        lambda a: np.vstack([a(M)[:, ::-1], a(N)]), lambda a: np.dstack([a(M.T), a(N.T)]),
+        lambda a: np.roll(a(M.T), 1, 1),
+        lambda a: np.roll(a(M.T), (1, 2), (0, 1)), lambda a: np.roll(a(M)[::-1].T, 1, 0), lambda a: np.roll(a(M.T), 1),
+        lambda a: np.roll(a(CUBE).transpose(1, 2, 0), -1, 1), lambda a: np.roll(a(CUBE)[:, ::-1], 1, 1),
+        lambda a: np.roll(a(CUBE)[:, :2].transpose(2, 0, 1), -1, -1), lambda a: np.fft.fftshift(a(M.T)),
+        lambda a: np.stack([a(CUBE).transpose(1, 2, 0), a(CUBE).transpose(1, 2, 0)], 1)],
+    "several dtypes": [
+        lambda a: np.stack([a(M), a(COUNTS)]), lambda a: np.stack([a(COUNTS), a(COUNTS > 3), a(COUNTS.astype("i2"))]),
+        lambda a: np.vstack([a(M.T), a(COUNTS.T)]), lambda a: np.hstack([a(X.astype("f4")), a(Y)]),
+        lambda a: np.column_stack((a(X), a(COUNTS).ravel())), lambda a: np.stack([a(M), a(M + 1j)], -1),
+        lambda a: np.stack([a(COUNTS.astype("u8")), a(COUNTS)])],
+}
+
 
 @pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric"])
 def test_pad_takes_values_of_its_mode_alone(mode):
@@ -80,7 +99,7 @@ def test_each_function_has_calls():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("directly", [True, False], ids=["device library's own", "NumPy's own code"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *MORE])
 def test_values(monkeypatch, name, directly):
     calls = []
     usual = Direct.applies
@@ -90,7 +109,7 @@ def test_values(monkeypatch, name, directly):
         return directly and usual(self, arrays)
 
     monkeypatch.setattr(Direct, "applies", applies)
-    for call in CALLS[name]:
+    for call in (CALLS | MORE)[name]:
         expected = call(np.array)
         with lazyarray.options(small_on_host=False):
             found = call(lazyarray.asarray)

@@ -332,6 +332,11 @@ def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool =
     return xp.linalg.norm(x, ord, axis, bool(keepdims))
 
 
+#: Functions that wait for the device before they give anything: whether a matrix is singular, or all of it is finite.
+WAITING = frozenset((
+    np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.svd,
+    np.linalg.lstsq, np.linalg.pinv, np.linalg.cond))
+
 ADAPTED: dict[Any, Any] = {
     np.linalg.cholesky: cholesky, np.linalg.qr: qr, np.linalg.svd: svd, np.linalg.eigh: eigh,
     np.linalg.eigvalsh: eigvalsh, np.linalg.inv: inv, np.linalg.det: det, np.linalg.slogdet: slogdet,
