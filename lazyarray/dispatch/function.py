@@ -105,7 +105,7 @@ def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
                 known_ranges.note(x)
             # The greatest says how many bins there are: bounds that are wider would be looked at each time.
             if func is np.bincount and args and handles.is_array(args[0]):
-                known_ranges.look_through(args[0])
+                known_ranges.look_through(args[0], at_once=False)
         try:
             return handler(*args, **kwargs)
         except NotOnDevice as reason:

@@ -54,14 +54,15 @@ def _noted(node: Node, storage: Storage, again: bool = False) -> _Range | None:
     return found
 
 
-def look_through(x: Any) -> facts.Bounds | None:
+def look_through(x: Any, at_once: bool = True) -> facts.Bounds | None:
     """The bounds of an array that waits, of those of the arrays that it is recorded as work on: they are looked at when
-    they are asked for the second time, as ``v[i + 1]`` in a loop does.
+    they are asked for the second time, as ``v[i + 1]`` in a loop does, or `at_once` if they are not much larger.
     """
     arrays = _unknown(x)
     for _, known in arrays:
         known["takings"] = known.get("takings", 0) + 1
-    if not arrays or any(known["takings"] < 2 for _, known in arrays):
+    if not arrays or any(known["takings"] < 2 and not (at_once and storage.nbytes <= _NOT_MUCH * x.nbytes)
+                         for storage, known in arrays):
         return None
     for storage, known in arrays:
         if not index_bounds.look_at(storage, known):
@@ -91,6 +92,8 @@ def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
 
 #: Nodes and operands of recorded work that are gone through.
 _MOST_LOOKED_AT = 32
+#: How much larger an array may be than what it is an operand of, to be looked at in the place of that.
+_NOT_MUCH = 4
 
 
 def chosen(condition: Any, x: Any, y: Any) -> tuple[int, int] | None:
