@@ -294,5 +294,5 @@ def memory_info(by_array: bool = False) -> MemoryInfo:
 
 def _storages() -> Iterator[Storage]:
     for obj in gc.get_objects():
-        if type(obj) is Storage:
+        if type(obj) is Storage and hasattr(obj, "root"):      # else it could not be made
             yield obj

@@ -279,12 +279,14 @@ def _of_new_memory(device: Device, array: Any) -> ArrayHandle:
     return new_array(storage, meta, array)
 
 
-def inside(device: Device, array: Any, sources: Sequence[Any]) -> ArrayHandle | None:
-    """The view that a device array is, of an argument or of memory that others hold; None if its memory is new."""
+def inside(device: Device, array: Any, sources: Sequence[Any], held: bool = True) -> ArrayHandle | None:
+    """The view that a device array is, of an argument or, if it is `held`, of memory that others hold; None if its
+    memory is new.
+    """
     for x in sources:
         if array is x._self_array and is_array(x):
             return x        # the function gave back its argument
-    home = _home(device, array, sources)
+    home = _home(device, array, sources, held)
     if home is None:
         return None
     storage, offset, source = home
@@ -297,7 +299,7 @@ def inside(device: Device, array: Any, sources: Sequence[Any]) -> ArrayHandle | 
     return new_array(storage, meta, array, source if base is None else base)
 
 
-def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, int, Any] | None:
+def _home(device: Device, array: Any, sources: Sequence[Any], held: bool = True) -> tuple[Storage, int, Any] | None:
     """(storage, offset, source or None) of memory that is known, None if it is new."""
     if array.size == 0:
         return None
@@ -309,7 +311,7 @@ def _home(device: Device, array: Any, sources: Sequence[Any]) -> tuple[Storage, 
             low, high = device.extent(storage.block)
             if low <= start and stop <= high:
                 return storage, device.first(array) - low, x
-    found = exports.find(device, array)
+    found = exports.find(device, array) if held else None
     return None if found is None else (*found, None)
 
 
@@ -416,7 +418,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         storage, host = x._self_storage, x._self_host
         if host is None:    # another thread has made it
             return object.__getattribute__(x, name)
-        offset = host.__array_interface__["data"][0] - _memory_of(host) if host.size else 0
+        offset = host.__array_interface__["data"][0] - _memory_of(host, storage) if host.size else 0
         meta = views.meta(host.shape, host.dtype, host.strides, offset)
         if not writeable(host) and host.base is not None:       # of its own memory NumPy says so for a call's time
             meta.flags.writeable = False
@@ -497,8 +499,13 @@ def held_on_host(arrays: list[ArrayHandle], statement: Callable[..., Any], *args
     return held(arrays, statement, *args)
 
 
-def _memory_of(host: np.ndarray) -> int:
-    """The address of the memory that an ndarray of a storage lies in, also where that is no longer its mirror."""
+def _memory_of(host: np.ndarray, storage: Any) -> int:
+    """The address of a storage's memory that an ndarray lies in, also where that is no longer its mirror; of somebody
+    else's memory the mirror may be a part.
+    """
+    mirror = getattr(storage, "mirror", None)
+    if mirror is not None and mirror.address <= host.__array_interface__["data"][0] < mirror.address + mirror.nbytes:
+        return mirror.address   # type: ignore[no-any-return]
     while isinstance(base := host.base, np.ndarray):
         host = base
     return transfer.extent_bytes(host).__array_interface__["data"][0]   # type: ignore[no-any-return]

@@ -124,7 +124,7 @@ class Arguments:
     # -- to the device ---------------------------------------------------------------------
 
     def convert(self, has_twin: bool) -> tuple[list[Any], dict[str, Any]]:
-        """What the function is called with, while `opened` holds.
+        """What the function is called with, while it is `opened`.
 
         Raises NotOnDevice for what a host twin is better at.
         """
@@ -146,6 +146,10 @@ class Arguments:
             elif kind in (HOST, SUBCLASS) and has_twin:
                 raise NotOnDevice("an argument is an ndarray subclass" if kind == SUBCLASS else
                                   f"dtype {obj.dtype} is not supported on the device")
+        stand_ins = self._in_one_memory(lazies, hosts) if any(role for _, _, role in self.found.values()) else []
+        for stand_in, entry in stand_ins:
+            lazies.remove(entry)
+            hosts.append([stand_in, HOST, entry[2]])
         if len(lazies) > 1:     # those that are read-only after those that they may look at
             lazies.sort(key=lambda entry: not may_write(handles.meta_of(entry[0])))
         apart = self.device.several and [obj._self_storage for obj, _, _ in lazies]
@@ -155,6 +159,8 @@ class Arguments:
             self._take_lazy(obj, obj, role)
         if hosts:
             self._take_hosts(hosts, [entry[0] for entry in lazies])
+        for stand_in, (obj, _, _) in stand_ins:
+            self._give(obj, self.given[id(stand_in)])
         if self.device.count > 1:
             for obj, _, role in self.of_kind(DEVICE):
                 if role == READ and not self.device.on_current(obj):
@@ -172,6 +178,22 @@ class Arguments:
         device_kwargs = {k: replace(a, self._leaf, self.copies) for k, a in self.kwargs.items()}
         self.back.update(self.copies.originals)
         return device_args, device_kwargs
+
+    def _in_one_memory(self, lazies: list[list[Any]], hosts: list[list[Any]]) -> list[tuple[np.ndarray, list[Any]]]:
+        """Lazy arrays whose host memory is a part of that of another argument, which lies in another storage, each
+        with a host array that stands for it: what is written to one is written to the other.
+        """
+        spans = []
+        for entry in lazies:
+            mirror = entry[0]._self_storage.mirror
+            if mirror is not None:
+                spans.append((mirror.address, mirror.address + mirror.nbytes, entry[0]._self_storage, entry))
+        if not spans or len(spans) + len(hosts) < 2:
+            return []
+        reach = [byte_bounds(entry[0]) for entry in hosts if entry[0].size]
+        return [(handles.alias_of(entry[0], f"operand of {self.name}"), entry) for low, high, storage, entry in spans
+                if any(low < end and start < high and other is not storage for start, end, other, _ in spans)
+                or any(low < end and start < high and not low <= start < end <= high for start, end in reach)]
 
     def _leaf(self, obj: Any) -> Any:
         return self.given.get(id(obj), obj)
@@ -293,24 +315,6 @@ class Arguments:
 
     # -- while the function runs -----------------------------------------------------------
 
-    def opened(self, run: Callable[[], Any], goes_on: bool = False, has_twin: bool = False) -> Any:
-        """Return ``run()``, in which the function may run, once or, if it `goes_on`, in steps.
-
-        Before it, lazy arrays are brought up to date, and after it others see what was written to them. If it fails,
-        what was written before stays written, as it is with NumPy, unless it `has_twin`.
-        """
-        if goes_on:
-            for x in self.sources:
-                handles.device_of(x, f"operand of {self.name}")
-        try:
-            return write_all(self.writes, run) if self.writes else run()
-        except self.device.faults:
-            raise
-        except (Exception, KeyboardInterrupt):
-            if not has_twin:
-                self.copy_back(goes_on)
-            raise
-
     def place(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the device of the largest argument that lies on one is the current one.
 
@@ -395,6 +399,28 @@ class Arguments:
         for storage, token in self._tokens:
             if token() is not None:
                 storage.note_loan(token)
+
+
+def opened(every: list[Arguments], run: Callable[[], Any], goes_on: bool = False, has_twin: bool = False) -> Any:
+    """Return ``run()``, in which a function with these arguments may run, once or, if it `goes_on`, in steps.
+
+    Before it, lazy arrays are brought up to date, and after it others see what was written to them. If it fails,
+    what was written before stays written, as it is with NumPy, unless it `has_twin`.
+    """
+    if goes_on:
+        for one in every:
+            for x in one.sources:
+                handles.device_of(x, f"operand of {one.name}")
+    writes = [entry for one in every for entry in one.writes]
+    try:
+        return write_all(writes, run) if writes else run()
+    except every[0].device.faults:
+        raise
+    except BaseException:       # a coroutine is cancelled by one
+        if not has_twin:
+            for one in every:
+                one.copy_back(goes_on)
+        raise
 
 
 def _different_bytes(one: np.ndarray, other: np.ndarray) -> np.ndarray:

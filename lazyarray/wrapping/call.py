@@ -15,7 +15,7 @@ from ..functions.kinds import DEVICE, GPU, HOST, LAZY
 from ..settings.options import current as current_options
 from ..storage import places
 from . import fast_call, generators
-from .arguments import Arguments, Rules
+from .arguments import Arguments, Rules, opened
 from .host_twin import on_host
 from .parameters import rules_of
 from .results import Results, at_once
@@ -59,6 +59,7 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
     """`run`, once it is known how the arguments are treated."""
     device = devices.current()
     arguments = None
+    here = False        # what the host function raises is raised
     try:
         if function is None:
             raise NotOnDevice(reason)
@@ -71,9 +72,9 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         arguments = Arguments(device, name, args, kwargs, rules)
         if host is None:
             return function(*args, **kwargs) if arguments.only_device else _on_device(function, arguments, False)
-        if small(arguments):
-            return host(*args, **kwargs)
-        return _on_device(function, arguments, True)
+        here = small(arguments)
+        if not here:
+            return _on_device(function, arguments, True)
     except device.faults as error:
         device.failed(error)
         raise
@@ -85,6 +86,8 @@ def call(function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dic
         if host is None or from_handler(error):
             raise
         reason = f"{type(error).__name__} on the device: {error}"
+    if here:
+        return host(*args, **kwargs)    # type: ignore[misc]
     arguments = Arguments(device, name, args, kwargs, rules) if arguments is None else arguments
     return at_once(on_host(host, arguments, reason), (args, kwargs))
 
@@ -116,7 +119,7 @@ def _on_device(function: Callable[..., Any], arguments: Arguments, has_twin: boo
                     results.look(box)
                 return box
 
-            box = arguments.opened(run, has_twin=has_twin)
+            box = opened([arguments], run, has_twin=has_twin)
             if generators.is_stepped(box[0]):
                 going_on = True
                 return generators.drive(box[0], arguments)

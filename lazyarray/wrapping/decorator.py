@@ -83,7 +83,7 @@ def _at(module: str, name: str) -> Any:
 
 def _called(name: str, writes: Writes, host: Callable[..., Any] | None, rules: Callable[..., Rules] | None,
             function: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    how = rules_of(function, writes) if rules is None else rules(args, kwargs)
+    how = rules_of(function, writes, instance) if rules is None else rules(args, kwargs)
     return call(function, args, kwargs, name, how, host)
 
 

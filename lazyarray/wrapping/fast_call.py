@@ -36,6 +36,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
     """Call a function and return its results as lazy arrays; or return SLOW, and have done nothing."""
     lazies: list[tuple[Any, Any, int]] = []
     modifies = False
+    mirrors = 0
     host: tuple[Any, np.ndarray] | None = None
     for slot, obj in chain(enumerate(args), kwargs.items()) if kwargs else enumerate(args):
         kind = kind_of(type(obj))
@@ -43,6 +44,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             storage = obj._self_storage
             if type(storage) is not Storage:
                 return SLOW
+            mirrors += storage.mirror is not None
             role = rules.role(slot)
             if role:
                 if has_twin or not storage.clean:
@@ -60,6 +62,8 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             host = slot, obj
         elif kind != OTHER and kind != GENERIC:
             return SLOW
+    if modifies and mirrors > 1:        # which may be the memory of one host array
+        return SLOW
     if host is not None:
         few = has_twin and not lazies and host[1].nbytes < current_options().min_bytes
         if few or modifies or not all(x._self_storage.clean for _, x, _ in lazies):

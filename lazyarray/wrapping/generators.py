@@ -5,14 +5,12 @@ sees what was written to a lazy array before it. A NumPy argument is uploaded on
 """
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from ..functions.kinds import HOST, LAZY, SCALAR, kind_of
-from ..functions.pytree import replace
-from ..storage import handles, transfer
-from .arguments import Arguments
+from .arguments import Arguments, opened
 from .results import Results, at_once
 
 _DRIVERS: dict[type, Callable[[Any, _Steps], Any]] = {}
@@ -33,12 +31,17 @@ class _Steps:
 
     def __init__(self, arguments: Arguments) -> None:
         self.arguments = arguments
+        #: What was sent and is not forgotten, with our references to the array that stands for it; 0: of containers.
+        self.sent: list[tuple[Arguments, int]] = []
 
     def take(self, method: Callable[..., Any], *args: Any) -> tuple[Any, bool]:
         """One step: what it gives, and whether it was the last."""
         arguments = self.arguments
+        every = [arguments, *[sent for sent, _ in self.sent]]
         with arguments.place():
-            results = Results(arguments.device, arguments.sources, arguments.back, arguments.copied)
+            results = Results(arguments.device, [x for one in every for x in one.sources],
+                              {key: given for one in every for key, given in one.back.items()},
+                              [copied for one in every for copied in one.copied])
 
             def step() -> tuple[list[Any], bool]:
                 box, last = [], False
@@ -51,28 +54,54 @@ class _Steps:
                 results.look(box)
                 return box, last
 
-            box, last = arguments.opened(step, goes_on=True)
-            given = at_once(results.wrap(box[0]), arguments.back.values())
-            arguments.close(results.wrap, goes_on=True)
-            return given, last
+            box, last = opened(every, step, goes_on=True)
+            given = at_once(results.wrap(box[0]), results.back.values())
+            for one in every:
+                one.close(results.wrap, goes_on=True)
+        results = args = None       # type: ignore[assignment]
+        if self.sent:
+            self._forget()
+        return given, last
 
     def to_device(self, value: Any) -> Any:
-        """What is sent into a generator, on the device on which its steps run."""
-        with self.arguments.place():
-            return replace(value, self._to_device)
+        """What is sent into a generator, on the device on which its steps run: an argument that comes late."""
+        arguments = self.arguments
+        known = [one.given for one in (arguments, *[sent for sent, _ in self.sent])]
+        for given in known:
+            if id(value) in given:      # the array that it was given before
+                return given[id(value)]
+        role = arguments.rules.role(SENT)
+        rules = arguments.rules._replace(role=lambda slot: role)
+        late = Arguments(arguments.device, arguments.name, (value,), {}, rules)
+        if not late.found:
+            return value            # no array
+        with arguments.place():
+            (value,), _ = late.convert(False)
+        self.sent.append((late, 0 if late.copies is not None else _references(late) - 1))    # `value` is one
+        return value
 
-    def _to_device(self, obj: Any) -> Any:
-        kind, why = kind_of(type(obj)), f"sent to {self.arguments.name}"
-        if kind == LAZY:
-            return handles.operand_of(obj, why)
-        if kind == SCALAR:
-            return handles.value_of(obj, why)
-        if kind == HOST and self.arguments.device.can_hold(obj.dtype):
-            return transfer.to_device(self.arguments.device, obj, why)
-        return obj
+    def _forget(self) -> None:
+        """What was sent is an argument for as long as the generator has it."""
+        for entry in self.sent.copy():
+            late, before = entry
+            if _references(late) <= before:
+                self.sent.remove(entry)
+                late.let_go()
 
     def end(self) -> None:
         self.arguments.let_go()
+        for late, _ in self.sent:
+            late.let_go()
+
+
+#: The slot of what is sent: no parameter.
+SENT = ""
+
+
+def _references(late: Arguments) -> int:
+    """References to the one array that stands for what was sent."""
+    (array,) = late.given.values()
+    return sys.getrefcount(array)
 
 
 def _stepped(inner: Any, steps: _Steps, sent: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
@@ -85,7 +114,7 @@ def _stepped(inner: Any, steps: _Steps, sent: Callable[[Any], Any]) -> Generator
         try:
             method, value = inner.send, sent((yield given))
         except GeneratorExit:
-            inner.close()
+            steps.take(inner.close)     # which may write, too
             raise
         except BaseException as error:  # noqa: BLE001  whatever is thrown in is the generator's to judge
             method, value = inner.throw, error
@@ -122,7 +151,7 @@ async def _async_generator(inner: AsyncGenerator[Any, Any], steps: _Steps) -> As
             try:
                 step = inner.asend(steps.to_device((yield given)))
             except GeneratorExit:
-                await inner.aclose()
+                await _awaited(inner.aclose(), steps)
                 raise
             except BaseException as error:  # noqa: BLE001  as in a generator
                 step = inner.athrow(error)

@@ -6,6 +6,7 @@ and went the same way. So the numbers of this Python and of this device library 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,24 +109,21 @@ class Found:
         """
         edges = self._edges
         held = {identity: self._hold(entry[0]) for identity, entry in self.arrays.items()}
+        holders = Counter([target for _, target in edges])      # known ones; `edges` refers to each as often
         numbers = {}
         for (_, identity), obj in edges.items():
             if identity not in numbers and identity not in self.arrays:
-                numbers[identity] = _count(obj) - 2 * self._holders(identity), type(obj), []
+                numbers[identity] = _count(obj) - 2 * holders[identity], type(obj), []
         obj = None
         for identity, entry in self.arrays.items():
             numbers[identity] = (
-                _count(entry[0]) - 2 * self._holders(identity) - entry[1], None, held[identity])
+                _count(entry[0]) - 2 * holders[identity] - entry[1], None, held[identity])
         return numbers
 
     def _hold(self, array: Any) -> list[int]:
         holdings = self.device.holdings(array)
         self._edges |= {(holder, id(obj)): obj for holder, obj in holdings}
         return [id(obj) for _, obj in holdings]
-
-    def _holders(self, identity: int) -> int:
-        """How many known holders an object has. `_edges` refers to it as often."""
-        return sum(target == identity for _, target in self._edges)
 
 
 def _parts(kind: type, obj: Any) -> list[Any]:

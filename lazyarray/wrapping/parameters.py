@@ -40,9 +40,12 @@ def taken_otherwise(function: Any) -> str | None:
     return None
 
 
-def parameters(function: Callable[..., Any]) -> _Parameters | None:
-    """The parameters of a function by name, the first one of a bound method left out; None where nobody says them."""
-    bound = getattr(function, "__self__", None) is not None
+def parameters(function: Callable[..., Any], instance: Any = None) -> _Parameters | None:
+    """The parameters of a function by name, the first one of a bound method left out; None where nobody says them.
+
+    `instance`: what it is bound to, also where it does not say so, as a method that is called through its class.
+    """
+    bound = _is_bound(function, instance)
     function = getattr(function, "__func__", function)
     try:
         found = _known[function]
@@ -58,27 +61,32 @@ def parameters(function: Callable[..., Any]) -> _Parameters | None:
     return dict(list(found.items())[1:]) if bound and found else found
 
 
-def rules_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None) -> Rules:
-    """How the arguments of a function are treated; `writes` as in `wrapping.run`."""
+def _is_bound(function: Any, instance: Any) -> bool:
+    """Whether the first parameter is given already, and the signature of the plain function has it."""
+    return hasattr(function, "__func__") or instance is not None and getattr(function, "__self__", None) is None
+
+
+def rules_of(function: Callable[..., Any] | None, writes: tuple[str, ...] | None, instance: Any = None) -> Rules:
+    """How the arguments of a function are treated; `writes` as in `wrapping.run`, `instance` as in `parameters`."""
     if writes is None:
         return UNKNOWN
     if not writes:
         return PURE
     # As `parameters` has it, a bound method lacks the first one, and dies sooner than its function.
-    key = writes, getattr(function, "__self__", None) is not None
+    key = writes, _is_bound(function, instance)
     plain = getattr(function, "__func__", function)
     try:
         return _rules[plain][key]
     except (KeyError, TypeError):
-        found = Rules(_role(writes, positional(function)))
+        found = Rules(_role(writes, positional(function, instance), _others(function, writes)))
     with contextlib.suppress(TypeError):        # can't be referred to weakly
         _rules.setdefault(plain, {})[key] = found
     return found
 
 
-def positional(function: Callable[..., Any] | None) -> tuple[str, ...]:
+def positional(function: Callable[..., Any] | None, instance: Any = None) -> tuple[str, ...]:
     """The names of the parameters by position; the last one may go on for ever."""
-    found = None if function is None else parameters(function)
+    found = None if function is None else parameters(function, instance)
     if not found:
         return ()
     names = []
@@ -96,17 +104,27 @@ PURE = Rules(frozenset().__contains__)     # READ for all
 UNKNOWN = Rules(lambda slot: MAYBE)
 
 
-def _role(writes: tuple[str, ...], names: tuple[str, ...]) -> Callable[[int | str], int]:
+def _others(function: Callable[..., Any] | None, writes: tuple[str, ...]) -> frozenset[str] | None:
+    """The parameters beside the one that takes any keywords, if that is modified."""
+    found = (None if function is None else parameters(function)) or {}
+    others = {name for name, parameter in found.items() if parameter.kind is parameter.VAR_KEYWORD}
+    return frozenset(found.keys() - others) if others & {*writes} else None
+
+
+def _role(writes: tuple[str, ...], names: tuple[str, ...], others: frozenset[str] | None) -> Callable[
+        [int | str], int]:
     """`role_of`, without a look at names where the slots can be listed."""
-    if names[-1:] == ("*",) and names[-2] in writes:
-        return functools.partial(role_of, writes, names)
+    if others is not None or names[-1:] == ("*",) and names[-2] in writes:
+        return functools.partial(role_of, writes, names, others)
     return frozenset((*writes, *(i for i, name in enumerate(names) if name in writes))).__contains__
 
 
-def role_of(writes: tuple[str, ...], names: tuple[str, ...], slot: int | str) -> int:
+def role_of(writes: tuple[str, ...], names: tuple[str, ...], others: frozenset[str] | None, slot: int | str) -> int:
     """What becomes of an argument of a function that modifies some by name."""
     if isinstance(slot, int):
         if slot >= len(names) - 1 and names[-1:] == ("*",):
             slot = len(names) - 2
         slot = names[slot] if slot < len(names) else ""
+    elif others is not None and slot not in others:
+        return WRITTEN
     return WRITTEN if slot in writes else READ

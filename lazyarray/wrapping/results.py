@@ -76,7 +76,8 @@ class Copied:
         start, stop = device.extent(array)
         if not low <= start < stop <= high:
             return None
-        if self.array.strides != self.passed.strides:
+        if any(n != 1 and own != given for n, own, given in zip(
+                self.array.shape, self.array.strides, self.passed.strides)):
             # Its elements do not lie as those that were passed, which have too many gaps: it can't be their view.
             own = array.copy()
             return handles.new_array(Storage(device, own), None, own)
@@ -198,9 +199,7 @@ class Results:
         if array.ndim == 0:
             array = array.copy() if held or array.base is not None else array
             return handles.new_scalar(Storage(device, array), None, array)
-        if not held:
-            return self._of_its_own(array)      # what nobody else holds lies in no argument
-        lazy = handles.inside(device, array, self.sources)
+        lazy = handles.inside(device, array, self.sources, held)
         if lazy is not None:
             if lazy._self_array is array:
                 lazy._self_array = None     # it may be made of a loan, which ends when nobody has such an array
@@ -209,7 +208,7 @@ class Results:
             lazy = copied.view(device, array)
             if lazy is not None:
                 return lazy
-        return handles.share(device, array)
+        return handles.share(device, array) if held else self._of_its_own(array)
 
     def _of_its_own(self, array: Any) -> Any:
         """A result in new memory. Several in one piece of it are views of one storage."""
