@@ -107,3 +107,17 @@ def test_the_text_is_read_once(text, monkeypatch):
     before = contractions.cache_info().misses
     np.einsum(text, *arrays)
     assert contractions.cache_info().misses == before
+
+
+@pytest.mark.parametrize("optimize", [True, "greedy", "optimal"])
+@pytest.mark.parametrize("single", [False, True])
+def test_real_and_complex_operands_in_an_order_of_its_own(optimize, single):
+    rng = np.random.default_rng(3)
+    operands = rng.random((5, 6, 7)), rng.random(7), rng.random((7, 5)) + 1j * rng.random((7, 5))
+    if single:
+        operands = [a.astype("F" if a.dtype.kind == "c" else "f") for a in operands]
+    expected = np.einsum("mlj,j,jm->ml", *operands, optimize=optimize)
+    with lazyarray.trace() as t:
+        found = np.einsum("mlj,j,jm->ml", *map(lazyarray.asarray, operands), optimize=optimize)
+    assert not t.fallbacks and found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4 if single else 1e-12)

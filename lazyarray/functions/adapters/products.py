@@ -103,8 +103,9 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     casting = kwargs.pop("casting", "safe")
     order = kwargs.pop("order", "K")
     refuse(kwargs or order not in ("K", "C", "F"), "these keywords of einsum are not supported on the device")
-    refuse(optimize is not False and len({a.dtype for a in arrays}) > 1,
-           "operands of several dtypes in an order of its own are not supported on the device")
+    refuse(optimize is not False and len({a.dtype for a in arrays}) > 1 and not any(
+        all(a.dtype.char in alike for a in arrays) for alike in ("fF", "dD")),     # of which the order shows
+           "operands of several precisions in an order of its own are not supported on the device")
     if any(a.dtype.kind == "b" for a in arrays):
         common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
         refuse(common.kind == "b", "products of booleans are not supported on the device")
