@@ -148,7 +148,7 @@ class Arguments:
                                   f"dtype {obj.dtype} is not supported on the device")
         stand_ins = self._in_one_memory(lazies, hosts) if any(role for _, _, role in self.found.values()) else []
         for stand_in, entry in stand_ins:
-            lazies.remove(entry)
+            lazies = [one for one in lazies if one is not entry]
             hosts.append([stand_in, HOST, entry[2]])
         if len(lazies) > 1:     # those that are read-only after those that they may look at
             lazies.sort(key=lambda entry: not may_write(handles.meta_of(entry[0])))
