@@ -160,8 +160,10 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
         if plain is None:
             sub = _progression(x, meta, index, value)
             if sub is None:
+                bounds = facts.widened(x, value)
                 with here:
                     put(x, meta, index, value)
+                facts.keep_widened(x, bounds)
                 return
             view = handles.new_array(storage, sub, None, x if x._self_base is None else x._self_base)
             if _assigned(view, Ellipsis, value):

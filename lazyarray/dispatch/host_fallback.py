@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from .. import devices
 from ..events.fallback_warning import warn_fallback
@@ -151,7 +152,8 @@ class HostArguments:
 def lazily(result: Any) -> Any:
     """What a host function returned, an array or a scalar that nobody else holds, as a lazy one. A lazy one stays."""
     if type(result) is np.ndarray:
-        return handles.host_result(result)
+        # One without elements may be a part of memory that somebody holds, which it would keep for its own.
+        return handles.host_result(result if result.size or result.base is None else result.copy("K"))
     is_value = isinstance(result, np.generic) and not handles.is_scalar(result)
     return handles.scalar_of_value(result) if is_value else result
 
@@ -161,6 +163,7 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
     if array.size == 0:
         return None
     start = array.__array_interface__["data"][0]
+    first, end = byte_bounds(array)
     for x in sources:
         if not handles.is_array(x):
             continue
@@ -170,7 +173,7 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
             if mirror is None:
                 continue
             low = mirror.address
-            if low <= start < low + mirror.nbytes:
+            if low <= first and end <= low + mirror.nbytes:
                 meta = views.meta(array.shape, array.dtype, array.strides, start - low)
                 meta.flags.writeable = writeable(handles.meta_of(x))
                 if not storage.device.can_hold(array.dtype) or storage.holds(meta):

@@ -186,7 +186,7 @@ class Arguments:
         spans = []
         for entry in lazies:
             mirror = entry[0]._self_storage.mirror
-            if mirror is not None:
+            if mirror is not None and entry[0].size:
                 spans.append((mirror.address, mirror.address + mirror.nbytes, entry[0]._self_storage, entry))
         if not spans or len(spans) + len(hosts) < 2:
             return []

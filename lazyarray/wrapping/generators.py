@@ -142,7 +142,12 @@ async def _coroutine(inner: Any, steps: _Steps) -> Any:
 
 async def _async_generator(inner: AsyncGenerator[Any, Any], steps: _Steps) -> AsyncGenerator[Any, Any]:
     try:
-        step = inner.asend(None)
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)      # the event loop would close it beside its steps
+        try:
+            step = inner.asend(None)
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
         while True:
             try:
                 given = await _awaited(step, steps)

@@ -220,6 +220,71 @@ def test_a_host_array_that_reaches_beyond_a_lazy_one_in_it():
     assert h.tolist() == [2, 3, 4, 4, 5, 6] and np.array_equal(v, h[:3])
 
 
+def test_several_lazy_arrays_of_one_host_array_among_others():
+    @lazyarray.lazy
+    def several(a, b, c, d):
+        a += 1
+        c *= 2
+
+    h, x = np.arange(6.0), lazyarray.asarray(np.ones(3))
+    p, q = view(h[:4]), view(h[2:])
+    several(p, x, q, lazyarray.asarray(np.ones(6)))
+    assert h.tolist() == [1, 2, 6, 8, 8, 10] and np.array_equal(p, h[:4]) and np.array_equal(q, h[2:])
+
+
+def test_an_empty_result_of_a_host_twin_keeps_no_memory():
+    def device(a):
+        raise TypeError
+
+    h = np.arange(1.0, 7)
+    empty = lazyarray.lazy(device, pure=True, host=lambda a: a[0:0])(h[-1:])
+    part = lazyarray.lazy(lambda a, b, c: b[1:])(h[...], h[:2], empty)
+
+    @lazyarray.lazy
+    def work(a, b, c):
+        b += 1
+        a *= 2
+
+    work(h[1:], part, [h[2:]])
+    assert h.tolist() == [1, 6, 6, 8, 10, 12] and np.asarray(part).tolist() == [6]
+
+
+@pytest.mark.parametrize("part", [np.s_[:2], np.s_[1:3]])
+@pytest.mark.parametrize("argument", [np.s_[:], np.s_[1:], np.s_[::-1]])
+def test_a_host_twin_of_a_host_array_that_reaches_beyond(part, argument):
+    def device(*args):
+        raise TypeError
+
+    h = np.arange(6.0)
+    v, a = view(h[part]), h[argument]
+    found = lazyarray.lazy(device, host=lambda a, b: a[...])(a, v)
+    assert np.array_equal(found, a)
+    found += 1
+    expected = np.arange(6.0)
+    expected[argument] += 1
+    assert np.array_equal(h, expected) and np.array_equal(v, h[part])
+
+
+def test_what_an_asynchronous_generator_writes_when_the_loop_ends():
+    @lazyarray.lazy
+    async def giving(a):
+        try:
+            yield a
+            yield 3
+        finally:
+            a += 100
+
+    async def begin(steps):
+        await anext(steps)
+
+    kept = []
+    for _ in range(30):
+        h = np.zeros(4)
+        kept.append(giving(h))
+        asyncio.run(begin(kept[-1]))
+        assert np.array_equal(h, np.full(4, 100.0))
+
+
 def test_a_host_twin_that_fails_runs_once():
     def device(a, b):
         raise TypeError
