@@ -17,8 +17,8 @@ NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 #: Those that each run sees in all ways; the others in one way by day, under 3.12 and later.
 SHORT = frozenset({"audio", "edges", "fdtd", "fits", "lorenz", "mixture", "options", "vortex"})
 #: Those that no run by day sees: they take long, or are like one that it sees.
-LONG = frozenset({"backtest", "convnet", "credit", "epidemic", "ewald", "fem", "garch", "graphs", "hmm", "ising", "jpeg",
-                  "lasso", "mcmc", "migration", "mri", "pathtrace", "pointcloud", "popgen", "quasigeo", "radar",
+LONG = frozenset({"backtest", "convnet", "credit", "epidemic", "ewald", "fem", "garch", "graphs", "hmm", "ising",
+                  "jpeg", "lasso", "mcmc", "migration", "mri", "pathtrace", "pointcloud", "popgen", "quasigeo", "radar",
                   "recommender", "shallow", "sph", "sphere", "spiking", "spinchain", "stitch", "survival", "tomography",
                   "transport", "tsne", "vae", "volume", "warping", "wordvec"})
 #: Chaotic, and with phases that are added up: what differs in the last place grows.

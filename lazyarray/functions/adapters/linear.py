@@ -52,6 +52,11 @@ def _finite(a: Any, what: str) -> None:
     refuse(not are_finite(a, "finite-value check"), f"{what} of infinities or NaN")
 
 
+def _has_nan(xp: Any, a: Any) -> Any:
+    """Of which matrices of the device an element is NaN: cuSOLVER may pass it over, and give finite numbers (13.2)."""
+    return xp.isnan(a).any(axis=(-2, -1))
+
+
 def _adjoint(a: Any) -> Any:
     a = a.swapaxes(-1, -2)
     return a.conj() if a.dtype.kind == "c" else a
@@ -66,8 +71,8 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     found = device.cholesky(lower)
     if found is not None:
         factor, statuses = found
-        statuses = fetch(statuses if statuses.nbytes <= FETCHED else statuses.max(), "singular-matrix check")
-        bad = np.max(statuses) > 0
+        statuses = (statuses > 0).ravel() | _has_nan(xp, xp.tril(lower)).ravel()
+        bad = np.any(fetch(statuses if statuses.nbytes <= FETCHED else statuses.any(), "singular-matrix check"))
     else:
         with device.raising() or contextlib.nullcontext():
             factor = xp.linalg.cholesky(lower)
@@ -79,6 +84,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
 
 def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
     a, result, _ = _matrices(xp, a, square=False)
+    _finite(a, "decompositions")
     found = xp.linalg.qr(a, mode)
     if not isinstance(found, tuple):
         return found.astype(result, copy=False)
@@ -192,10 +198,12 @@ def _solved(what: str, a: Any, b: Any, where: Kept | None) -> Any:
 
     if matrices.regular:
         return result()
-    statuses = factors.statuses if factors.statuses.nbytes <= FETCHED else factors.statuses.max()
+    statuses = (factors.statuses > 0).ravel() | _has_nan(device.xp, a).ravel()
+    if statuses.nbytes > FETCHED:
+        statuses = statuses.any()
     with fetching(statuses, "singular-matrix check") as found:
         solved = result()
-    refuse(found.max() > 0, f"{what} of a singular matrix")
+    refuse(found.any(), f"{what} of a singular matrix, or of NaN")
     matrices.note_regular()
     return solved
 
@@ -206,9 +214,11 @@ def _solved_by_library(what: str, device: Any, *arrays: Any) -> Any:
     What CuPy gives of a singular matrix is rubbish, mostly not finite: it was divided by a zero pivot. Of many
     matrices, one of which has such a result, the device is asked: it may be of infinities or NaN.
     """
-    solve = device.xp.linalg.inv if len(arrays) == 1 else device.xp.linalg.solve
-    found = solve(*arrays)
-    if not are_finite(found, "singular-matrix check"):
+    xp = device.xp
+    solve = xp.linalg.inv if len(arrays) == 1 else xp.linalg.solve
+    found, nan = solve(*arrays), _has_nan(xp, arrays[0]).any()
+    if not fetch(xp.isfinite(found).all() & ~nan, "singular-matrix check"):
+        refuse(fetch(nan, "singular-matrix check"), f"{what} of NaN")
         check = device.raising() if arrays[0].ndim > 2 else None
         refuse(check is None, f"{what} of a singular matrix")
         with check:
@@ -235,10 +245,8 @@ def slogdet(xp: Any, /, a: Any, *, where: Kept | None = None) -> tuple[Any, ...]
 
 def _determinants(xp: Any, a: Any, where: Kept | None) -> tuple[Any, Any]:
     factors = _Matrices(devices.current(), a, where).factors
-    if factors is not None:
-        return factors.determinants()
-    sign, log = xp.linalg.slogdet(a)
-    unknown = xp.isnan(a).any(axis=(-2, -1))        # which the library takes for no pivot, and passes over
+    sign, log = xp.linalg.slogdet(a) if factors is None else factors.determinants()
+    unknown = _has_nan(xp, a)
     return xp.where(unknown, sign.dtype.type(1), sign), xp.where(unknown, log.dtype.type(np.nan), log)
 
 
@@ -334,7 +342,7 @@ def norm(xp: Any, /, x: Any, ord: Any = None, axis: Any = None, keepdims: bool =
 
 #: Functions that wait for the device before they give anything: whether a matrix is singular, or all of it is finite.
 WAITING = frozenset((
-    np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.svd,
+    np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.svd, np.linalg.qr,
     np.linalg.lstsq, np.linalg.pinv, np.linalg.cond))
 
 ADAPTED: dict[Any, Any] = {
