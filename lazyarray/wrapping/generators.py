@@ -73,10 +73,10 @@ class _Steps:
         role = arguments.rules.role(SENT)
         rules = arguments.rules._replace(role=lambda slot: role)
         late = Arguments(arguments.device, arguments.name, (value,), {}, rules)
-        if not late.found:
-            return value            # no array
         with arguments.place():
             (value,), _ = late.convert(False)
+        if not late.given:
+            return value            # as it was sent: nothing of it goes to the device
         self.sent.append((late, 0 if late.copies is not None else _references(late) - 1))    # `value` is one
         return value
 
@@ -84,7 +84,7 @@ class _Steps:
         """What was sent is an argument for as long as the generator has it."""
         for entry in self.sent.copy():
             late, before = entry
-            if _references(late) <= before:
+            if before and _references(late) <= before:
                 self.sent.remove(entry)
                 late.let_go()
 

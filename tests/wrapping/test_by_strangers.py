@@ -188,6 +188,27 @@ def test_what_was_sent_is_forgotten_once_nobody_has_it():
     assert len(steps.gi_frame.f_locals["steps"].sent) <= 1
 
 
+def test_what_else_may_be_sent():
+    @lazyarray.lazy
+    def taken():
+        found = []
+        while True:
+            given = yield found
+            found = [len(given) if hasattr(given, "__len__") else given, *found]
+            if isinstance(given, list):
+                given[0] += 1
+                given[1] *= 3
+
+    steps = taken()
+    next(steps)
+    x, y, h = lazyarray.asarray(np.zeros(3)), lazyarray.asarray(np.ones(4)), np.ones(2)
+    for _ in range(3):
+        for value in ([x, y, 5], [h, x], np.array(["a", "b"]), "word", None, 7, [x.sum(), y], {"a": x}, ()):
+            steps.send(value)
+    assert np.array_equal(h, np.full(2, 4.0)) and np.array_equal(x, np.full(3, 39.0))
+    assert np.array_equal(y, np.full(4, 3.0 ** 6))
+
+
 def test_an_argument_beside_a_view_of_it():
     both = lazyarray.lazy(lambda a: (a, a[1:]), pure=True)
     x = lazyarray.asarray(np.arange(20_000.0)) * 1
