@@ -282,13 +282,8 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         result = _native_run(func, args, kwargs, entry)
         if result is not NotImplemented:
             return result
-    growing = GROWING.get(func)
-    if growing is not None:
-        try:
-            elements = growing(*args, **kwargs)
-        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):      # NumPy raises for them later
-            return NotImplemented
-        if elements * _itemsize(args) > limit() // (1 if func in CHEAP else COSTLY):
+    if func in GROWING:
+        if not _stays_small(func, args, kwargs, _itemsize(args)):
             return NotImplemented
         if func not in _DECIDED and (entry := _entry(func)) is not None:
             result = _native_run(func, args, kwargs, entry)
@@ -307,8 +302,23 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     return result
 
 
-#: Bytes, and matrices of a stack, up to which NumPy decomposes them in less time than the device.
-_FEW_BYTES, _FEW_MATRICES = 1 << 14, 32
+def _stays_small(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], itemsize: int) -> bool:
+    """Whether the result of a function whose result may be larger than its arguments is small; False, too, where NumPy
+    will raise an error.
+    """
+    growing = GROWING.get(func)
+    try:
+        elements = 0 if growing is None else growing(*args, **kwargs)
+    except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        return False
+    return elements * itemsize <= limit() // (1 if func in CHEAP else COSTLY)
+
+
+#: Matrices of a stack. For each NumPy takes 0.2 (solutions, 2 x 2) to 118 microseconds (singular vectors, 32 x 32;
+#: NumPy 2.5, one core). In a program that locates earthquakes (`benchmarks/unseen/tremor.py`, H200, 2026-11-28) the
+#: device took 110 of 427 ms for systems of 4 x 4, where CuPy, which does not look whether they are singular, took 31;
+#: on the host they take as long as CuPy's. The limit itself was not varied.
+_FEW_MATRICES = 32
 
 
 def fetched(device: Device, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -318,8 +328,9 @@ def fetched(device: Device, func: Callable[..., Any], args: tuple[Any, ...], kwa
 
     `arrays`: the device arrays among its arguments.
     """
-    if not limit() or not current_options().small_on_host or sum(a.nbytes for a in arrays) > _FEW_BYTES or any(
-            math.prod(a.shape[:-2]) > _FEW_MATRICES or not a.size for a in arrays):
+    if not limit() or not current_options().small_on_host or sum(a.nbytes for a in arrays) > limit() // COSTLY or any(
+            math.prod(a.shape[:-2]) > _FEW_MATRICES or not a.size for a in arrays) or not _stays_small(
+            func, args, kwargs, max(a.dtype.itemsize for a in arrays)):
         return NotImplemented
 
     def on_host_side(a: Any) -> Any:
