@@ -401,6 +401,12 @@ class Arguments:
                 storage.note_loan(token)
 
 
+def in_one_memory(storages: list[Storage]) -> bool:
+    """Whether mirrors of different storages overlap: these are parts of one host array."""
+    spans = sorted([(s.mirror.address, s.mirror.nbytes, id(s)) for s in storages])      # type: ignore[union-attr]
+    return any(low + nbytes > start and one != other for (low, nbytes, one), (start, _, other) in zip(spans, spans[1:]))
+
+
 def opened(every: list[Arguments], run: Callable[[], Any], goes_on: bool = False, has_twin: bool = False) -> Any:
     """Return ``run()``, in which a function with these arguments may run, once or, if it `goes_on`, in steps.
 

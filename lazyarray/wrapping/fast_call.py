@@ -19,7 +19,7 @@ from ..settings.options import current as current_options
 from ..storage import handles, upload_cache
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write
-from .arguments import READ, Arguments, Rules
+from .arguments import READ, Arguments, Rules, in_one_memory
 from .generators import drive, is_stepped
 from .ownership import is_new
 from .results import Copied, Results
@@ -36,7 +36,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
     """Call a function and return its results as lazy arrays; or return SLOW, and have done nothing."""
     lazies: list[tuple[Any, Any, int]] = []
     modifies = False
-    mirrors = 0
+    mirrored = []
     host: tuple[Any, np.ndarray] | None = None
     for slot, obj in chain(enumerate(args), kwargs.items()) if kwargs else enumerate(args):
         kind = kind_of(type(obj))
@@ -44,7 +44,8 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             storage = obj._self_storage
             if type(storage) is not Storage:
                 return SLOW
-            mirrors += storage.mirror is not None
+            if storage.mirror is not None:
+                mirrored.append(storage)
             role = rules.role(slot)
             if role:
                 if has_twin or not storage.clean:
@@ -62,7 +63,7 @@ def run(device: Device, function: Callable[..., Any], args: tuple[Any, ...], kwa
             host = slot, obj
         elif kind != OTHER and kind != GENERIC:
             return SLOW
-    if modifies and mirrors > 1:        # which may be the memory of one host array
+    if modifies and len(mirrored) > 1 and in_one_memory(mirrored):
         return SLOW
     if host is not None:
         few = has_twin and not lazies and host[1].nbytes < current_options().min_bytes

@@ -58,7 +58,7 @@ class _Steps:
             given = at_once(results.wrap(box[0]), results.back.values())
             for one in every:
                 one.close(results.wrap, goes_on=True)
-        results = args = None       # type: ignore[assignment]
+        results = args = None       # type: ignore[assignment]  # they refer to what was sent, too
         if self.sent:
             self._forget()
         return given, last
