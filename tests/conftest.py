@@ -4,7 +4,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -108,6 +108,21 @@ def _one_device_is_in_use() -> Iterator[None]:
     if device.count > 1 and not TWO_DEVICES and device.several:
         gc.collect()
         device.use_one()
+
+
+@pytest.fixture
+def small_on_host() -> Iterator[Callable[[int], None]]:
+    """Called with a number of bytes: arrays of up to so many stay on the host for the rest of the test, as they do
+    outside of the tests.
+    """
+    from lazyarray import _native
+
+    if _native.recording is None:
+        yield lambda nbytes: None
+        return
+    before = _native.recording.small()
+    yield _native.recording.small
+    _native.recording.small(before)
 
 
 @pytest.fixture(autouse=True)

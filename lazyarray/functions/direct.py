@@ -2,10 +2,9 @@
 
 ``np.stack`` is a list of views and one call of ``concatenate``; ``np.nanmean`` a dozen calls. Each is dispatched, which
 costs more than the device library's own function as long as arrays are small. So a plain call goes to that function:
-its array arguments have one dtype and axes in C order (but for those that say otherwise), its other arguments are the
-usual ones. Whatever else there may
-be in a call is NumPy's own code's (`numpy_code`), which gives the same values, and computes the element-wise steps of
-large arrays by one kernel.
+its array arguments have one dtype and axes in C order, unless `Direct.freely` says otherwise, and its other arguments
+are the usual ones. Whatever else there may be in a call is NumPy's own code's (`numpy_code`), which gives the same
+values, and computes the element-wise steps of large arrays by one kernel.
 
 ``benchmarks/results/direct-cuda-*.json`` has the times of both ways.
 

@@ -47,12 +47,13 @@ def test_values(ufunc, dtype, index):
         error = told(lambda expected=expected, values=values: ufunc.at(expected, index, values))
         found = told(lambda x=x, by=by, given=given: ufunc.at(x, by, *given))
         assert found is error
-        np.testing.assert_allclose(np.asarray(x), expected, *_TOLERANCES[ufunc in _SUMS])
+        np.testing.assert_allclose(np.asarray(x), expected, *_tolerances(ufunc, plain.dtype))
 
 
-_SUMS = np.add, np.subtract
-#: Relative and absolute: extremes are exact, and sums as far as their order is.
-_TOLERANCES = (0, 0), (1e-5, 1e-5)
+def _tolerances(ufunc, dtype):
+    """Relative and absolute: extremes and integers are exact, and the sums of these few numbers but for their order."""
+    least = 64 * np.finfo(dtype).eps if dtype.kind in "fc" and ufunc in (np.add, np.subtract) else 0
+    return least, least
 
 
 def _numbers(most, shape, dtype):

@@ -64,16 +64,10 @@ def test_another_thread_writes_what_a_condition_is_about(make, monkeypatch):
         assert np.array_equal(table[made], np.where((plain >= 0) & (plain < 50), plain, 0))
 
 
-@pytest.fixture
-def small_on_the_host():
-    before = _native.recording.small(95_000)
-    yield
-    _native.recording.small(before)
-
-
 @pytest.mark.skipif(_native.recording is None, reason="small arrays stay on the host in C alone")
 @pytest.mark.parametrize("rows", [60, 170, 300, 683])
-def test_two_views_of_one_computed_index(rows, small_on_the_host):
+def test_two_views_of_one_computed_index(rows, small_on_host):
+    small_on_host(95_000)
     h, plain = lnp.zeros((450, 450)), 3 * (np.arange(rows) % 50)[:, None] + np.arange(3)
     index = 3 * lnp.asarray(np.arange(rows) % 50)[:, None] + lnp.arange(3)
     h[index[:, :, None], index[:, None, :]] = 1.0

@@ -416,9 +416,8 @@ def test_what_an_index_is_made_of_is_looked_at_once(work):
 
 @pytest.mark.together
 @pytest.mark.parametrize("small", [0, 1 << 16])
-def test_no_one_waits_for_a_backtrack(small, request):
-    before = _native.recording.small(small)
-    request.addfinalizer(lambda: _native.recording.small(before))
+def test_no_one_waits_for_a_backtrack(small, small_on_host):
+    small_on_host(small)
     values = np.random.default_rng(1).random((60, 300, 300))
     scores = lazyarray.asarray(values) + 0
     best, path = xnp.zeros((60, 300), np.int64), xnp.zeros(60, np.int64)

@@ -156,12 +156,10 @@ def test_positions_that_a_holder_has_changed_are_looked_at_again():
 
 
 @pytest.fixture
-def small_arrays_stay():
+def small_arrays_stay(small_on_host):
     if _native.recording is None:
         pytest.skip("without the part in C no array stays on the host")
-    before = _native.recording.small(8192)
-    yield
-    _native.recording.small(before)
+    small_on_host(8192)
 
 
 @pytest.mark.usefixtures("small_arrays_stay")

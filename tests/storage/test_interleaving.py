@@ -266,19 +266,12 @@ def test_what_was_missed_once(kinds, programs):
         assert got in wanted, f"seed {seed}"
 
 
-@pytest.fixture
-def on_the_host():
-    """Small arrays stay there until somebody asks for more."""
-    before = _native.recording.small(4096)
-    yield
-    _native.recording.small(before)
-
-
 @pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
 @pytest.mark.parametrize("text", [
     "x.clip(2, 4, out=x)", "np.add.at(x, [0, 0], 1)", "x.byteswap(True)", "x.sort()", "np.putmask(x, [1, 0] * 3, 8)",
     "x[::-1].sort()", "np.copyto(x, 9, where=[True, False] * 3)"])
-def test_a_small_array_that_another_thread_takes_to_the_device(text, on_the_host):
+def test_a_small_array_that_another_thread_takes_to_the_device(text, small_on_host):
+    small_on_host(4096)
     for seed in range(600) if NIGHTLY else (*range(30), 73, 195, 267, 307, 327, 328, 345, 381):
         schedule = Schedule(seed, [0.02, 0.1, 0.5][seed % 3], opcodes=seed % 2 == 0)
         got, wanted, _ = run(("plain", "plain"), [[text], ["gpu(x)"]], schedule)
@@ -286,8 +279,9 @@ def test_a_small_array_that_another_thread_takes_to_the_device(text, on_the_host
 
 
 @pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
-def test_what_numpy_writes_to_a_small_array_while_another_thread_takes_it_to_the_device(on_the_host):
+def test_what_numpy_writes_to_a_small_array_while_another_thread_takes_it_to_the_device(small_on_host):
     """Others take turns within these: they are Python's, or let other threads run while they compute."""
+    small_on_host(4096)
     writes = [lambda x: np.take(x, [3] * 8, out=x[:8]), lambda x: np.dot(np.eye(8) * 2, x[:8].copy(), out=x[:8]),
               lambda x: np.quantile(x.reshape(2, 8), 0.0, axis=0, out=x[:8])]
     others = [lazyarray.lazy(lambda x: x.__setitem__(slice(8, None), 7)),
@@ -316,8 +310,9 @@ def test_what_numpy_writes_to_a_small_array_while_another_thread_takes_it_to_the
 
 
 @pytest.mark.skipif(_native.recording is None, reason="needs the compiled part")
-def test_an_array_that_gets_its_storage_between_two_looks_at_it(on_the_host, monkeypatch):
+def test_an_array_that_gets_its_storage_between_two_looks_at_it(small_on_host, monkeypatch):
     """Who writes it on the host looks first whether another thread is about to give it one, then whether it has one."""
+    small_on_host(4096)
     x = lazyarray.asarray(np.arange(16.0))
     assert _native.recording.is_light(x)
 

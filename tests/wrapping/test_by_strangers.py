@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray import _native
 
 
 @pytest.fixture(autouse=True, params=[0, 95_000], ids=["all on the device", "small on the host"])
-def small(request):
-    if _native.recording is None:
-        yield
-        return
-    before = _native.recording.small(request.param)
-    yield
-    _native.recording.small(before)
+def small(request, small_on_host):
+    small_on_host(request.param)
 
 
 view = lazyarray.lazy(lambda a: a[...])
@@ -148,6 +142,7 @@ def later():
     yield r[:1]
 
 
+@pytest.mark.together       # of an array on another device the generator has a copy, as of a host array
 @pytest.mark.parametrize("n", [5, 20_000])
 def test_what_is_sent_is_an_argument(n):
     x = lazyarray.asarray(np.zeros(n))

@@ -84,7 +84,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
 
 def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
     a, result, _ = _matrices(xp, a, square=False)
-    _finite(a, "decompositions")
+    _finite(a, "decompositions")        # of infinities the library's triangle is finite
     found = xp.linalg.qr(a, mode)
     if not isinstance(found, tuple):
         return found.astype(result, copy=False)

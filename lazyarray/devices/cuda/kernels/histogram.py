@@ -127,11 +127,12 @@ _PARTS = {"f": ("float", 1), "d": ("double", 1), "F": ("float", 2), "D": ("doubl
 #: The same of what is compared.
 _COMPARED = {"f": "float", "d": "double", "i": "int", "I": "unsigned int", "l": "long long", "q": "long long",
              "L": "unsigned long long", "Q": "unsigned long long"}
+_INTEGERS = frozenset("iIlLqQ")
 #: Ufunc -> what CUDA calls it, and the dtypes of arrays that it takes.
 _COMBINED = {
     np.add: ("atomicAdd", _PARTS.keys()), np.maximum: ("atomicMax", _COMPARED.keys()),
-    np.minimum: ("atomicMin", _COMPARED.keys()), np.bitwise_and: ("atomicAnd", frozenset("iIlLqQ")),
-    np.bitwise_or: ("atomicOr", frozenset("iIlLqQ")), np.bitwise_xor: ("atomicXor", frozenset("iIlLqQ")),
+    np.minimum: ("atomicMin", _COMPARED.keys()), np.bitwise_and: ("atomicAnd", _INTEGERS),
+    np.bitwise_or: ("atomicOr", _INTEGERS), np.bitwise_xor: ("atomicXor", _INTEGERS),
 }
 #: Elements for each place from which on a block counts by itself.
 _OFTEN = 4
