@@ -7,6 +7,10 @@
 #include "launch_allocation.h"
 #include "launch_reduction.h"
 
+static PyObject *text_c, *text_f, *text_shape, *text_strides;
+
+#include "launch_walk.h"
+
 #ifndef Py_T_OBJECT_EX      /* before Python 3.12 */
 #define Py_T_OBJECT_EX T_OBJECT_EX
 #define Py_READONLY READONLY
@@ -17,12 +21,11 @@ typedef struct {
     Kernel kernel;
     PyObject *dtypes;                       /* of the outputs */
     PyObject *strided, *plans;              /* numbers of inputs that are walked, and what launches for their strides */
+    Walkers walkers;                        /* the same inputs */
     PyObject *walk;                         /* the last parameter, as bytes, or None */
-    int takes_alignment;
+    int takes_alignment, walks;             /* whether the last parameter is a walk that goes by the arguments */
     Py_ssize_t elements, blocks;            /* of a block; 0 if their number goes by the elements */
 } Launch;
-
-static PyObject *text_c, *text_f, *text_shape, *text_strides;
 
 static int
 visit(Launch *self, visitproc visit, void *arg)
@@ -58,29 +61,43 @@ static int
 init(Launch *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"function", "launch", "owner", "ndarray", "stream", "sizes", "dtypes", "elements", "threads",
-                            "takes_alignment", "strided", "walk", "blocks", NULL};
+                            "takes_alignment", "strided", "pack", "into", "walk", "blocks", "walks", NULL};
     unsigned long long function, launch;
     PyObject *owner, *ndarray, *stream, *sizes, *dtypes, *strided = NULL, *walk = NULL;
-    Py_ssize_t elements, threads, blocks = 0;
-    int takes_alignment;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp|O!Sn", names, &function, &launch, &owner, &ndarray,
+    Py_ssize_t elements, threads, blocks = 0, pack = 1;
+    int takes_alignment, into = 0, walks = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOOOO!O!nnp|O!npSnp", names, &function, &launch, &owner, &ndarray,
                                      &stream, &PyTuple_Type, &sizes, &PyTuple_Type, &dtypes, &elements, &threads,
-                                     &takes_alignment, &PyTuple_Type, &strided, &walk, &blocks))
+                                     &takes_alignment, &PyTuple_Type, &strided, &pack, &into, &walk, &blocks, &walks))
         return -1;
-    if (elements < 1 || blocks < 0 || blocks > INT32_MAX) {
+    if (elements < 1 || blocks < 0 || blocks > INT32_MAX || pack < 1) {
         PyErr_SetString(PyExc_ValueError, "a launch has elements in a block, and no odd blocks");
         return -1;
     }
     if (kernel_init(&self->kernel, function, launch, owner, ndarray, stream, sizes, threads,
                     PyTuple_GET_SIZE(dtypes) + 2) < 0)
         return -1;
+    Walkers walkers = {.count = 0, .target = into ? self->kernel.inputs - 1 : -1, .pack = pack};
+    for (int i = 0; i < self->kernel.inputs; i++)
+        walkers.flat |= (uint64_t)(self->kernel.sizes[i] == 0) << i;
     for (Py_ssize_t i = 0; strided != NULL && i < PyTuple_GET_SIZE(strided); i++) {
-        Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(strided, i));
-        if (number < 0 || number >= self->kernel.inputs) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "there is no such input");
+        Py_ssize_t number, itemsize;
+        if (!PyTuple_Check(PyTuple_GET_ITEM(strided, i))) {
+            PyErr_SetString(PyExc_TypeError, "a strided input is a number, and the bytes of its elements");
             return -1;
         }
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(strided, i), "nn", &number, &itemsize))
+            return -1;
+        if (number < 0 || number >= self->kernel.inputs || itemsize < 1) {
+            PyErr_SetString(PyExc_ValueError, "there is no such input");
+            return -1;
+        }
+        walkers.flat &= ~((uint64_t)1 << number);
+        if (i < MOST_WALKED) {
+            walkers.place[i] = (int)number;
+            walkers.itemsize[i] = itemsize;
+        }
+        walkers.count = (int)i + 1;
     }
     PyObject *plans = PyDict_New(), *numbers = strided == NULL ? PyTuple_New(0) : Py_NewRef(strided);
     if (plans == NULL || numbers == NULL) {
@@ -91,6 +108,8 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     self->elements = elements;
     self->blocks = blocks;
     self->takes_alignment = takes_alignment;
+    self->walkers = walkers;
+    self->walks = walks;
     Py_XSETREF(self->plans, plans);
     Py_XSETREF(self->strided, numbers);
     Py_XSETREF(self->walk, walk == NULL ? Py_NewRef(Py_None) : Py_NewRef(walk));
@@ -98,10 +117,14 @@ init(Launch *self, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
-/* What a plan is found by: all that the walk through inputs and the choice of a form depend on. */
+/* What a plan is found by: bytes that the choice of a form goes by, and then its walk is found as well; or else all that both depend
+on, the sizes too. */
 static PyObject *
-key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, uint64_t aligned)
+key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, int64_t size, uint64_t aligned, Walk *walk)
 {
+    const int found = find_walk(&self->walkers, arguments, shape, fortran, size, aligned, walk);
+    if (found != 0)
+        return found < 0 ? NULL : PyBytes_FromStringAndSize(walk->key, walk->key_size);
     Py_ssize_t count = PyTuple_GET_SIZE(self->strided);
     PyObject *key = PyTuple_New(3 + 2 * count);
     if (key == NULL)
@@ -111,7 +134,7 @@ key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, ui
     PyTuple_SET_ITEM(key, 2, PyLong_FromUnsignedLongLong(aligned));
     int failed = PyTuple_GET_ITEM(key, 2) == NULL;
     for (Py_ssize_t i = 0; !failed && i < count; i++) {
-        PyObject *array = PyList_GET_ITEM(arguments, PyLong_AsSsize_t(PyTuple_GET_ITEM(self->strided, i)));
+        PyObject *array = PyList_GET_ITEM(arguments, PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(self->strided, i), 0)));
         PyObject *lengths = PyObject_GetAttr(array, text_shape);
         PyObject *strides = lengths == NULL ? NULL : PyObject_GetAttr(array, text_strides);
         PyTuple_SET_ITEM(key, 3 + 2 * i, lengths);
@@ -145,7 +168,7 @@ size_of(PyObject *shape)
 
 /* Makes outputs and launches, with the parameters of the inputs. */
 static PyObject *
-outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blocks, Room *rooms, void **parameters)
+outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blocks, Room *rooms, void **parameters, Walk *walk)
 {
     Py_ssize_t made = PyTuple_GET_SIZE(self->dtypes);
     int count = self->kernel.inputs;
@@ -166,7 +189,9 @@ outputs_of(Launch *self, PyObject *shape, int fortran, int64_t size, int64_t blo
     rooms[count].number = size;
     parameters[count] = &rooms[count];
     count++;
-    if (self->walk != Py_None)
+    if (self->walks)
+        parameters[count] = walk->bytes;
+    else if (self->walk != Py_None)
         parameters[count] = PyBytes_AS_STRING(self->walk);
     else if (self->takes_alignment) {
         rooms[count].flag = 1;
@@ -208,19 +233,21 @@ call(Launch *self, PyObject *args, PyObject *kwargs)
     if (!fits || size == 0)
         Py_RETURN_NONE;
     PyObject *plan = Py_NewRef(self), *key;
-    int walked = PyTuple_GET_SIZE(self->strided) > 0;
+    Walk walk;
+    int walked = PyTuple_GET_SIZE(self->strided) > 0, by_sizes = 0;
     if (walked || (self->takes_alignment && places % PACK)) {
-        key = walked ? key_of(self, arguments, shape, fortran, aligned) : Py_NewRef(Py_None);
+        key = walked ? key_of(self, arguments, shape, fortran, size, aligned, &walk) : Py_NewRef(Py_None);
+        by_sizes = key != NULL && PyTuple_CheckExact(key);
         Py_SETREF(plan, key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(self->plans, key)));
         Py_XDECREF(key);
     }
     PyObject *outputs = NULL;
     if (plan != NULL && Py_TYPE(plan) == Py_TYPE(self) && ((Launch *)plan)->kernel.inputs == self->kernel.inputs
-            && (((Launch *)plan)->blocks > 0 || !walked)) {
+            && (((Launch *)plan)->blocks > 0 || !by_sizes)) {
         const Launch *found = (Launch *)plan;
         int64_t blocks = found->blocks ? found->blocks : size / found->elements + (size % found->elements != 0);
         outputs = blocks > INT32_MAX ? Py_NewRef(Py_None)
-                                     : outputs_of((Launch *)plan, shape, fortran, size, blocks, rooms, parameters);
+                                     : outputs_of((Launch *)plan, shape, fortran, size, blocks, rooms, parameters, &walk);
     }
     else if (!PyErr_Occurred())
         outputs = Py_NewRef(Py_None);
@@ -241,18 +268,36 @@ key(Launch *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!p", &PyList_Type, &arguments, &PyTuple_Type, &shape, &fortran)
             || is_unmade(self->dtypes) < 0)
         return NULL;
-    int fits = inputs_of(&self->kernel, arguments, rooms, parameters, &places, &aligned);
+    Walk walk;
+    const int64_t size = size_of(shape);
+    int fits = size < 0 ? -1 : inputs_of(&self->kernel, arguments, rooms, parameters, &places, &aligned);
     if (fits <= 0) {
         if (fits == 0)
             PyErr_SetString(PyExc_TypeError, "a number is of another kind");
         return NULL;
     }
-    return key_of(self, arguments, shape, fortran, aligned);
+    return key_of(self, arguments, shape, fortran, size, aligned, &walk);
+}
+
+PyDoc_STRVAR(walk_doc, "walk(arguments, shape, fortran, /)\n--\n\nThe walk of these arguments, where `key` is bytes; else None.");
+
+static PyObject *
+walk_of(Launch *self, PyObject *args)
+{
+    PyObject *key_found = key(self, args);
+    const int is_bytes = key_found != NULL && PyBytes_CheckExact(key_found);
+    Py_XDECREF(key_found);
+    if (!is_bytes)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    Walk walk;      /* `key` has checked the arguments */
+    PyObject *shape = PyTuple_GET_ITEM(args, 1);
+    find_walk(&self->walkers, PyTuple_GET_ITEM(args, 0), shape, PyObject_IsTrue(PyTuple_GET_ITEM(args, 2)), size_of(shape), ~(uint64_t)0, &walk);
+    return PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(walk.bytes, walk.size);
 }
 
 PyDoc_STRVAR(launch_doc,
-"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, takes_alignment, strided=(),\n"
-"       walk=None, blocks=0)\n--\n\n"
+"Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, takes_alignment, strided=(), pack=1,\n"
+"       into=False, walk=None, blocks=0, walks=False)\n--\n\n"
 "Makes the outputs of a kernel and launches it.\n\n"
 "Parameters\n----------\n"
 "function, launch : int\n    Addresses of the CUfunction and of cuLaunchKernel.\n"
@@ -263,12 +308,17 @@ PyDoc_STRVAR(launch_doc,
 "elements, threads : int\n    Of a block.\n"
 "takes_alignment : bool\n"
 "    The kernel's last parameter says that packs can be loaded; for other addresses `plans` may have a Launch, by None.\n"
-"strided : tuple of int\n    Inputs that are walked by their strides: `plans` has a Launch for each kind of them, by `key`.\n"
+"strided : tuple of (int, int)\n"
+"    Inputs that are walked by their strides, and the bytes of their elements: `plans` has a Launch for each kind, by `key`.\n"
+"pack : int\n    Elements that are loaded at once where that can be.\n"
+"into : bool\n    The last input is what is written.\n"
 "walk : bytes\n    The kernel's last parameter: how strided inputs are walked.\n"
-"blocks : int\n    How many, if that does not go by the elements.");
+"blocks : int\n    How many, if that does not go by the elements.\n"
+"walks : bool\n    The last parameter is the walk of the arguments that it is launched with: its key is bytes.");
 
 static PyMethodDef methods[] = {
     {"key", (PyCFunction)key, METH_VARARGS, key_doc},
+    {"walk", (PyCFunction)walk_of, METH_VARARGS, walk_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -305,7 +355,7 @@ PyInit_launch(void)
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
             || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
             || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 33) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 34) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     Py_XDECREF(reduction);

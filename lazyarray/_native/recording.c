@@ -23,11 +23,11 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_computing.h"
 #include "recording_reach.h"
 #include "recording_writing.h"
-#include "recording_sources.h"
 #include "recording_functions.h"
 #include "recording_reducing.h"
 #include "recording_host.h"
 #include "recording_members.h"
+#include "recording_sources.h"
 
 PyDoc_STRVAR(new_array_doc, "new_array(storage, meta, array=None, base=None, /)\n--\n\n"
 "A LazyNdarray of `meta` in `storage`; `array`: its device array, `base`: what it is a view of.");
@@ -85,7 +85,7 @@ static PyMethodDef methods[] = {
     {"compute", compute, METH_O, compute_doc},
     {"tick", ticked, METH_NOARGS, tick_doc},
     {"needed", needed, METH_O, needed_doc},
-    {"counted", FAST(counted), METH_FASTCALL, counted_doc},
+    {"sourced", FAST(sourced), METH_FASTCALL, sourced_doc},
     {"address", address, METH_O, address_doc},
     {"note_reader", FAST(noted_reader), METH_FASTCALL, note_reader_doc},
     {"tried", FAST(tried), METH_FASTCALL, tried_doc},
@@ -142,7 +142,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 33) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 34) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

@@ -85,7 +85,7 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *bac
         goto end;
     }
     PyObject *array = PyList_GET_ITEM(results, 0);
-    if (back != Py_None && (meta = PyObject_CallMethodNoArgs(form->template, text.view)) == NULL)
+    if (back != Py_None && (meta = made_meta(form->shape, form->fortran, form->dtype)) == NULL)
         goto end;
     if ((storage = made_storage(device, array, stream, Py_None, meta == NULL ? Py_None : meta)) == NULL
             || (claimed = PyObject_CallMethodObjArgs(device, text.claim, array, storage, NULL)) == NULL)
@@ -238,8 +238,8 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
         goto end;
     }
     if (found != NULL || (least > 0 && leaves)) {
-        Py_ssize_t nbytes = found != NULL ? PyLong_AsSsize_t(got(found, K.nbytes))
-                                          : PyLong_AsSsize_t(form->size) * PyLong_AsSsize_t(got(rule, R.itemsize));
+        Py_ssize_t nbytes = PyLong_AsSsize_t(form->size) * (found != NULL ? PyDataType_ELSIZE((PyArray_Descr *)form->dtype)
+                                                                          : PyLong_AsSsize_t(got(rule, R.itemsize)));
         if (leaves && nbytes < least) {     /* small, and not of what waits already */
             result = Py_NewRef(Py_None);
             goto end;
@@ -341,15 +341,63 @@ in_one_form(const Seen *given, Py_ssize_t count, const Form **form)
     return *form != NULL && (*form)->fortran != Py_None && count < 3;
 }
 
-/* What the Python code gets of the operands: for each a class, Node or Leaf, or None for a number. */
+/* What the Python code gets of the operands: for each (its class, Node or Leaf, its dtype, its shape), or None for a number. */
 static PyObject *
-kinds_of(const Seen *given, Py_ssize_t count)
+seen_as(const Seen *given, Py_ssize_t count)
 {
-    PyObject *kinds = PyTuple_New(count);
-    for (Py_ssize_t i = 0; kinds != NULL && i < count; i++)
-        PyTuple_SET_ITEM(kinds, i, Py_NewRef(given[i].what == NUMBER ? Py_None : (PyObject *)(
-            given[i].what == WHOLE && Py_TYPE(given[i].item) == types.Node ? types.Node : types.Leaf)));
-    return kinds;
+    PyObject *seen = PyTuple_New(count);
+    for (Py_ssize_t i = 0; seen != NULL && i < count; i++) {
+        PyObject *kind = given[i].what == WHOLE && Py_TYPE(given[i].item) == types.Node ? (PyObject *)types.Node : (PyObject *)types.Leaf;
+        PyObject *one = given[i].what == NUMBER ? Py_NewRef(Py_None) : PyTuple_Pack(3, kind, given[i].form.dtype, given[i].form.shape);
+        if (one == NULL)
+            Py_CLEAR(seen);
+        else
+            PyTuple_SET_ITEM(seen, i, one);
+    }
+    return seen;
+}
+
+static PyObject *
+tuple_of(const Lengths *lengths)
+{
+    PyObject *tuple = PyTuple_New(lengths->count);
+    for (int i = 0; tuple != NULL && i < lengths->count; i++) {
+        PyObject *one = PyLong_FromSsize_t(lengths->of[i]);
+        if (one == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, one);
+    }
+    return tuple;
+}
+
+/* The form of a known call's result where its operands have these lengths: (the lengths as bytes, shape, size), a new reference.
+That of the last such call is kept. */
+static PyObject *
+form_of_known(PyObject *known, const Lengths *lengths)
+{
+    const Py_ssize_t nbytes = lengths->count * (Py_ssize_t)sizeof lengths->of[0];
+    PyObject *kept = got(known, K.form), *pattern = got(known, K.shape), *shape, *form = NULL;
+    if (PyTuple_CheckExact(kept) && PyBytes_GET_SIZE(PyTuple_GET_ITEM(kept, 0)) == nbytes
+            && memcmp(PyBytes_AS_STRING(PyTuple_GET_ITEM(kept, 0)), lengths->of, nbytes) == 0)
+        return Py_NewRef(kept);
+    Py_ssize_t size = 1;
+    if ((shape = PyTuple_New(PyTuple_GET_SIZE(pattern))) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pattern); i++) {
+        const Py_ssize_t code = PyLong_AsSsize_t(PyTuple_GET_ITEM(pattern, i)), n = code < 0 ? lengths->of[-1 - code] : code;
+        PyObject *one = PyLong_FromSsize_t(n);
+        if (one == NULL || (n > 0 && size > PY_SSIZE_T_MAX / n)) {      /* too large is for Python to say */
+            Py_XDECREF(one);
+            Py_DECREF(shape);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(shape, i, one);
+        size *= n;
+    }
+    if ((form = Py_BuildValue("(y#Nn)", (const char *)lengths->of, nbytes, shape, size)) != NULL)
+        put(known, K.form, form);
+    return form;
 }
 
 /* Whether the result would be a scalar, and is not to be recorded: of an array without dimensions some functions make another
@@ -430,8 +478,9 @@ static PyObject *
 recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t least, PyObject *bytes)
 {
     Seen given[MOST_OPERANDS] = {{0}};
-    PyObject *key = NULL, *kinds = NULL, *rule, *result = NULL;
+    PyObject *key = NULL, *seen_here = NULL, *sizes = NULL, *rule, *result = NULL;
     const Form *form;
+    Lengths lengths;
     Py_ssize_t count = PyTuple_GET_SIZE(inputs), found, too_long;
     int rounds = 0;
 again:
@@ -456,18 +505,18 @@ again:
             if (result != NULL)
                 goto end;
         }
-        if (PyErr_Occurred() || (key = key_of_call(ufunc, given, count, written)) == NULL)
+        if (PyErr_Occurred() || ((key = key_of_call(ufunc, given, count, written, &lengths)) == NULL && PyErr_Occurred()))
             goto end;
-        PyObject *seen = Py_XNewRef(PyDict_GetItemWithError(py.known, key));
-        if (seen != NULL && Py_TYPE(seen) == types.Known) {
+        PyObject *seen = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(py.known, key)), *known_form;
+        if (seen != NULL && Py_TYPE(seen) == types.Known && (known_form = form_of_known(seen, &lengths)) != NULL) {
             rule = got(seen, K.rule);
             PyObject *last = got(seen, K.last) != Py_None ? got(seen, K.last) : got(rule, R.step);
-            const Form own = {got(seen, K.shape), got(seen, K.fortran), got(seen, K.size), got(last, P.output),
-                              got(seen, K.template)};
+            const Form own = {PyTuple_GET_ITEM(known_form, 1), got(seen, K.fortran), PyTuple_GET_ITEM(known_form, 2), got(last, P.output)};
             int brought = bring(ufunc, given, count);
             result = brought > 0 ? become(rule, seen, given, count, &own, least, written != NULL) : NULL;
+            Py_DECREF(known_form);
         }
-        if (seen != NULL && PyTuple_CheckExact(seen)) {
+        if (seen != NULL && PyTuple_CheckExact(seen)) {     /* places */
             const int computed = rounds <= MOST_OPERANDS ? compute_those(given, count, seen) : 0;
             Py_DECREF(seen);
             if (computed < 0)
@@ -480,17 +529,26 @@ again:
         }
         else
             Py_XDECREF(seen);
-        if (result != NULL || PyErr_Occurred() || (kinds = kinds_of(given, count)) == NULL)
+        if (result != NULL || PyErr_Occurred()
+                || (key != NULL && ((seen_here = seen_as(given, count)) == NULL || (sizes = tuple_of(&lengths)) == NULL)))
             goto end;
     }
-    result = PyObject_CallFunctionObjArgs(py.general, ufunc, inputs, bytes, written == NULL ? Py_None : written,
-                                          key == NULL ? Py_None : key, kinds == NULL ? Py_None : kinds, NULL);
+    result = PyObject_CallFunctionObjArgs(py.general, ufunc, inputs, bytes, written == NULL ? Py_None : written, key == NULL ? Py_None : key,
+                                          seen_here == NULL ? Py_None : seen_here, sizes == NULL ? Py_None : sizes, NULL);
 end:
     Py_XDECREF(key);
-    Py_XDECREF(kinds);
+    Py_XDECREF(seen_here);
+    Py_XDECREF(sizes);
     for (Py_ssize_t i = 0; i < count && i < MOST_OPERANDS; i++)
         forget(&given[i]);
     return result;
+}
+
+/* Whether a ufunc works on more than elements: no such work is recorded. */
+static int
+is_generalised(PyObject *ufunc)
+{
+    return PyObject_TypeCheck(ufunc, &PyUFunc_Type) && ((PyUFuncObject *)ufunc)->core_enabled;
 }
 
 PyDoc_STRVAR(recorded_doc, "recorded(ufunc, inputs, written=None, /)\n--\n\n"
@@ -503,7 +561,7 @@ recorded(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs < 2 || nargs > 3 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) < 1)
         return mistaken("recorded takes a ufunc, a tuple of operands and a meta");
-    if (forked || types.LazyNdarray == NULL)
+    if (forked || types.LazyNdarray == NULL || is_generalised(args[0]))
         Py_RETURN_NONE;
     PyObject *bytes = NULL, *result = NULL;
     Py_ssize_t least = least_bytes(&bytes);

@@ -7,6 +7,32 @@ one new storage, which take longer in Python than the device's function itself. 
 #define MOST_GIVEN 32
 #define MOST_BEFORE 6
 
+/* Whether work is put off here, and arrays are lazy: 1 or 0; -1: an error. */
+static int
+is_put_off(void)
+{
+    PyObject *options = options_here();
+    PyObject *least = options == NULL ? NULL : PyObject_GetAttr(options, text.defer_from);
+    PyObject *lazy = least == NULL ? NULL : PyObject_GetAttr(options, text.lazy);
+    int answer = lazy == NULL ? -1 : least == Py_None ? 0 : PyObject_IsTrue(lazy);
+    Py_XDECREF(options);
+    Py_XDECREF(least);
+    Py_XDECREF(lazy);
+    return answer;
+}
+
+/* Whether the devices are one that can be used: 1 or 0; -1: an error. */
+static int
+is_usable(PyObject *device)
+{
+    int alone = is_alone(device);
+    if (alone <= 0)
+        return alone;
+    PyObject *reason = PyObject_CallMethodNoArgs(device, text.usable);
+    Py_XDECREF(reason);
+    return reason == NULL ? -1 : reason == Py_None;
+}
+
 /* The current device, if it is the only one and can be used: borrowed; NULL without an error if it is not. */
 static PyObject *
 usable_device(void)

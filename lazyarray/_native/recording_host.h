@@ -6,9 +6,7 @@ storage then. From then on the ndarray counts for as long as the storage says th
 
 #define MOST_ARGUMENTS 10
 
-/* The most bytes of a small array; 0: no array is. What does more for each element than an addition is done with so many
-times fewer. */
-static Py_ssize_t small_bytes = 0;
+/* What does more for each element than an addition is done with so many times fewer bytes than small arrays have at most. */
 #define COSTLY 8
 /* A product of matrices takes so many multiplications in the time of an addition of arrays. */
 #define PRODUCTS 16
@@ -263,6 +261,22 @@ home_of_light(PyObject *x)
     return got(x, X.home);
 }
 
+/* The meta of a view of an ndarray, which is that of a lazy array: as `handles.completed` makes it. */
+static PyObject *
+meta_of_view(PyObject *x, PyArrayObject *view)
+{
+    PyObject *meta = AT(x, X.meta), *whole = got(x, X.host);
+    if (meta == NULL || !PyArray_Check(meta) || !PyArray_CheckExact(whole) || PyArray_SIZE(view) == 0 || PyArray_BASE(view) == NULL)
+        return NULL;
+    char *data = PyArray_BYTES((PyArrayObject *)meta) + (PyArray_BYTES(view) - PyArray_BYTES((PyArrayObject *)whole));
+    Py_INCREF(PyArray_DESCR(view));     /* given away */
+    PyObject *made = PyArray_NewFromDescr(types.Meta, PyArray_DESCR(view), PyArray_NDIM(view), PyArray_DIMS(view), PyArray_STRIDES(view),
+                                          data, PyArray_ISWRITEABLE(view) ? NPY_ARRAY_WRITEABLE : 0, NULL);
+    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(py.meta_memory)) < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
 /* The view of a lazy array that an ndarray is. */
 static PyObject *
 light_view(PyObject *x, PyObject *host)
@@ -276,11 +290,18 @@ light_view(PyObject *x, PyObject *host)
     }
     storage = got(x, X.storage);
     base = got(x, X.base);
-    if (storage != Py_None)
+    if (storage != Py_None) {
         put(view, X.storage, storage);
+        PyObject *meta = meta_of_view(x, (PyArrayObject *)host);
+        if (meta != NULL)
+            put(view, X.meta, meta);
+        Py_XDECREF(meta);
+    }
     else
         put(view, X.home, home);
     put(view, X.base, base == Py_None ? x : base);
+    if (PyErr_Occurred())
+        Py_CLEAR(view);
     return view;
 }
 

@@ -50,19 +50,31 @@ made_leaf(PyObject *array, PyObject *storage, PyObject *mode)
     return leaf;
 }
 
-/* How a dense array lies. `template`: a meta of that form and dtype that nobody else has, None if there is none. */
-typedef struct { PyObject *shape, *fortran, *size, *dtype, *template; } Form;
+/* How a dense array lies. */
+typedef struct { PyObject *shape, *fortran, *size, *dtype; } Form;
 
+/* A new meta of a dense array, as `storage/views.py` makes them. */
 static PyObject *
-template_for(PyObject *shape, PyObject *fortran, PyObject *dtype)
+made_meta(PyObject *shape, PyObject *fortran, PyObject *dtype)
 {
-    PyObject *key = PyTuple_Pack(3, shape, fortran, dtype);
-    if (key == NULL)
-        return NULL;
-    PyObject *found = Py_XNewRef(PyDict_GetItemWithError(py.templates, key));
-    Py_DECREF(key);
-    return found != NULL || PyErr_Occurred() ? found
-                                             : PyObject_CallFunctionObjArgs(py.template_of, shape, fortran, dtype, NULL);
+    npy_intp lengths[NPY_MAXDIMS], none[NPY_MAXDIMS] = {0};
+    const Py_ssize_t ndim = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : NPY_MAXDIMS + 1;
+    int empty = 0;
+    if (ndim > NPY_MAXDIMS || !PyArray_DescrCheck(dtype))
+        return mistaken("a meta has a shape and a dtype");
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        lengths[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (lengths[i] < 0)
+            return PyErr_Occurred() ? NULL : mistaken("a meta has lengths of 0 at least");
+        empty |= lengths[i] == 0;
+    }
+    Py_INCREF(dtype);       /* given away */
+    PyObject *meta = PyArray_NewFromDescr(types.Meta, (PyArray_Descr *)dtype, (int)ndim, lengths, empty ? none : NULL,
+                                          (void *)limits.ORIGIN,
+                                          NPY_ARRAY_WRITEABLE | (fortran == Py_True ? NPY_ARRAY_F_CONTIGUOUS : 0), NULL);
+    if (meta != NULL && PyArray_SetBaseObject((PyArrayObject *)meta, Py_NewRef(py.meta_memory)) < 0)
+        Py_CLEAR(meta);
+    return meta;
 }
 
 /* A node of this form, of its step's dtype. */
@@ -94,7 +106,6 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, const Form *form
     put(node, N.passed, zero);
     put(node, N.rule, Py_None);
     put(node, N.bounds, Py_None);
-    put(node, N.template, dtype == form->dtype ? form->template : Py_None);
     int described = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
@@ -301,14 +312,7 @@ array_of(PyObject *node, PyObject *back)
     PyObject *ref = PyWeakref_NewRef(node, NULL), *storage = NULL, *meta = NULL, *home = NULL, *result = NULL;
     if (ref == NULL || introduce(node, ref) < 0)
         goto end;
-    if (got(node, N.template) == Py_None) {
-        PyObject *template = template_for(got(node, N.shape), got(node, N.fortran), got(node, N.dtype));
-        if (template == NULL)
-            goto end;
-        put(node, N.template, template);
-        Py_DECREF(template);
-    }
-    if ((meta = PyObject_CallMethodNoArgs(AT(node, N.template), text.view)) == NULL
+    if ((meta = made_meta(got(node, N.shape), got(node, N.fortran), got(node, N.dtype))) == NULL
             || (storage = made_storage(AT(node, N.device), Py_None, Py_None, node, meta)) == NULL
             || (home = PyWeakref_NewRef(storage, NULL)) == NULL)
         goto end;

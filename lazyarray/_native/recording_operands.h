@@ -20,8 +20,7 @@ forget(Seen *s)
 
 #define SEE_AS(form, item, where) \
     ((form).shape = Py_NewRef(got(item, where.shape)), (form).fortran = Py_NewRef(got(item, where.fortran)), \
-     (form).size = Py_NewRef(got(item, where.size)), (form).dtype = Py_NewRef(got(item, where.dtype)), \
-     (form).template = Py_NewRef(got(item, where.template)))
+     (form).size = Py_NewRef(got(item, where.size)), (form).dtype = Py_NewRef(got(item, where.dtype)))
 
 /* Of a Node or a Leaf. */
 #define OF(item, name) got(item, Py_TYPE(item) == types.Node ? N.name : L.name)
@@ -145,7 +144,6 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     if (order == 3) {
         PyObject *strides = PyObject_GetAttr(meta, text.strides);
         Py_SETREF(s->form.fortran, Py_NewRef(Py_None));
-        Py_SETREF(s->form.template, Py_NewRef(Py_None));
         s->lies = strides == NULL ? NULL : PyTuple_Pack(2, strides, Py_None);
         Py_XDECREF(strides);
         return s->lies == NULL ? FAILED : WHOLE;
@@ -153,7 +151,6 @@ see_node(PyObject *x, PyObject *storage, Seen *s)
     if (order == 1 && !fortran)
         alike = same(s->form.shape, got(node, N.shape));
     Py_SETREF(s->form.fortran, Py_NewRef(order == 1 ? Py_False : Py_True));
-    Py_SETREF(s->form.template, Py_NewRef(Py_None));
     s->lies = PyLong_FromLong(order == 2 ? FORTRAN_SEEN : alike ? AS_RECORDED : C_SEEN);
     return alike < 0 ? FAILED : WHOLE;
 }
@@ -357,7 +354,7 @@ static PyObject *
 whole_leaf(PyObject *x, PyObject *storage)
 {
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
-    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *template = NULL, *laid = NULL;
+    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL;
     Py_ssize_t nbytes;
     PyObject *meta = Py_XNewRef(AT(x, X.meta));     /* not filled yet: of one that was made on the host, perhaps of a part */
     if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
@@ -365,7 +362,7 @@ whole_leaf(PyObject *x, PyObject *storage)
             || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
             || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL
             || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || nbytes >= limits.LARGE || (size = PyObject_GetAttr(array, text.size)) == NULL
-            || (dtype = PyObject_GetAttr(array, text.dtype)) == NULL || (template = template_for(shape, Py_False, dtype)) == NULL)
+            || (dtype = PyObject_GetAttr(array, text.dtype)) == NULL)
         goto end;
     if ((leaf = made_leaf(array, storage, text.flat)) == NULL)
         goto end;
@@ -375,7 +372,6 @@ whole_leaf(PyObject *x, PyObject *storage)
     put(leaf, L.dtype, dtype);
     put(leaf, L.steps, zero);
     put(leaf, L.large, no_arguments);
-    put(leaf, L.template, template);
     if (got(storage, S.clean) == Py_True && got(x, X.storage) == storage && AT(x, X.meta) == meta) {
         put(x, X.array, array);
         put(x, X.leaf, leaf);
@@ -383,7 +379,6 @@ whole_leaf(PyObject *x, PyObject *storage)
     else
         Py_CLEAR(leaf);
 end:
-    Py_XDECREF(template);
     Py_XDECREF(bytes);
     Py_XDECREF(dtype);
     Py_XDECREF(size);
@@ -553,36 +548,169 @@ kind_of_power(const Seen *exponent)
     return is_two < 0 || is_less < 0 ? NULL : PyUnicode_InternFromString(kinds[is_two ? 1 : is_less ? 2 : 0]);
 }
 
-/* The key of a call: the function, of each operand its dtype, its shape and how it lies, and then the same of what is
-written in place, if that is not NULL; last, if a power is a number, of which kind. */
-static PyObject *
-key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *written)
+/* The distinct lengths of more than one that operands have, in the order in which they come. */
+#define MOST_LENGTHS 16
+typedef struct { Py_ssize_t of[MOST_LENGTHS]; int count; } Lengths;
+
+/* What a call is known by of the forms of its operands: which lengths are alike, not how large they are. */
+#define MOST_PATTERN 512
+typedef struct { unsigned char bytes[MOST_PATTERN]; Py_ssize_t count; Lengths lengths; } Pattern;
+
+static void
+add_byte(Pattern *p, int byte)
 {
-    PyObject *parts[5 + 3 * MOST_OPERANDS], *key;
+    if (p->count < MOST_PATTERN)
+        p->bytes[p->count] = (unsigned char)byte;
+    p->count++;
+}
+
+static void
+add_size(Pattern *p, Py_ssize_t n)
+{
+    for (size_t i = 0; i < sizeof n; i++, n >>= 8)
+        add_byte(p, (int)(n & 255));
+}
+
+/* 0 and 1 as they are, other lengths by their places among the distinct ones. */
+static void
+add_length(Pattern *p, Py_ssize_t n)
+{
+    Lengths *l = &p->lengths;
+    int place = 0;
+    if (n < 2) {
+        add_byte(p, (int)n);
+        return;
+    }
+    while (place < l->count && l->of[place] != n)
+        place++;
+    if (place == MOST_LENGTHS)
+        p->count = MOST_PATTERN;        /* too many */
+    else if (place == l->count)
+        l->of[l->count++] = n;
+    add_byte(p, 2 + place);
+}
+
+/* The integers of a tuple of them; how many, -1 if there are too many or one is none. */
+static int
+integers_of(PyObject *tuple, Py_ssize_t *found)
+{
+    const Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1;
+    if (count > NPY_MAXDIMS)
+        return -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if ((found[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, i))) == -1 && PyErr_Occurred())
+            return -1;
+    return (int)count;
+}
+
+/* Whether strides are those of a new array of this shape, in C's order or (`fortran`) in Fortran's, at lengths of one, too. */
+static int
+are_new(const Py_ssize_t *shape, const Py_ssize_t *strides, int ndim, Py_ssize_t itemsize, int fortran)
+{
+    for (int i = 0; i < ndim; i++) {
+        const int axis = fortran ? i : ndim - 1 - i;
+        if (strides[axis] != itemsize)
+            return 0;
+        itemsize *= shape[axis];
+    }
+    return 1;
+}
+
+/* The shape of an operand, and its strides, if there are some: where they are not those of a new array they are given as they
+are, with the lengths. Only the outermost length says nothing of what lies where, if the strides within are shorter. */
+static int
+add_form(Pattern *p, int kind, PyObject *shape, PyObject *strides, PyObject *dtype)
+{
+    Py_ssize_t lengths[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    const int ndim = integers_of(shape, lengths);
+    if (ndim < 0 || (strides != NULL && integers_of(strides, steps) != ndim))
+        return -1;
+    add_byte(p, kind);
+    add_byte(p, ndim);
+    for (int i = 0; i < ndim; i++)
+        add_length(p, lengths[i]);
+    if (strides == NULL)
+        return 0;
+    const Py_ssize_t itemsize = PyArray_DescrCheck(dtype) ? PyDataType_ELSIZE((PyArray_Descr *)dtype) : 0;
+    if (are_new(lengths, steps, ndim, itemsize, 0))
+        add_byte(p, 'C');
+    else if (are_new(lengths, steps, ndim, itemsize, 1))
+        add_byte(p, 'F');
+    else {
+        int outermost = ndim > 0 && kind != 'O';
+        for (int i = 0; i < ndim; i++) {
+            add_size(p, steps[i]);
+            outermost = outermost && steps[i] >= 0 && (i == 0 || steps[i] < steps[0]);
+        }
+        for (int i = outermost; i < ndim; i++)
+            add_size(p, lengths[i]);
+    }
+    return 0;
+}
+
+/* What the key of a call has of an operand, besides its dtype. */
+static int
+add_operand(Pattern *p, const Seen *s)
+{
+    PyObject *lies = s->lies;
+    if (s->what == NUMBER) {
+        add_byte(p, 'N');
+        return 0;
+    }
+    if (s->what == WHOLE && PyBool_Check(lies))
+        return add_form(p, lies == Py_True ? 'f' : 'c', s->form.shape, NULL, NULL);
+    if (s->what == WHOLE && PyLong_Check(lies))
+        return add_form(p, (int)PyLong_AsLong(lies), s->form.shape, NULL, NULL);
+    if (s->what == WHOLE)       /* (strides, None) */
+        return add_form(p, 'O', s->form.shape, PyTuple_GET_ITEM(lies, 0), s->form.dtype);
+    return s->brought ? add_form(p, 'H', s->form.shape, PyTuple_GET_ITEM(lies, 0), s->form.dtype)
+                      : add_form(p, 'V', s->form.shape, lies, s->form.dtype);
+}
+
+/* What is written in place, likewise. */
+static int
+add_written(Pattern *p, PyObject *written, PyObject *dtype)
+{
+    PyObject *shape = PyObject_GetAttr(written, text.shape), *strides = PyObject_GetAttr(written, text.strides);
+    const int failed = shape == NULL || strides == NULL ? -1 : add_form(p, 'W', shape, strides, dtype);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return failed;
+}
+
+/* The key of a call: the function, of each operand its dtype, and that of what is written in place, if that is not NULL;
+the pattern of their forms; last, if a power is a number, of which kind. NULL, perhaps without an error: it has none. */
+static PyObject *
+key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *written, Lengths *lengths)
+{
+    PyObject *parts[4 + MOST_OPERANDS], *key = NULL;
     Py_ssize_t length = 0;
+    Pattern pattern;
+    int failed = 0;
+    pattern.count = pattern.lengths.count = 0;
     parts[length++] = Py_NewRef(ufunc);
     for (Py_ssize_t i = 0; i < count; i++) {
         parts[length++] = Py_NewRef(given[i].form.dtype);
-        if (given[i].what != NUMBER) {
-            parts[length++] = Py_NewRef(given[i].form.shape);
-            parts[length++] = Py_NewRef(given[i].lies);
-        }
+        failed |= add_operand(&pattern, &given[i]);
     }
-    if (written != NULL) {
-        parts[length++] = PyObject_GetAttr(written, text.dtype);
-        parts[length++] = PyObject_GetAttr(written, text.shape);
-        parts[length++] = PyObject_GetAttr(written, text.strides);
+    if (written != NULL && !failed && (parts[length] = PyObject_GetAttr(written, text.dtype)) != NULL)
+        failed = add_written(&pattern, written, parts[length++]);
+    if (!failed && !PyErr_Occurred() && pattern.count <= MOST_PATTERN
+            && (parts[length] = PyBytes_FromStringAndSize((char *)pattern.bytes, pattern.count)) != NULL)
+        length++;
+    else
+        failed = 1;
+    if (!failed && ufunc == py.power && count == 2 && given[1].what == NUMBER) {
+        failed = (parts[length] = kind_of_power(&given[1])) == NULL;
+        length += !failed;
     }
-    if (ufunc == py.power && count == 2 && given[1].what == NUMBER)
-        parts[length++] = kind_of_power(&given[1]);
-    key = PyTuple_New(length);
-    for (Py_ssize_t i = 0; i < length; i++)
-        if (key != NULL && parts[i] != NULL)
+    if (!failed && (key = PyTuple_New(length)) != NULL)
+        for (Py_ssize_t i = 0; i < length; i++)
             PyTuple_SET_ITEM(key, i, parts[i]);
-        else {
-            Py_XDECREF(parts[i]);
-            Py_CLEAR(key);
-        }
+    else
+        for (Py_ssize_t i = 0; i < length; i++)
+            Py_DECREF(parts[i]);
+    *lengths = pattern.lengths;
     return key;
 }
 

@@ -276,8 +276,21 @@ shape_along(PyObject *positions)
     return shape_of(PyList_GET_ITEM(positions, 0));
 }
 
+/* Whether the axes of an array from one on lie in C's order, without gaps. */
+static int
+are_beside(PyArrayObject *array, Py_ssize_t first)
+{
+    npy_intp expected = PyArray_ITEMSIZE(array);
+    for (int axis = PyArray_NDIM(array) - 1; axis >= first; axis--) {
+        if (PyArray_DIM(array, axis) != 1 && PyArray_STRIDE(array, axis) != expected)
+            return 0;
+        expected *= PyArray_DIM(array, axis);
+    }
+    return 1;
+}
+
 /* What an index leaves of a meta before its array or scalar counts: a new reference in place of the meta. 0: it is for Python, as
-is what does not lie in C order, unless that is a vector; -1: an error. */
+is what does not lie in C order, unless its first axes alone do not and these are the ones that count; -1: an error. */
 static int
 leave_part(const Along *along, PyObject **meta)
 {
@@ -288,7 +301,8 @@ leave_part(const Along *along, PyObject **meta)
             return -!!PyErr_Occurred();
     }
     PyArrayObject *left = (PyArrayObject *)*meta;
-    return PyArray_NDIM(left) >= along->least && (PyArray_NDIM(left) == 1 || PyArray_IS_C_CONTIGUOUS(left));
+    return PyArray_NDIM(left) >= along->least
+        && (PyArray_IS_C_CONTIGUOUS(left) || (along->axis == 0 && are_beside(left, along->count)));
 }
 
 /* How often positions had been written, or which they were where the host has a few: other threads may write them. */
@@ -649,7 +663,7 @@ element_of(PyObject *storage, PyObject *array, PyObject *step, PyObject *source)
     if (forked || least != 0 ||       /* an element is few bytes */
             is_held(storage) || got(storage, S.clean) != Py_True)
         Py_RETURN_NONE;
-    const Form form = {no_arguments, Py_False, unit, got(step, P.output), Py_None};
+    const Form form = {no_arguments, Py_False, unit, got(step, P.output)};
     if ((leaf = made_leaf(array, storage, text.flat)) == NULL || (operands = PyTuple_Pack(1, leaf)) == NULL
             || (node = made_node(got(storage, S.device), step, operands, &form, 1, no_arguments, Py_False)) == NULL)
         goto end;

@@ -5,18 +5,18 @@
 typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
-#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home
-#define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, counts, rules, known, \
-    templates, programs, general, ready, ready_array, along, compiled, template_of, note_large, cut, new_program, \
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, Meta
+#define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, sources, rules, known, \
+    meta_memory, programs, general, ready, ready_array, along, compiled, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
     end_on_host, on_host, cheap, no_value, changing, device_of, meta_of, brought, plain, note_many, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, norm, \
-    direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, casts, uploaded, add, maximum, minimum, addend
+    direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, casts, uploaded, empty, zeros, add, maximum, minimum, addend
 #define LIMITS MOST_STEPS, MOST_READERS, ALONE, AT_ONCE, LONG, LONG_ALONE, LONGEST, LARGE, LARGE_RESULT, ORIGIN, WIDE
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, learns, value, \
     flat, strided, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, take_at, put_at, ufunc_at, numbered, positions, are_apart
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;
@@ -28,11 +28,11 @@ static struct { Object TEXTS; } text;
 #define V_SLOTS storage, array, value, meta, base
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
 #define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host, used
-#define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large, template
+#define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large
 #define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
-    place, passed, template, rule, described, bounds
+    place, passed, rule, described, bounds
 #define R_SLOTS step, casts, scalars, choose, itemsize, alone, program, kernel, launch
-#define K_SLOTS rule, modes, strided, shape, fortran, template, size, order, back, last, nbytes, steps, any_strided
+#define K_SLOTS rule, modes, strided, shape, fortran, order, back, last, steps, any_strided, form
 #define P_SLOTS output
 #define H_SLOTS array, storage
 
@@ -51,6 +51,9 @@ static PyObject *no_arguments, *zero;
 /* What a storage is stamped with when it is used: a clock, and what it goes on by. */
 static PyObject *now, *unit;
 static int forked = 0;
+
+/* The bytes up to which arrays are small ones, which may stay on the host; 0: none are. */
+static Py_ssize_t small_bytes = 0;
 
 #define LISTED(...) #__VA_ARGS__
 #define NAMES(list) LISTED(list)    /* "one, two" */

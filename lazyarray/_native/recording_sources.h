@@ -1,61 +1,130 @@
-/* Lazy arrays of steps without operands. */
+/* Lazy arrays of steps that read no memory: ``arange``, ``zeros``, ``ones`` and their kin, once they were recorded before. */
 
-/* Whether work is put off here, and arrays are lazy: 1 or 0; -1: an error. */
-static int
-is_put_off(void)
+/* Which array is to be made, by the first argument: of so many places, of a shape, or of the form of another one. */
+enum { OF_COUNT, OF_SHAPE, OF_LIKE };
+
+/* How a function makes arrays of a dtype: (the device, the step, its operands, one of the above). */
+enum { DEVICE, STEP, OPERANDS, KIND, OF_SOURCE };
+
+/* The dtype that a call asks for, borrowed: None if it says nothing; NULL without an error: the call is for Python. */
+static PyObject *
+dtype_asked_for(PyObject *args, PyObject *kwargs)
 {
-    PyObject *options = options_here();
-    PyObject *least = options == NULL ? NULL : PyObject_GetAttr(options, text.defer_from);
-    PyObject *lazy = least == NULL ? NULL : PyObject_GetAttr(options, text.lazy);
-    int answer = lazy == NULL ? -1 : least == Py_None ? 0 : PyObject_IsTrue(lazy);
+    const Py_ssize_t count = PyTuple_GET_SIZE(args), named = PyDict_GET_SIZE(kwargs);
+    if (count < 1 || count + named > 2)
+        return NULL;
+    return count == 2 ? PyTuple_GET_ITEM(args, 1) : named == 1 ? PyDict_GetItemWithError(kwargs, text.dtype) : Py_None;
+}
+
+/* The meta of a lazy array in C's order, which is no small one of the host's, a new reference; NULL without an error: it is no lazy
+array, or one for Python. */
+static PyObject *
+prototype_of(PyObject *x)
+{
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage)
+        return NULL;
+    PyObject *meta = meta_with_storage(x);
+    if (meta != NULL && (!PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta) || PyArray_NBYTES((PyArrayObject *)meta) <= small_bytes))
+        Py_CLEAR(meta);
+    return meta;
+}
+
+/* The shape that a call asks for, a new reference, and the number of elements, which is not 0; NULL, perhaps with an error: it is
+for Python. */
+static PyObject *
+shape_asked_for(PyObject *given, PyObject *prototype, Py_ssize_t *size)
+{
+    PyObject *shape = prototype != NULL ? PyObject_GetAttr(prototype, text.shape)
+        : PyLong_CheckExact(given) ? PyTuple_Pack(1, given) : PyTuple_CheckExact(given) ? Py_NewRef(given) : NULL;
+    *size = 1;
+    for (Py_ssize_t i = 0; shape != NULL && i < PyTuple_GET_SIZE(shape); i++) {
+        PyObject *one = PyTuple_GET_ITEM(shape, i);
+        int beyond = 0;
+        const long long n = PyLong_CheckExact(one) ? PyLong_AsLongLongAndOverflow(one, &beyond) : -1;
+        if (n < 1 || n > limits.LARGE_RESULT / *size)
+            Py_CLEAR(shape);
+        else
+            *size *= n;
+    }
+    return shape;
+}
+
+/* A small array, made by NumPy, which stays on the host; NULL, perhaps with an error: it is for Python. */
+static PyObject *
+made_small(PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    PyObject *options = options_here(), *wanted = options == NULL ? NULL : PyObject_GetAttr(options, text.small_on_host), *array, *lazy;
+    const int stays = wanted == NULL ? -1 : PyObject_IsTrue(wanted);
     Py_XDECREF(options);
-    Py_XDECREF(least);
-    Py_XDECREF(lazy);
-    return answer;
+    Py_XDECREF(wanted);
+    /* Zeros need not be sent to the device. Who writes to them pays for the memory, as in ``np.empty``. */
+    if (stays <= 0 || (array = PyObject_Call(func == py.empty ? py.zeros : func, args, kwargs)) == NULL)
+        return NULL;
+    lazy = host_array(NULL, array);
+    Py_DECREF(array);
+    if (lazy == Py_None)
+        Py_CLEAR(lazy);
+    return lazy;
 }
 
-/* Whether the devices are one that can be used: 1 or 0; -1: an error. */
+/* What is known of ``arange``: where it ends, and that no two elements are equal. */
 static int
-is_usable(PyObject *device)
+note_count(PyObject *x, PyObject *step, Py_ssize_t size)
 {
-    int alone = is_alone(device);
-    if (alone <= 0)
-        return alone;
-    PyObject *reason = PyObject_CallMethodNoArgs(device, text.usable);
-    Py_XDECREF(reason);
-    return reason == NULL ? -1 : reason == Py_None;
+    PyObject *storage = got(x, X.storage), *writes = PyObject_GetAttr(storage, text.writes), *facts;
+    facts = writes == NULL ? NULL : Py_BuildValue("(O{O(nnO)OO})", writes, text.bounds, (Py_ssize_t)0, size - 1, got(step, P.output),
+                                                  text.distinct, Py_True);
+    const int failed = facts == NULL || PyObject_SetAttr(storage, text.facts, facts) < 0;
+    Py_XDECREF(facts);
+    Py_XDECREF(writes);
+    return failed ? -1 : 0;
 }
 
-PyDoc_STRVAR(counted_doc, "counted(*args)\n--\n\n"
-"``arange(n)``, which most calls are, where it was recorded before and is not large; else None.");
+PyDoc_STRVAR(sourced_doc, "sourced(func, args, kwargs, /)\n--\n\n"
+"What a function makes of a number, a shape or a prototype: on the host if it is small, recorded if it was recorded before for the\n"
+"same dtype and is not large; else None.");
 
 static PyObject *
-counted(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
 {
-    if (forked || nargs != 1 || !PyLong_CheckExact(args[0]) || types.Node == NULL)
-        Py_RETURN_NONE;
-    PyObject *found = PyDict_GetItemWithError(py.counts, args[0]);      /* (step, template) */
-    PyObject *device = PyDict_GetItemWithError(py.devices, text._current), *result = NULL;
-    if (found == NULL || device == NULL || device == Py_None)
+    if (nargs != 3 || !PyTuple_CheckExact(given[1]) || !PyDict_CheckExact(given[2]))
+        return mistaken("sourced takes a function, a tuple and a dict");
+    PyObject *asked = forked || types.Node == NULL ? NULL : dtype_asked_for(given[1], given[2]), *result = NULL, *shape = NULL, *count = NULL;
+    if (asked == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    Py_INCREF(found);
-    Py_INCREF(device);
-    int possible = is_put_off();
-    if (possible > 0)
-        possible = is_usable(device);
-    if (possible > 0) {
-        PyObject *step = PyTuple_GET_ITEM(found, 0), *template = PyTuple_GET_ITEM(found, 1), *node = NULL;
-        const Form form = {PyObject_GetAttr(template, text.shape), Py_False, args[0], got(step, P.output), template};
-        if (form.shape != NULL)
-            node = made_node(device, step, no_arguments, &form, 1, no_arguments, Py_False);
-        if (node != NULL)
-            result = array_of(node, Py_None);
-        Py_XDECREF(node);
-        Py_XDECREF(form.shape);
+    PyObject *first = PyTuple_GET_ITEM(given[1], 0), *prototype = prototype_of(first), *source = NULL, *node = NULL, *key, *device, *step;
+    const int possible = PyErr_Occurred() ? -1 : is_put_off();
+    Py_ssize_t size;
+    if (possible <= 0 || (shape = shape_asked_for(first, prototype, &size)) == NULL || PyTuple_GET_SIZE(shape) == 0)
+        goto end;
+    if (size * 8 <= small_bytes) {
+        result = made_small(given[0], given[1], given[2]);
+        goto end;
     }
-    else if (possible == 0)
-        result = Py_NewRef(Py_None);
-    Py_DECREF(found);
-    Py_DECREF(device);
-    return result;
+    key = PyTuple_Pack(2, given[0], asked == Py_None && prototype != NULL ? (PyObject *)PyArray_DESCR((PyArrayObject *)prototype) : asked);
+    source = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(py.sources, key));
+    Py_XDECREF(key);
+    device = source == NULL ? NULL : PyDict_GetItemWithError(py.devices, text._current);
+    if (source == NULL || device != PyTuple_GET_ITEM(source, DEVICE)) {
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Clear();      /* a dtype that is no key */
+        goto end;
+    }
+    const long kind = PyLong_AsLong(PyTuple_GET_ITEM(source, KIND));
+    step = PyTuple_GET_ITEM(source, STEP);
+    if ((prototype != NULL) != (kind == OF_LIKE) || (kind == OF_COUNT && !PyLong_CheckExact(first)) || is_usable(device) <= 0 || size < 2
+            || size > limits.LARGE_RESULT / PyDataType_ELSIZE((PyArray_Descr *)got(step, P.output))
+            || (count = PyLong_FromSsize_t(size)) == NULL)
+        goto end;
+    const Form form = {shape, Py_False, count, got(step, P.output)};
+    if ((node = made_node(device, step, PyTuple_GET_ITEM(source, OPERANDS), &form, 1, no_arguments, Py_False)) != NULL
+            && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT && note_count(result, step, size) < 0)
+        Py_CLEAR(result);
+end:
+    Py_XDECREF(prototype);
+    Py_XDECREF(node);
+    Py_XDECREF(count);
+    Py_XDECREF(shape);
+    Py_XDECREF(source);
+    return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
 }

@@ -678,7 +678,7 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return mistaken("updated takes a ufunc, a tuple of operands and an output");
     PyObject *ufunc = args[0], *inputs = args[1], *x = args[2], *node = NULL, *target = NULL, *result = NULL, *bytes = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || !PyTuple_CheckExact(inputs)
-            || PyTuple_GET_SIZE(inputs) < 1)
+            || PyTuple_GET_SIZE(inputs) < 1 || is_generalised(ufunc))
         Py_RETURN_NONE;
     Place place;
     Reads reads = {.count = 0};

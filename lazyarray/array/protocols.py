@@ -64,6 +64,8 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     if flags & _WRITABLE or flags & (_C_CONTIGUOUS | _F_CONTIGUOUS | _ANY_CONTIGUOUS) != _STRIDES:
         _check_buffer(handles.meta_of(x), flags)
     meta, storage = x._self_meta, x._self_storage
+    if flags & (_ANY_CONTIGUOUS | _FORMAT) == _ANY_CONTIGUOUS:
+        return _kept(x, flags)
     if (type(storage) is Storage and storage.mirror is None and storage.root_view is meta
             and (meta is None or meta.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
         found = first_download.first_alias(storage, None, "C buffer access", sys._getframe(1))
@@ -86,6 +88,19 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
     return x._self_storage.expose_buffer(meta, "C buffer access")
+
+
+def _kept(x: ArrayHandle, flags: int) -> memoryview:
+    """The memory for ``numpy.ndarray(shape, dtype, buffer=x)``, which alone asks for any order and no format.
+
+    It lets go of the buffer at once and keeps `x` (NumPy 2.5, ``PyArray_BufferConverter``): whoever has that array may
+    read and write the memory for as long as `x` lives, and `x` can't be resized.
+    """
+    meta, storage = handles.meta_of(x), x._self_storage
+    if type(storage) is Storage and meta.size:
+        storage.pin_host(meta, "numpy.ndarray(buffer=)")
+        weakref.finalize(x, type, storage).atexit = False       # a call that does nothing
+    return memoryview(handles.alias_of(x, "numpy.ndarray(buffer=)"))
 
 
 def release_buffer(x: ArrayHandle, view: memoryview, /) -> None:

@@ -176,7 +176,7 @@ def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
             if low <= first and end <= low + mirror.nbytes:
                 meta = views.meta(array.shape, array.dtype, array.strides, start - low)
                 meta.flags.writeable = writeable(handles.meta_of(x))
-                if not storage.device.can_hold(array.dtype) or storage.holds(meta):
+                if storage.holds(meta):
                     return handles.view_of(x, meta)
                 whole = storage.expose_host(coherence.whole_of(storage), f"viewed as {array.dtype}")
                 alias = np.ndarray(array.shape, array.dtype, whole, start - low, array.strides)

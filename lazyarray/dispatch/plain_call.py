@@ -88,6 +88,9 @@ def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], k
         except Exception as error:  # noqa: BLE001  what it refuses NumPy's own code does
             device.refusal(error)
         else:
+            for given, operand in zip(args, operands):
+                if operand is result and handles.is_array(given):   # itself, of which the device may have a copy
+                    return given
             return _given(device, result, sources, arrays, facts.scalar)
     if facts.adapter is None:
         return NotImplemented

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..devices import Device
 
 __all__ = ["GROWING", "ON_HOST", "fetched", "for_native", "form_of", "is_light", "limit", "made", "measured", "on_host",
-           "quick_array", "run", "run_ufunc", "to_hold", "to_write", "unless_small", "writing"]
+           "quick_array", "run", "run_ufunc", "to_hold", "to_write", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
 #: The ndarray of a lazy array that is small and current on the host, or None.
@@ -454,11 +454,6 @@ def quick_array(*args: Any) -> Any:
         return None
     result = _native_run(np.array, args, {}, _ARRAY)
     return None if result is NotImplemented else result
-
-
-def unless_small(quick: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes arrays of the device, where small ones are not the host's."""
-    return lambda *args: None if limit() else quick(*args)
 
 
 # -- new arrays ------------------------------------------------------------------------------------------------------

@@ -54,6 +54,9 @@ def call(x: ArrayHandle | ScalarHandle, ufunc: np.ufunc, method: str, inputs: tu
                 updated(ufunc, inputs, outs[0]) is not None
                 or small_arrays.to_write(outs[0], inputs) and updated(ufunc, inputs, outs[0]) is not None):
             return outs[0]
+        if method == "__call__" and len(kwargs) == 1 and ufunc.signature is not None and _contracted_into(
+                ufunc, inputs, outs):
+            return outs[0]
         given = (*outs, *inputs) if type(outs) is tuple else (outs, *inputs)
         if len(kwargs) > 1:
             given += kwargs.get("where"),
@@ -157,6 +160,19 @@ def contracted(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 
 _DOTS = frozenset((np.matmul, np.vecdot))
+
+
+def _contracted_into(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> bool:
+    """Whether a generalised ufunc was done, and its result put into an array of its form, which is none of its inputs."""
+    out = outs[0]
+    if len(outs) > 1 or type(out) is not handles.array_type or any(
+            handles.is_lazy(x) and x._self_storage is out._self_storage for x in inputs):
+        return False
+    result = contracted(ufunc, inputs)
+    if type(result) is not handles.array_type or result.shape != out.shape or result.dtype != out.dtype:
+        return False
+    out[...] = result
+    return True
 
 
 def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:

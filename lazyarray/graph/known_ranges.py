@@ -208,7 +208,7 @@ def _of_node(node: Node) -> _Range | None:
     if step is None or not given or dtype.kind not in "iu":
         return None         # there are no operands once it is computed
     operands = [_of(operand, node.size) for operand in given]
-    if any(one is None for one in operands):
+    if None in operands:
         return None
     if name == "where":
         condition, *values = given

@@ -60,7 +60,7 @@ class Leaf:
     shape of the node that reads it. One of a whole dense array may also know what a node knows of itself.
     """
 
-    __slots__ = ("array", "storage", "mode", "shape", "fortran", "size", "dtype", "steps", "large", "template")
+    __slots__ = ("array", "storage", "mode", "shape", "fortran", "size", "dtype", "steps", "large")
 
     def __init__(self, array: Any, storage: Storage, mode: str) -> None:
         self.array, self.storage, self.mode = array, storage, mode
@@ -74,7 +74,7 @@ class Node(Unique):
     """
 
     __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
-                 "storage", "readers", "array", "stream", "place", "passed", "template", "rule", "described",
+                 "storage", "readers", "array", "stream", "place", "passed", "rule", "described",
                  "bounds", "__weakref__")
     lock = lock
     #: `sampling.sample`, which needs this class.
@@ -94,7 +94,6 @@ class Node(Unique):
         self.stream: Any = None     # on this stream
         self.place: int | None = None       # the number of its device, if several were in use when it was recorded
         self.passed = 0             # how often a reduction was computed through it
-        self.template: Any = None   # a meta of its form, which nobody else has
         # By a few numbers: it needs nothing of the device.
         self.described = all(o.described if type(o) is Node else type(o) is not Leaf for o in operands)
         self.bounds: Any = None     # what its integers can be, as `known_ranges` has found out

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as _np
 
-from lazyarray import devices
+from lazyarray import _native, devices
 from lazyarray.dispatch import convert, small_arrays
 from lazyarray.dispatch.assigned_values import with_values
 from lazyarray.dispatch.host_fallback import on_host
@@ -256,18 +256,18 @@ def noted(args: tuple[Any, ...], result: Any) -> Any:
 
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
-    quick = small_arrays.quick_array if func is _np.array else QUICK.get(func)
-    counts = func is _np.arange
-    if counts and quick is not None:
-        quick = small_arrays.unless_small(quick)
+    quick, counts = func in QUICK, func is _np.arange
+    of_list = small_arrays.quick_array if func is _np.array else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if quick and (result := _native.recording.sourced(func, args, kwargs)) is not None:
+            return result
         if kwargs:
             if kwargs.get("like") is not None:
                 return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
             kwargs.pop("like", None)
-        elif quick is not None and (result := quick(*args)) is not None:
-            return noted(args, result) if counts else result
+        elif of_list is not None and (result := of_list(*args)) is not None:
+            return result
         return noted(args, create(*args, **kwargs)) if counts else create(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = func.__name__

@@ -30,7 +30,7 @@ ORIGIN: int = 1 << 62 if REGION is None else np.frombuffer(REGION, np.uint8, 1).
 """Where metas begin: reserved memory, or, where there is none to be had, addresses that no process can map."""
 
 _EXTENT = 1 << 60
-_memory = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
+MEMORY = (ctypes.c_ubyte * _EXTENT).from_address(ORIGIN)
 _BUFFERED = frozenset("?bhilqBHILQefdFD")
 
 #: ``reshape(copy=False)`` came with NumPy 2.1.
@@ -142,7 +142,7 @@ def meta(shape: Any, dtype: Any, strides: Any = None, offset: int = 0, order: An
     """
     if 0 in shape:
         strides = (0,) * len(shape)
-    return Meta(shape, dtype, _memory, offset, strides, order)
+    return Meta(shape, dtype, MEMORY, offset, strides, order)
 
 
 def is_dtype_class(dtype: Any) -> bool:

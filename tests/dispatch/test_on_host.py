@@ -118,7 +118,7 @@ def test_what_numpy_is_told_of_errors_stays(setting):
 def test_nothing_is_kept(make):
     read(make(lazy))
     node = make(lazy)._self_storage.pending
-    kept = node, node.step, node.operands, node.shape, node.size, lazyarray.device(), node.template
+    kept = node, node.step, node.operands, node.shape, node.size, lazyarray.device()
 
     def work():
         for _ in range(100):

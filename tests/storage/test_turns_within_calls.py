@@ -70,8 +70,8 @@ def test_a_shape_that_is_assigned():
 
 def test_the_form_of_another_array_does_not_last():
     def view():
-        return there(np.arange(1.2 * N))[::2]
-    there(np.arange(1.2 * N))[::3] * 3
+        return there(np.arange(6.0 * N))[::10]      # a stride that no call before had
+    there(np.arange(6.0 * N))[::15] * 3
     v = view()
 
     def other():

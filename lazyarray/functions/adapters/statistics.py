@@ -276,8 +276,10 @@ def linspace(xp: Any, /, start: Any, stop: Any, num: Any = 50, endpoint: bool = 
              dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     num = operator.index(num)
     wrong(num < 0, f"Number of samples, {num}, must be non-negative.")
-    start, stop = (v if isinstance(v, (int, float)) else array(xp, v) for v in (start, stop))
+    start, stop = (v if isinstance(v, (int, float, complex)) else array(xp, v) for v in (start, stop))
     refuse(device not in (None, "cpu") or not (is_device(xp, start) or is_device(xp, stop)), "numbers alone")
+    if dtype is None:       # CuPy's goes by the number of samples, too
+        dtype = np.linspace(*[np.empty(1, v.dtype) if is_device(xp, v) else v for v in (start, stop)], 0).dtype
     return xp.linspace(start, stop, num, endpoint, retstep, dtype, axis)
 
 

@@ -19,16 +19,14 @@ from ...functions.numerical_ranges import PLAIN, Steps, check_device, range_of, 
 from ...storage import handles
 from ..node import Node, least_bytes, native
 from .loops import cast, named, rule_of
-from .memory_order import Form, template_of
+from .memory_order import Form
 from .operands import fits
-from .ufunc import counts, recorded
+from .ufunc import recorded, sources
 
-__all__ = ["LIKE", "QUICK", "SOURCES"]
+__all__ = ["OF_PROTOTYPES", "QUICK", "SOURCES"]
 
 _int64 = np.dtype(np.int64)
 _numbers = (int, float, complex, bool, np.generic)
-#: Elements from which on the device is asked each time whether it could hold them.
-_LARGEST_COUNT = 1 << 26
 
 
 class _Chain:
@@ -94,15 +92,17 @@ def _index(device: Any, dtype: np.dtype) -> Step | None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-_MOST_COUNTS = 4096
+#: What the first argument of a function is, in `_native/recording_sources.h`.
+COUNT, SHAPE, LIKE = range(3)
+#: Functions and dtypes that are kept: a dtype can be given in many ways.
+_MOST_SOURCES = 256
 
 
-def _keep_count(n: int, step: Step) -> None:
-    """Let the next ``arange(n)`` be a `counted` one."""
-    if len(counts) >= _MOST_COUNTS:
-        counts.clear()
-    if n < _LARGEST_COUNT:
-        counts[n] = step, template_of((n,), False, step.output)
+def _keep(chain: _Chain, func: Callable[..., Any], dtype: Any, kind: int) -> None:
+    """Let the next such call be one of `sourced`: what was recorded is one step, and the same for all shapes."""
+    if chain.possible and chain.place is None and len(chain.nodes) == 1 and len(sources) < _MOST_SOURCES:
+        node = chain.nodes[0]
+        sources[func, dtype] = chain.device, node.step, node.operands, kind
 
 
 def _chain_of(steps: Steps) -> _Chain:
@@ -123,8 +123,8 @@ def arange(*args: Any, **kwargs: Any) -> Any:
     if not _worth(n, head.dtype):
         return None
     chain = _chain_of(steps_of_range(n, head))
-    if head is PLAIN and chain.possible and chain.place is None:
-        _keep_count(n, chain.node.step)      # type: ignore[union-attr]
+    if head is PLAIN:
+        _keep(chain, np.arange, None, COUNT)
     return chain.array()
 
 
@@ -145,7 +145,8 @@ def _value(value: Any) -> Any:
     return devices.current().without_dimensions(value)
 
 
-def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any) -> Any:
+def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any,
+          known: tuple[Callable[..., Any], Any, int] | None = None) -> Any:
     if least_bytes() is None:
         return None
     if device is not None:
@@ -165,6 +166,8 @@ def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any) -> Any:
     np.copyto(one, value, casting="unsafe")
     chain = _Chain(shape, order == "F" and len(shape) > 1, size)
     chain.step(named(chain.device, "value", _value, (dtype,), dtype), one[()])
+    if known is not None and order == "C":
+        _keep(chain, *known)
     return chain.array()
 
 
@@ -173,14 +176,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
 
 
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None) -> Any:
-    return _full(shape, 0, float if dtype is None else dtype, order, device)
+    return _full(shape, 0, float if dtype is None else dtype, order, device, (np.zeros, dtype, SHAPE))
 
 
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
-    return _full(shape, 1, float if dtype is None else dtype, order, device)
+    return _full(shape, 1, float if dtype is None else dtype, order, device, (np.ones, dtype, SHAPE))
 
 
-def _like(value: Any) -> Callable[..., Any]:
+def _like(value: Any, func: Any = None) -> Callable[..., Any]:
     def recorder(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
                  device: Any = None) -> Any:
         if not handles.is_lazy(a) or shape is not None or not isinstance(dtype, (type, str, np.dtype, type(None))):
@@ -191,7 +194,8 @@ def _like(value: Any) -> Callable[..., Any]:
             return None
         if order in ("K", "A"):
             order = "C" if flags.c_contiguous or not flags.f_contiguous else "F"
-        return _full(meta.shape, value, meta.dtype if dtype is None else dtype, order, device)
+        dtype = meta.dtype if dtype is None else dtype
+        return _full(meta.shape, value, dtype, order, device, None if func is None else (func, dtype, LIKE))
 
     return recorder
 
@@ -201,14 +205,15 @@ def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 #: NumPy's function -> what records a call of it, of an array whose shape the new one has.
-LIKE: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.zeros_like: _like(0), np.ones_like: _like(1), np.full_like: full_like,
+OF_PROTOTYPES: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.zeros_like: _like(0, np.zeros_like), np.ones_like: _like(1, np.ones_like), np.full_like: full_like,
 }
 
 #: NumPy's function -> what records a call of it.
 SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones, **LIKE,
+    np.arange: arange, np.linspace: linspace, np.full: full, np.zeros: zeros, np.ones: ones,
+    **OF_PROTOTYPES,
 }
 
-#: NumPy's function -> what records its plainest calls, of positional arguments, and gives None for others.
-QUICK: dict[Callable[..., Any], Callable[..., Any]] = {} if native is None else {np.arange: native.counted}
+#: Those whose calls `sourced` records, once one was recorded here.
+QUICK = frozenset(() if native is None else (np.arange, np.empty, np.zeros, np.ones, np.zeros_like, np.ones_like))

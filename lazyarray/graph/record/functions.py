@@ -21,7 +21,7 @@ from ...storage.statements import held
 from ...storage.storage import Storage
 from .. import known_ranges
 from ..node import least_bytes, native
-from .creation import LIKE
+from .creation import OF_PROTOTYPES
 from .loops import Rule, cast, casts, like_ufuncs, named
 from .memory_order import axes_of
 from .operands import Operands
@@ -279,5 +279,5 @@ def vdot(a: Any, b: Any, /) -> Any:
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
-    np.dot: dot, np.inner: inner, np.vdot: vdot, **LIKE, **SEVERAL,
+    np.dot: dot, np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
 }

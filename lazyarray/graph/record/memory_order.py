@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...functions import memory_order
-from ...storage import views
 
-__all__ = ["Form", "axes_of", "broadcast", "form_of", "is_flat", "order_of", "template_of", "templates"]
+__all__ = ["Form", "axes_of", "broadcast", "form_of", "is_flat", "order_of"]
 
 
 class Form(NamedTuple):
@@ -93,18 +92,3 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
             elif m != 1:
                 return None
     return tuple(shape)
-
-
-#: Form and dtype -> a meta to make others of.
-templates: dict[Any, np.ndarray] = {}
-
-
-def template_of(shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
-    """A meta to make others of, by ``view()``, which is quicker."""
-    key = shape, fortran, dtype
-    found = templates.get(key)
-    if found is None:
-        if len(templates) >= 4096:
-            templates.clear()
-        found = templates[key] = views.meta(shape, dtype, order="F" if fortran else "C")
-    return found

@@ -20,7 +20,7 @@ from ...storage.state import all_ended
 from ...storage.storage import Storage
 from ..memory_bound import LARGE
 from ..node import MOST_STEPS, Leaf, Node
-from .memory_order import Form, broadcast, form_of, is_flat, order_of, template_of
+from .memory_order import Form, broadcast, form_of, is_flat, order_of
 
 __all__ = ["LARGE_RESULT", "Operands", "fits", "leaf_of", "is_strided", "ready_array", "seen_in", "whole"]
 
@@ -344,7 +344,6 @@ def whole(x: Any) -> Leaf | None:
         return None
     leaf.shape, leaf.fortran, leaf.size, leaf.dtype, leaf.steps = array.shape, not c, array.size, array.dtype, 0
     leaf.large = frozenset(((id(storage), array.nbytes),)) if array.nbytes >= LARGE else ()
-    leaf.template = template_of(leaf.shape, leaf.fortran, leaf.dtype)
     x._self_leaf = leaf
     return leaf
 

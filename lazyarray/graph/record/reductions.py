@@ -255,10 +255,11 @@ def _requested(name: str, dtype: np.dtype, meta: Any, given: dict[str, Any]) -> 
 def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
     """Whether the device library is slow at a reduction of an array that is computed already (measured on an H200).
 
-    It takes several passes for a variance, one thread or block for a result where results are few, and for positions
-    along short rows, and has quick kernels for sums and extremes of numbers of four bytes and more.
+    It takes several passes for a variance, and so for positions of floats (`devices.operations.position`), one thread
+    or block for a result where results are few, and for positions along short rows, and has quick kernels for sums and
+    extremes of numbers of four bytes and more.
     """
-    if name in _SEVERAL_PASSES or extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6):
+    if name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6):
         return True
     if nbytes < LARGE << 6:
         return False

@@ -25,13 +25,13 @@ from ..node import MOST_STEPS, Leaf, Node, native
 from . import reductions
 from .call_cache import Known, keep, keep_places, known
 from .loops import Rule, cast, cast_steps, rule_of, rules
-from .memory_order import axes_of, template_of, templates
+from .memory_order import axes_of
 from .operands import LARGE_RESULT, Operands, brought, ready_array, whole
 
-__all__ = ["bind", "counts", "recorded"]
+__all__ = ["bind", "recorded", "sources"]
 
-#: n -> (step, template) of ``arange(n)``, if it was recorded before, and is not large.
-counts: dict[int, tuple[Step, np.ndarray]] = {}
+#: (NumPy's function, dtype) -> how it makes arrays of it: (device, step, operands, `creation.COUNT` and beside it).
+sources: dict[Any, tuple[Any, Step, tuple[Any, ...], int]] = {}
 
 #: Readers from which on those that are done are looked for.
 _MOST_READERS = 16
@@ -80,22 +80,19 @@ def _is_small(inputs: tuple[Any, ...], least: int) -> bool:
                    or type(x) is handles.scalar_type and not least for x in inputs)
 
 
-def _is_of(key: tuple[Any, ...], given: Operands) -> bool:
+def _is_of(seen: tuple[Any, ...], given: Operands) -> bool:
     """Whether the operands are still as they were when the key was made: another thread may have reshaped one."""
-    place = 1
-    for kind, meta in zip(given.kinds, given.metas):
-        if meta is not None and (key[place] != kind or key[place + 1] != meta.shape):
-            return False
-        place += 1 if meta is None else 3
-    return True
+    return all(meta is None if one is None else meta is not None and one[1:] == (kind, meta.shape)
+               for one, kind, meta in zip(seen, given.kinds, given.metas))
 
 
 def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.ndarray | None, key: Any,
-             kinds: Any) -> Any:
+             seen: Any, lengths: Any) -> Any:
     """The lazy array of a call with operands of any form and kind, recorded; None if it is not to be.
 
     `written`: the meta of what it will be written to, if that is done in place. `key`: under which the next such
-    call will be known, and `kinds`: which of its operands are leaves and nodes; both are None if it can't be known.
+    call will be known, `seen`: of each operand whether it is a leaf or a node, its dtype and its shape, and `lengths`:
+    their distinct lengths; all three are None if it can't be known.
     """
     if written is None and (_is_small(inputs, least)
                             or ufunc in _COMPARISONS and not any(map(handles.is_array, inputs))):
@@ -113,7 +110,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
         return None
     call = (ufunc, *given.kinds)
     # Else the rule may do, now that it is there.
-    lasts = key is not None and _is_of(key, given) and (written is not None or call in rules)
+    lasts = key is not None and _is_of(seen, given) and (written is not None or call in rules)
     rule = rule_of(call)
     if rule is not None and rule.choose is not None:
         rule = rule.choose(given.items[1] if given.metas[1] is None else None)
@@ -142,7 +139,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if last is not None:
         given.made(last, (node,))
     if lasts and given.as_given:
-        keep(key, kinds, rule, given, node, last)
+        keep(key, seen, lengths, rule, given, node, last)
     return recorded(given)
 
 
@@ -170,15 +167,16 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "Node": Node, "Rule": Rule, "Step": Step, "Known": Known, "generic": np.generic,
             "errors": _errors, "tells_of_errors": tells_of_errors,
             "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
-            "rules": rules, "known": known, "counts": counts, "templates": templates, "programs": programs.programs,
+            "rules": rules, "known": known, "sources": sources, "programs": programs.programs,
+            "Meta": views.Meta, "meta_memory": views.MEMORY,
             "general": _general, "ready": _ready, "ready_array": ready_array,
-            "along": memory_order.along, "compiled": _compiled, "template_of": template_of,
+            "along": memory_order.along, "compiled": _compiled,
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
             "cut": cut, "new_program": programs.new_program,
             "changing": changing, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
-            "casts": cast_steps,
+            "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,

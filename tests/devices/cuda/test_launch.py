@@ -10,8 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given as anything
+from hypothesis import strategies as st
 
 from lazyarray import _native
+from lazyarray.devices.cuda.kernels.elementwise_source import lengths_in, strides_in
+from lazyarray.devices.cuda.kernels.launch_plan import VECTOR, plan, vector_length, walk_bytes
+from lazyarray.devices.program import Operand, Program, Step
 
 if _native.launch is None:
     pytest.skip("the part in C was not compiled", allow_module_level=True)
@@ -45,6 +50,7 @@ class Driver:
 
     def launched(self, function, bx, by, bz, tx, ty, tz, shared, stream, parameters, extra):
         values = [ctypes.cast(parameters[i], ctypes.POINTER(kind))[0] for i, kind in enumerate(self.formats)]
+        values = [type(v).from_buffer_copy(v) if isinstance(v, ctypes.Array) else v for v in values]
         self.calls.append((function, (bx, by, bz), (tx, ty, tz), shared, stream, values, extra))
         return self.error
 
@@ -97,39 +103,41 @@ BYTES = WALK.to_bytes(8, sys.byteorder)
 
 
 class TestStrides:
-    """Inputs that are walked: another launch for each kind of shape, strides and addresses."""
+    """Inputs that are walked: a launch for each kind of strides and addresses, and where tiles may be, of shape."""
 
-    def strided(self, address=0x100, shape=(3, 4), strides=(4, 12)):
+    SHAPE = 30, 40
+
+    def strided(self, address=0x100, shape=SHAPE, strides=(4, 120)):
         array = at(address)
         array.shape, array.strides = shape, strides
         return array
 
     def planned(self, walk=BYTES, told=False, **settings):
         driver = Driver([POINTER, POINTER, LONG, LONG if walk else INT])
-        launch = launch_of(driver, (0,), told=False, strided=(0,))
+        launch = launch_of(driver, (0,), told=False, strided=((0, 4),))
         first = self.strided(**settings)
         more = {"walk": walk} if walk else {}
-        launch.plans[launch.key([first], (3, 4), False)] = launch_of(
+        launch.plans[launch.key([first], self.SHAPE, False)] = launch_of(
             driver, (0,), told=told, function=77, blocks=6, threads=32, **more)
         return driver, launch
 
     def test_what_the_kernel_is_given(self):
         driver, launch = self.planned()
-        outputs = launch([self.strided()], (3, 4), False)
-        assert [o.given for o in outputs] == [((3, 4), "f4", None, None, "C")]
-        assert driver.calls == [(77, (6, 1, 1), (32, 1, 1), 0, 5, [0x100, 0x7000, 12, WALK], None)]
+        outputs = launch([self.strided()], self.SHAPE, False)
+        assert [o.given for o in outputs] == [(self.SHAPE, "f4", None, None, "C")]
+        assert driver.calls == [(77, (6, 1, 1), (32, 1, 1), 0, 5, [0x100, 0x7000, 1200, WALK], None)]
 
     def test_packs_that_the_plan_chose_are_said_to_be_there(self):
         driver, launch = self.planned(walk=None, told=True)
-        assert launch([self.strided()], (3, 4), False) and driver.calls[0][5] == [0x100, 0x7000, 12, 1]
+        assert launch([self.strided()], self.SHAPE, False) and driver.calls[0][5] == [0x100, 0x7000, 1200, 1]
 
     def test_another_address_as_far_from_a_pack(self):
         driver, launch = self.planned()
-        assert launch([self.strided(0x340)], (3, 4), False) and driver.calls[0][5][0] == 0x340
+        assert launch([self.strided(0x340)], self.SHAPE, False) and driver.calls[0][5][0] == 0x340
 
     @pytest.mark.parametrize("array, shape, fortran", [
-        ({"address": 0x104}, (3, 4), False), ({"strides": (16, 4)}, (3, 4), False), ({"shape": (1, 4)}, (3, 4), False),
-        ({}, (12,), False), ({}, (3, 4), True),
+        ({"address": 0x104}, SHAPE, False), ({"strides": (160, 4)}, SHAPE, False), ({"shape": (1, 40)}, SHAPE, False),
+        ({}, (12,), False), ({}, SHAPE, True),
     ])
     def test_without_a_plan_it_is_left_to_the_caller(self, array, shape, fortran):
         driver, launch = self.planned()
@@ -138,20 +146,41 @@ class TestStrides:
     def test_what_is_no_plan_is_left_to_the_caller(self):
         driver, launch = self.planned()
         for wrong in (None, launch_of(driver, (0,)), launch_of(driver, (), blocks=6)):
-            launch.plans[launch.key([self.strided()], (3, 4), False)] = wrong
-            assert launch([self.strided()], (3, 4), False) is None and not driver.calls
+            launch.plans[launch.key([self.strided()], self.SHAPE, False)] = wrong
+            assert launch([self.strided()], self.SHAPE, False) is None and not driver.calls
+
+    def test_other_lengths_are_walked_by_the_same_plan(self):
+        driver = Driver([POINTER, POINTER, LONG, LONG * 4])
+        launch = launch_of(driver, (0,), told=False, strided=((0, 4),))
+
+        def rows(n, columns):
+            return self.strided(0x104, (n, columns), (8 * columns, 4))
+
+        launch.plans[launch.key([rows(3, 5)], (3, 5), False)] = launch_of(
+            driver, (0,), told=False, function=77, elements=10, threads=32, walks=True)
+        for n, columns in ((3, 5), (1000, 7), (2, 33)):
+            driver.calls.clear()
+            assert launch([rows(n, columns)], (n, columns), False)
+            function, blocks, _, _, _, values, _ = driver.calls[0]
+            expected = walk_bytes([n, columns], [[8 * columns, 4]], False)
+            assert function == 77 and blocks == (-(-n * columns // 10), 1, 1)
+            assert bytes(values[3])[:len(expected)] == expected
+        assert launch([self.strided(0x104, (2, 33), (264, 8))], (2, 33), False) is None    # not neighbours
 
     def test_errors(self):
         driver = Driver([])
         with pytest.raises(AttributeError):
-            launch_of(driver, (0,), strided=(0,))([at(16)], (3,), False)
-        with pytest.raises(ValueError, match="no such input"):
-            launch_of(driver, (0,), strided=(1,))
+            launch_of(driver, (0,), strided=((0, 4),))([at(16)], (3,), False)
+        for wrong in ((1, 4), (0, 0)):
+            with pytest.raises(ValueError, match="no such input"):
+                launch_of(driver, (0,), strided=(wrong,))
+        with pytest.raises(TypeError):
+            launch_of(driver, (0,), strided=(0,))
         with pytest.raises(ValueError, match="blocks"):
             launch_of(driver, (0,), blocks=-1)
         with pytest.raises(TypeError):
             launch_of(driver, (0,), walk=3)
-        launch = launch_of(driver, (0, 4), strided=(0,))
+        launch = launch_of(driver, (0, 4), strided=((0, 4),))
         with pytest.raises(TypeError, match="another kind"):
             launch.key([self.strided(), "text"], (3,), False)
         with pytest.raises(TypeError, match="2 arguments"):
@@ -228,6 +257,61 @@ class TestErrors:
     def test_of_what_it_is_made_from(self, settings):
         with pytest.raises(ValueError):
             launch_of(Driver([]), **{"sizes": (0,), **settings})
+
+
+def operand(draw, shape, itemsize):
+    """An array that broadcasts to a shape, as a launch sees it, from an address."""
+    own = tuple(1 if draw(st.integers(0, 3)) == 0 else n for n in shape[draw(st.integers(0, len(shape))):])
+    axes = draw(st.permutations(range(len(own))))
+    strides, step = [0] * len(own), itemsize
+    for axis in axes:
+        strides[axis] = step * draw(st.sampled_from([1, 1, 1, -1, 2, 0]))
+        step *= own[axis] + draw(st.sampled_from([0, 0, 0, 1, 4]))
+    array = at(0x1000 + itemsize * draw(st.sampled_from([0, 0, 0, 1])))
+    array.shape, array.strides, array.ndim = own, tuple(strides), len(own)
+    return array
+
+
+@anything(st.data())
+def test_the_key_of_a_walk_says_which_form_and_the_walk_is_its(data):
+    """Whatever the lengths: of two calls with one key both have one form; each has the walk of its plan."""
+    draw = data.draw
+    ndim = draw(st.integers(0, 4))
+    dtypes = [np.dtype(draw(st.sampled_from(["f4", "f8", "i1"]))) for _ in range(draw(st.integers(1, 3)))]
+    into, fortran = draw(st.booleans()), draw(st.booleans())
+    flat = draw(st.booleans())
+    inputs = [Operand(dtype, "strided") for dtype in dtypes]
+    if flat:
+        inputs.insert(0, Operand(np.dtype("f4"), "flat"))
+    step = Step("add", None, (inputs[0].dtype,) * 2, np.dtype("f4"))
+    program = Program(tuple(inputs), ((step, (0, 0)),), (len(inputs),), ndim, into)
+    places = [i for i, one in enumerate(inputs) if one.mode == "strided"]
+    launch = launch_of(Driver([]), (0,) * len(inputs), strided=tuple([(i, inputs[i].dtype.itemsize) for i in places]),
+                       pack=vector_length(program), into=into)
+    forms = {}
+    for _ in range(6):
+        shape = tuple(draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16, 20, 40])) for _ in range(ndim))
+        arguments = [operand(draw, shape, one.dtype.itemsize) for one in inputs]
+        strided = [arguments[i] for i in places]
+        found = plan(program, lengths_in(shape, fortran), [strides_in(array, shape, fortran) for array in strided],
+                     [not array.data.ptr % VECTOR for array in arguments])
+        key = launch.key(arguments, shape, fortran)
+        assert (launch.walk(arguments, shape, fortran) is None) is (type(key) is not bytes)
+        if type(key) is bytes:
+            assert launch.walk(arguments, shape, fortran) == found.walk and not found.form.tile
+            assert found.blocks == -(-int(np.prod(shape)) // found.form.elements)
+            assert forms.setdefault(key, found.form) == found.form
+
+
+@pytest.mark.parametrize("shape, strides", [
+    ((1 << 16, 1 << 16), (1 << 17, 1)), ((30, 40), (1, 30)), ((2,) * 9, (1,) * 9),
+])
+def test_what_goes_by_lengths_is_known_by_them(shape, strides):
+    array = at(0)
+    array.shape, array.strides = shape, strides
+    launch = launch_of(Driver([]), (0,), strided=((0, 1),))
+    assert launch.key([array], shape, False) == (shape, False, 1, shape, strides)
+    assert launch.walk([array], shape, False) is None
 
 
 def test_nothing_is_kept_of_a_call_and_all_goes_with_it():

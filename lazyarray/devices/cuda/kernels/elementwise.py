@@ -28,7 +28,19 @@ from ....errors.own_threads import own
 from .. import driver
 from ..copies.host_memory import left_behind
 from .elementwise_source import lengths_in, source, strides_in
-from .launch_plan import VECTOR, WIDE, Form, Plan, dtype_of, general, packed, plan, walk_bytes, walk_size
+from .launch_plan import (
+    VECTOR,
+    WIDE,
+    Form,
+    Plan,
+    dtype_of,
+    general,
+    packed,
+    plan,
+    vector_length,
+    walk_bytes,
+    walk_size,
+)
 
 if TYPE_CHECKING:
     from ...program import Program
@@ -177,7 +189,8 @@ class Kernel(Unique):
         self._asked: dict[Any, tuple[Plan, bytes]] = {}     # whose form is being compiled
         self._first, self._elements, self._threads = self._launcher(form, function), form.elements, form.threads
         self._takes_alignment = form.takes_alignment
-        self.launch = self._in_c(function, form, strided=tuple(self._strided))
+        self.launch = self._in_c(function, form, pack=vector_length(program), into=program.into, strided=tuple(
+            [(i, program.inputs[i].dtype.itemsize) for i in self._strided]))
         self._single: Launcher | None = None    # for addresses that packs can't be loaded from
         self._single_elements = 0
 
@@ -280,8 +293,10 @@ class Kernel(Unique):
                 plans = self.launch.plans
                 if len(plans) >= PLANS:
                     plans.clear()
-                plans[self.launch.key(arguments, shape, fortran)] = self._in_c(
-                    function, form, blocks=blocks, **({"walk": walk} if walk else {}))
+                known = self.launch.key(arguments, shape, fortran)
+                by_sizes = {"blocks": blocks, **({"walk": walk} if walk else {})}
+                plans[known] = self._in_c(
+                    function, form, **({"walks": bool(walk)} if type(known) is bytes else by_sizes))
         return found
 
 

@@ -173,48 +173,48 @@ class Rows(Unique):
 
     def take(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any | None:
         """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
-        common, shape = _fit(view, positions), view.shape
+        common, shape = _fit(view, positions, axis), view.shape
         if common is None or (kernels := self._compiled()) is None:
             return None
         front, rest, rows = shape[:axis], shape[axis + len(positions):], math.prod(common)
         row = math.prod(rest) * view.itemsize
         result = self._ndarray((*common, *front, *rest), view.dtype)
-        step = _step(view, row)
-        word = _word(row, step, view.data.ptr)
+        steps = _distances(view, row, axis, len(positions))
+        word = _word(row, *steps, view.data.ptr)
         words, outer = row // word, math.prod(front)
-        begin, axes = _axes(view, positions, step // word, axis)
+        begin, axes = _axes(view, positions, steps, word, axis)
         kernels.takes[word](_blocks(rows * outer * words), THREADS, [
             view.data.ptr + begin * word, result, rows, words, outer, *axes])
         return in_place_of(result, axis, len(common)) if axis else result
 
     def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
         """`Device.put_at`, or False as of `take`."""
-        common = _fit(view, positions)
+        common = _fit(view, positions, axis)
         if common is None or values.dtype != view.dtype:
             return False
         front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], math.prod(common)
         row = math.prod(rest) * view.itemsize
-        step = _step(view, row)
+        steps = _distances(view, row, axis, len(positions))
         low = high = each = aside = 0
         if isinstance(values, np.generic):
             if (each := view.itemsize) not in WORDS:
                 return False
-            memory, word = values.tobytes(), _word(each, step, view.data.ptr)
+            memory, word = values.tobytes(), _word(each, *steps, view.data.ptr)
             low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
             values = 0
         else:
             if values.shape == (*front, *common, *rest):
-                steps = _steps(values, axis, len(common), row, rows)
-                if steps is None:
+                apart = _apart(values, axis, len(common), row, rows)
+                if apart is None:
                     return False
-                aside, each = steps
+                aside, each = apart
             elif axis or values.shape != rest or order is not None or not values._c_contiguous:
                 return False
-            word = _word(row, step, view.data.ptr, values.data.ptr, each, aside)
+            word = _word(row, *steps, view.data.ptr, values.data.ptr, each, aside)
         if (kernels := self._compiled()) is None:
             return False
         words, outer = row // word, math.prod(front)
-        begin, axes = _axes(view, positions, step // word, axis)
+        begin, axes = _axes(view, positions, steps, word, axis)
         kernels.puts[word](_blocks(rows * outer * words), THREADS, [
             view.data.ptr + begin * word, values, each // word, aside // word, 0 if order is None else order, low, high,
             rows, words, outer, *axes])
@@ -292,17 +292,25 @@ class Rows(Unique):
         return result
 
 
-def _fit(view: Any, positions: Sequence[Any]) -> tuple[int, ...] | None:
-    """The shape of positions, if the kernels take them: an array in C order, or a vector, and positions of 32 or 64
-    bits at one distance from each other; neither is empty.
+def _fit(view: Any, positions: Sequence[Any], axis: int) -> tuple[int, ...] | None:
+    """The shape of positions, if the kernels take them: an array in C order, or one whose axes behind those of the
+    positions are, which are the first then; and positions of 32 or 64 bits at one distance from each other; neither is
+    empty.
     """
-    if len(positions) > MOST_AXES or not (view._c_contiguous or view.ndim == 1) or not view.size:
+    count = len(positions)
+    if count > MOST_AXES or not view.size or not (view._c_contiguous or axis == 0 and _is_beside(view, count)):
         return None
     arrays = [p for p in positions if type(p) is not range and type(p) is not int]
     shape: tuple[int, ...] = arrays[0].shape if arrays else (next(len(p) for p in positions if type(p) is range),)
     fits = 0 not in shape and all(
         p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays)
     return shape if fits else None
+
+
+def _is_beside(view: Any, first: int) -> bool:
+    """Whether the axes from one on lie in C's order, without gaps."""
+    rest = view.shape[first:]
+    return math.prod(rest) == 1 or one_step(rest, view.strides[first:]) == view.itemsize    # type: ignore[no-any-return]
 
 
 def _next(positions: Any) -> int | None:
@@ -336,7 +344,7 @@ def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
     return None
 
 
-def _steps(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int, int] | None:
+def _apart(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int, int] | None:
     """Bytes of values from one part to the next, and from one row to the next; None if these are no such, or a row is
     not beside itself.
     """
@@ -349,26 +357,30 @@ def _steps(values: Any, axis: int, ndim: int, row: int, rows: int) -> tuple[int,
     return (aside, each) if beside and aside is not None and each is not None else None
 
 
-def _step(view: Any, row: int) -> int:
-    """Bytes from one row to the next along the last axis that positions are along. Strides of axes of length one tell
+def _distances(view: Any, row: int, axis: int, count: int) -> list[int]:
+    """Bytes from one row to the next along each axis that positions are along. Strides of axes of length one tell
     nothing: the rows of an array in C order are `row` bytes.
     """
-    return row if view._c_contiguous else view.strides[0]   # type: ignore[no-any-return]
+    if not view._c_contiguous:
+        return view.strides[:count]     # type: ignore[no-any-return]
+    found = [row]
+    for length in view.shape[axis + count - 1:axis:-1]:
+        found.insert(0, found[0] * length)
+    return found
 
 
-def _axes(view: Any, positions: Sequence[Any], step: int, axis: int) -> tuple[int, list[Any]]:
+def _axes(view: Any, positions: Sequence[Any], steps: Sequence[int], word: int, axis: int) -> tuple[int, list[Any]]:
     """Words to where ranges begin, and parameters: words from one part to the next, which positions have 64 bits, and
-    of each axis the positions, their distance, its length, and its step in words; `step`: that of the last one.
+    of each axis the positions, their distance, its length, and its step in words; `steps`: these in bytes.
     """
     begin, wide, found, shape = 0, 0, [], view.shape
-    for k in range(len(positions) - 1, -1, -1):
-        array, length = positions[k], shape[axis + k]
+    for k, array in enumerate(positions):
+        length, step = shape[axis + k], steps[k] // word
         if type(array) is range or type(array) is int:
             first, each = (array, 0) if type(array) is int else (array.start, array.step)
             begin += first * step
-            found[:0] = 0, each, length, step
+            found += 0, each, length, step
         else:
             wide |= (array.itemsize == 8) << k
-            found[:0] = array, _next(array), length, step
-        step *= length
-    return begin, [step, wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
+            found += array, _next(array), length, step
+    return begin, [steps[0] // word * shape[axis], wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]

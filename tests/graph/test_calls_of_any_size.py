@@ -1,0 +1,124 @@
+"""What a call was met with says what the next ones become, whatever the sizes: results are NumPy's, strides too."""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import lazyarray
+from lazyarray import _native
+
+pytestmark = pytest.mark.skipif(_native.recording is None, reason="nothing is recorded")
+DTYPES = ("f8", "f4", "i4", "c16")
+UFUNCS = (np.add, np.multiply, np.greater, np.maximum)
+
+
+@pytest.fixture(autouse=True)
+def all_on_device():
+    before = _native.recording.small(0)
+    yield
+    _native.recording.small(before)
+
+
+def form(random, values, sizes):
+    """One of the ways to get an array of some of these lengths, or of ones in their place, from `values`."""
+    shape = tuple(int(n) if random.random() < 0.8 else 1 for n in sizes[random.integers(0, len(sizes)):])
+    kind = random.integers(0, 6)
+    if kind == 0:
+        return values(shape)
+    if kind == 1:
+        return values(shape[::-1]).transpose()
+    if kind == 2:
+        steps = tuple(slice(0, 2 * n, 2) if random.random() < 0.5 else slice(1, n + 1) for n in shape)
+        return values(tuple(2 * n + 1 for n in shape))[steps]
+    if kind == 3:
+        axes = tuple(random.permutation(len(shape)))
+        return values(tuple(shape[i] for i in axes)).transpose(tuple(np.argsort(axes)))
+    if kind == 4 and shape:
+        return np.broadcast_to(values(shape[1:]), shape)
+    return values((*shape[:1], 3, *shape[1:]))[:, 1] if shape else values(shape)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_results_are_numpys(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(12):
+        sizes = random.choice([2, 3, 4, 5, 7], random.integers(1, 4), replace=bool(random.integers(0, 2)))
+        start = int(random.integers(0, 1 << 30))
+        ufunc, wait = UFUNCS[random.integers(0, len(UFUNCS))], random.integers(0, 3)
+        dtypes = random.choice(DTYPES, 2)
+        if ufunc is np.greater and "c16" in dtypes:
+            ufunc = np.add
+        operands = []
+        for lazy in (False, True):
+            same = np.random.default_rng(start)
+
+            def values(shape, dtype, lazy=lazy, same=same):
+                made = same.integers(1, 9, shape).astype(dtype)
+                return lazyarray.asarray(made) if lazy else made
+
+            two = [form(same, lambda shape, dtype=dtype: values(shape, dtype), sizes) for dtype in dtypes]
+            operands.append([x * 1 if wait == k else x for k, x in enumerate(two)])
+        try:
+            wanted = ufunc(*operands[0])
+        except ValueError:
+            with pytest.raises(ValueError):
+                ufunc(*operands[1])
+            continue
+        found = ufunc(*operands[1])
+        assert (found.shape, found.strides, found.dtype) == (wanted.shape, wanted.strides, wanted.dtype)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+        if wanted.ndim and wanted.size > 1 and wanted.dtype == operands[0][0].dtype and (
+                operands[0][0].shape == wanted.shape and operands[0][0].flags.writeable):
+            for x, y in operands:
+                x -= y if np.can_cast(y.dtype, x.dtype, "same_kind") else 1
+            np.testing.assert_array_equal(np.asarray(operands[1][0]), operands[0][0])
+
+
+def calls(work, name):
+    """How often a function of the package of this name is called by `work`."""
+    found = []
+
+    def called(frame, event, arg):
+        if event == "call" and frame.f_code.co_name == name and "lazyarray" in frame.f_code.co_filename:
+            found.append(frame.f_code)
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return len(found)
+
+
+STATEMENTS = {
+    "a column and rows": lambda w, p: w[:, None] * p,
+    "columns": lambda w, p: p[:, 0] * p[:, 2] + w,
+    "two dtypes": lambda w, p: p.astype("f4") + w[:, None],
+    "rows turned": lambda w, p: (p.T * w).T,
+    "waiting": lambda w, p: (w + 1)[:, None] * (p * 2),
+    "a part": lambda w, p: p[:, 1:] + w[:, None],
+    "in place": lambda w, p: p.__imul__(w[:, None]),
+    "a choice": lambda w, p: np.where(w[:, None] > 1, p, 0.0),
+}
+
+
+@pytest.mark.parametrize("work", STATEMENTS.values(), ids=STATEMENTS)
+def test_new_sizes_are_known(work):
+    def run(n):
+        w, p = lazyarray.asarray(np.arange(n) * 1.0), lazyarray.asarray(np.ones((n, 3)))
+        work(lazyarray.block_until_ready(w.copy()), lazyarray.block_until_ready(p.copy()))
+
+    for n in (4001, 4002):
+        run(n)
+    assert calls(lambda: run(5003), "_general") == 0
+
+
+def test_arange_of_any_length_is_known():
+    lazyarray.numpy.arange(1000)
+    assert calls(lambda: lazyarray.numpy.arange(1234), "steps_of_range") == 0
+    for n in (0, 1, 2, 77, 1234):
+        found = lazyarray.numpy.arange(n)
+        assert found.dtype == np.arange(n).dtype
+        np.testing.assert_array_equal(np.asarray(found), np.arange(n))
