@@ -439,11 +439,11 @@ is_node(const Seen *s)
     return s->what == WHOLE && Py_TYPE(s->item) == types.Node;
 }
 
-/* The operand of the most steps where all of them and one more are too many; -1: they are not. */
+/* The operand of the most steps where all of them and `steps` more are too many; -1: they are not. */
 static Py_ssize_t
-longest(const Seen *given, Py_ssize_t count)
+longest(const Seen *given, Py_ssize_t count, long steps)
 {
-    long steps = 1, most = 0;
+    long most = 0;
     Py_ssize_t found = -1;
     for (Py_ssize_t i = 0; i < count; i++)
         if (is_node(&given[i])) {
@@ -486,7 +486,7 @@ recorded_from(PyObject *ufunc, PyObject *inputs, PyObject *written, Py_ssize_t l
 again:
     if ((found = see_all(inputs, given)) < 0)
         goto end;
-    if (found == count && rounds++ < MOST_OPERANDS && (too_long = longest(given, count)) >= 0) {
+    if (found == count && rounds++ < MOST_OPERANDS && (too_long = longest(given, count, 1)) >= 0) {
         if (compute_alone(given[too_long].item) < 0)
             goto end;
         goto again;
@@ -508,6 +508,14 @@ again:
         if (PyErr_Occurred() || ((key = key_of_call(ufunc, given, count, written, &lengths)) == NULL && PyErr_Occurred()))
             goto end;
         PyObject *seen = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(py.known, key)), *known_form;
+        if (seen != NULL && Py_TYPE(seen) == types.Known && rounds++ < MOST_OPERANDS
+                && (too_long = longest(given, count, PyLong_AsLong(got(seen, K.steps)))) >= 0) {      /* with its casts */
+            Py_DECREF(seen);
+            Py_CLEAR(key);
+            if (compute_alone(given[too_long].item) < 0)
+                goto end;
+            goto again;
+        }
         if (seen != NULL && Py_TYPE(seen) == types.Known && (known_form = form_of_known(seen, &lengths)) != NULL) {
             rule = got(seen, K.rule);
             PyObject *last = got(seen, K.last) != Py_None ? got(seen, K.last) : got(rule, R.step);

@@ -16,6 +16,20 @@ dtype_asked_for(PyObject *args, PyObject *kwargs)
     return count == 2 ? PyTuple_GET_ITEM(args, 1) : named == 1 ? PyDict_GetItemWithError(kwargs, text.dtype) : Py_None;
 }
 
+/* Whether an array like this one is in C's order: its axes lie in turn, if not beside each other. */
+static int
+is_like_c(PyArrayObject *array)
+{
+    npy_intp before = NPY_MAX_INTP;
+    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+        const npy_intp step = PyArray_STRIDE(array, axis) < 0 ? -PyArray_STRIDE(array, axis) : PyArray_STRIDE(array, axis);
+        if (PyArray_DIM(array, axis) < 2 || step == 0 || step >= before)
+            return PyArray_IS_C_CONTIGUOUS(array);
+        before = step;
+    }
+    return 1;
+}
+
 /* The meta of a lazy array in C's order, which is no small one of the host's, a new reference; NULL without an error: it is no lazy
 array, or one for Python. */
 static PyObject *
@@ -24,7 +38,7 @@ prototype_of(PyObject *x)
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage)
         return NULL;
     PyObject *meta = meta_with_storage(x);
-    if (meta != NULL && (!PyArray_IS_C_CONTIGUOUS((PyArrayObject *)meta) || PyArray_NBYTES((PyArrayObject *)meta) <= small_bytes))
+    if (meta != NULL && (!is_like_c((PyArrayObject *)meta) || PyArray_NBYTES((PyArrayObject *)meta) <= small_bytes))
         Py_CLEAR(meta);
     return meta;
 }

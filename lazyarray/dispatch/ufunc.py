@@ -163,7 +163,7 @@ _DOTS = frozenset((np.matmul, np.vecdot))
 
 
 def _contracted_into(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> bool:
-    """Whether a generalised ufunc was done, and its result put into an array of its form, which is none of its inputs."""
+    """Whether a generalised ufunc was done, and its result put into an array of its form that is none of its inputs."""
     out = outs[0]
     if len(outs) > 1 or type(out) is not handles.array_type or any(
             handles.is_lazy(x) and x._self_storage is out._self_storage for x in inputs):

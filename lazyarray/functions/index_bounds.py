@@ -43,6 +43,7 @@ GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
     np.digitize: lambda x, bins, *_, **__: _along(bins, None) + 1,
     **dict.fromkeys((np.argmax, np.argmin, np.nanargmax, np.nanargmin), lambda a, axis=None, *_, **__: _along(a, axis)),
     np.where: lambda condition, *choices, **_: () if choices or _ else _each_axis(condition),
+    np.unique: lambda ar, *_, **__: (),
     np.unravel_index: lambda indices, shape, order="C": (
         tuple([n - 1 for n in shape]) if type(shape) is tuple and set(map(type, shape)) == {int} else ()),
 }
@@ -51,7 +52,9 @@ GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
 def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
     """Keep what the results of a function can be. The call has succeeded: its arguments are what they should be."""
     greatest = GREATEST[func](*args, **kwargs)
-    if type(greatest) is tuple:
+    if func is np.unique and type(result) is tuple:
+        _note_unique(result, *args, **kwargs)
+    elif type(greatest) is tuple:
         noted = facts.note_range if len(greatest) == 1 and func is not np.unravel_index else facts.note_bounds
         for x, most in zip(result, greatest) if greatest else ():       # of places along one axis each comes once
             if handles.is_array(x):
@@ -59,6 +62,16 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     elif handles.is_lazy(result):
         whole = func in _PERMUTATIONS and result.ndim == 1
         (facts.note_range if whole else facts.note_bounds)(result, 0, greatest)
+
+
+def _note_unique(result: tuple[Any, ...], ar: Any, return_index: bool = False, return_inverse: bool = False,
+                 return_counts: bool = False, axis: Any = None, **_: Any) -> None:
+    """Of places among the elements, of those among the distinct ones, and of counts."""
+    count, distinct = _along(ar, axis) + 1, _along(result[0], axis) + 1
+    asked = [(return_index, count - 1), (return_inverse, distinct - 1), (return_counts, count)]
+    for x, most in zip(result[1:], [most for wanted, most in asked if wanted]):
+        if handles.is_array(x):
+            facts.note_bounds(x, 0, most)
 
 
 #: Functions whose results name no element twice, if they have one axis.

@@ -34,18 +34,19 @@ def unique(xp: Any, /, ar: Any, return_index: bool = False, return_inverse: bool
         # All NaN lie together at the end: only the first of them counts.
         missing = xp.isnan(values)
         first[1:] &= ~(missing[1:] & missing[:-1])
-    return _answers(xp, rows_of(xp, values, first), first, order, shape, return_index, return_inverse, return_counts)
+    starts = places_of(xp, first)[0] if return_index or return_counts else None     # one wait for both
+    distinct = rows_of(xp, values, first) if starts is None else xp.take(values, starts)
+    return _answers(xp, distinct, first, starts, order, shape, return_index, return_inverse, return_counts)
 
 
-def _answers(xp: Any, values: Any, first: Any, order: Any, inverse_shape: Any, return_index: Any, return_inverse: Any,
-             return_counts: Any) -> Any:
+def _answers(xp: Any, values: Any, first: Any, starts: Any, order: Any, inverse_shape: Any, return_index: Any,
+             return_inverse: Any, return_counts: Any) -> Any:
     result = [values]
-    starts = places_of(xp, first)[0] if return_index or return_counts else None
     if return_index:
         result.append(intp_result(xp.take(order, starts)))
     if return_inverse:
         inverse = xp.empty(first.shape, np.intp)
-        inverse[order] = xp.cumsum(first) - 1
+        devices.current().put_at(inverse, [order], xp.cumsum(first, dtype=np.dtype(np.intp)) - 1)
         result.append(inverse.reshape(inverse_shape))
     if return_counts:
         ends = xp.concatenate([starts[1:], xp.full((1,), first.size, starts.dtype)]) if starts.size else starts
@@ -68,7 +69,8 @@ def _unique_rows(xp: Any, a: Any, axis: Any, return_index: Any, return_inverse: 
     first = xp.ones(n, bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     values = xp.moveaxis(rows_of(xp, ordered, first).reshape(-1, *moved.shape[1:]), 0, axis)
-    return _answers(xp, values, first, order, (n,), return_index, return_inverse, return_counts)
+    starts = places_of(xp, first)[0] if return_index or return_counts else None
+    return _answers(xp, values, first, starts, order, (n,), return_index, return_inverse, return_counts)
 
 
 def _alike(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:

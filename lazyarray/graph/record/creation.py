@@ -16,7 +16,7 @@ from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
 from ...functions.numerical_ranges import PLAIN, Steps, check_device, range_of, spacing_of, steps_of_range
-from ...storage import handles
+from ...storage import handles, views
 from ..node import Node, least_bytes, native
 from .loops import cast, named, rule_of
 from .memory_order import Form
@@ -189,6 +189,8 @@ def _like(value: Any, func: Any = None) -> Callable[..., Any]:
         if not handles.is_lazy(a) or shape is not None or not isinstance(dtype, (type, str, np.dtype, type(None))):
             return None
         meta = handles.meta_of(a)
+        if order == "K":
+            meta = views.like(meta)
         flags = meta.flags
         if order == "K" and not (flags.c_contiguous or flags.f_contiguous):
             return None

@@ -132,7 +132,10 @@ class Operands:
                 return self._add_node(*found, x)
             node.compute()
         found = leaf_of(x)
-        if found is None:
+        if found is None and not (storage.foreign or storage.loans) and storage.device.usable() is None:
+            handles.device_of(x, f"host operand of {getattr(self.function, '__name__', 'a function')}")
+            found = leaf_of(x)
+        if found is None:       # who holds memory of it may write there
             return False
         self._append(found.array.dtype, found, found.array, x)
         self._count(found)

@@ -259,7 +259,8 @@ def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
     or block for a result where results are few, and for positions along short rows, and has quick kernels for sums and
     extremes of numbers of four bytes and more.
     """
-    if name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6):
+    if name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or (
+            extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6)):
         return True
     if nbytes < LARGE << 6:
         return False
