@@ -168,13 +168,14 @@ union_of(PyObject *a, PyObject *b)
     return both;
 }
 
-/* Whether one kernel reads all arrays among the operands in the order of memory. */
+/* Whether the kernel of a rule takes these operands: arrays that it reads in the order of memory, and Python's numbers. NumPy's
+have dtypes, as arrays have, and the kernel may be one of arrays. */
 static int
-are_flat(PyObject *operands)
+are_flat(const Seen *given, PyObject *operands)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
-        if (Py_TYPE(operand) == types.Leaf && same(got(operand, L.mode), text.flat) != 1)
+        if (Py_TYPE(operand) == types.Leaf ? same(got(operand, L.mode), text.flat) != 1 : !is_real_number(&given[i]))
             return 0;
     }
     return 1;
@@ -270,7 +271,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
     Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
     /* Recorded integers know what they are made of, and so the bounds of an index. */
-    int alone = !in_place && steps == 1 && !is_of_kind(got(step, P.output), "iu") && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(operands)));
+    int alone = !in_place && steps == 1 && !is_of_kind(got(step, P.output), "iu") && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(given, operands)));
     if (alone) {
         long times = PyLong_AsLong(got(rule, R.alone));
         if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {

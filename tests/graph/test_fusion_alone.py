@@ -51,3 +51,19 @@ def test_what_is_made_of_it_sees_it_as_it_is():
         alias = np.asarray(first)
         alias[4] = -1
         assert (first[4] + 0).max() == -1
+
+
+def test_a_number_of_numpys_after_arrays():
+    """It has a dtype, as an array has, and the kernel that the call has is one of arrays."""
+    plain = RANDOM.random(200_001)
+    x = lazyarray.asarray(plain)
+    y = lazyarray.block_until_ready(x * 1)
+    for operand in (y[1:], y):
+        for _ in range(TIMES):
+            assert np.array_equal(np.asarray(x * y), plain * plain)
+            compiled()
+        for _ in range(TIMES):
+            found = np.float64(2.5) * operand
+            assert np.array_equal(np.asarray(found), 2.5 * plain[-operand.size:])
+            assert np.array_equal(np.asarray(operand * np.float64(2.5)), 2.5 * plain[-operand.size:])
+            compiled()
