@@ -1,4 +1,4 @@
-/* Lazy arrays of steps that read no memory: ``arange``, ``zeros``, ``ones`` and their kin, once they were recorded before. */
+/* Lazy arrays of steps that read no memory: ``arange``, ``zeros``, ``full`` and their kin, once they were recorded before. */
 
 /* Which array is to be made, by the first argument: of so many places, of a shape, or of the form of another one. */
 enum { OF_COUNT, OF_SHAPE, OF_LIKE };
@@ -6,14 +6,34 @@ enum { OF_COUNT, OF_SHAPE, OF_LIKE };
 /* How a function makes arrays of a dtype: (the device, the step, its operands, one of the above). */
 enum { DEVICE, STEP, OPERANDS, KIND, OF_SOURCE };
 
-/* The dtype that a call asks for, borrowed: None if it says nothing; NULL without an error: the call is for Python. */
+/* The dtype that a call asks for, after so many arguments, borrowed: None if it says nothing; NULL without an error: the call is for
+Python. */
 static PyObject *
-dtype_asked_for(PyObject *args, PyObject *kwargs)
+dtype_asked_for(PyObject *args, PyObject *kwargs, Py_ssize_t before)
 {
     const Py_ssize_t count = PyTuple_GET_SIZE(args), named = PyDict_GET_SIZE(kwargs);
-    if (count < 1 || count + named > 2)
+    if (count < before || count + named > before + 1)
         return NULL;
-    return count == 2 ? PyTuple_GET_ITEM(args, 1) : named == 1 ? PyDict_GetItemWithError(kwargs, text.dtype) : Py_None;
+    return count > before ? PyTuple_GET_ITEM(args, before) : named == 1 ? PyDict_GetItemWithError(kwargs, text.dtype) : Py_None;
+}
+
+/* What a step that fills with a number of Python's is given, of its dtype: a new tuple; NULL, perhaps with an error: it is for
+Python, as what a dtype can't hold. */
+static PyObject *
+filling(PyObject *step, PyObject *value)
+{
+    const char *kinds = PyFloat_CheckExact(value) ? "fc" : PyBool_Check(value) ? "biufc" : "iufc";
+    if (!is_of_kind(got(step, P.output), kinds))
+        return NULL;
+    PyObject *number = PyObject_CallOneArg((PyObject *)((PyArray_Descr *)got(step, P.output))->typeobj, value), *operands;
+    if (number == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError) || PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Clear();
+        return NULL;
+    }
+    operands = PyTuple_Pack(1, number);
+    Py_DECREF(number);
+    return operands;
 }
 
 /* Whether an array like this one is in C's order: its axes lie in turn, if not beside each other. */
@@ -103,8 +123,10 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
 {
     if (nargs != 3 || !PyTuple_CheckExact(given[1]) || !PyDict_CheckExact(given[2]))
         return mistaken("sourced takes a function, a tuple and a dict");
-    PyObject *asked = forked || types.Node == NULL ? NULL : dtype_asked_for(given[1], given[2]), *result = NULL, *shape = NULL, *count = NULL;
-    if (asked == NULL)
+    const int fills = given[0] == py.full || given[0] == py.full_like;
+    PyObject *asked = forked || types.Node == NULL ? NULL : dtype_asked_for(given[1], given[2], 1 + fills), *operands = NULL;
+    PyObject *result = NULL, *shape = NULL, *count = NULL, *value = asked == NULL || !fills ? NULL : PyTuple_GET_ITEM(given[1], 1);
+    if (asked == NULL || (value != NULL && !PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value)))
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *first = PyTuple_GET_ITEM(given[1], 0), *prototype = prototype_of(first), *source = NULL, *node = NULL, *key, *device, *step;
     const int possible = PyErr_Occurred() ? -1 : is_put_off();
@@ -115,7 +137,8 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
         result = made_small(given[0], given[1], given[2]);
         goto end;
     }
-    key = PyTuple_Pack(2, given[0], asked == Py_None && prototype != NULL ? (PyObject *)PyArray_DESCR((PyArrayObject *)prototype) : asked);
+    key = PyTuple_Pack(2, given[0], asked != Py_None ? asked : prototype != NULL ? (PyObject *)PyArray_DESCR((PyArrayObject *)prototype)
+                       : value != NULL ? (PyObject *)Py_TYPE(value) : asked);
     source = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(py.sources, key));
     Py_XDECREF(key);
     device = source == NULL ? NULL : PyDict_GetItemWithError(py.devices, text._current);
@@ -128,14 +151,16 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
     step = PyTuple_GET_ITEM(source, STEP);
     if ((prototype != NULL) != (kind == OF_LIKE) || (kind == OF_COUNT && !PyLong_CheckExact(first)) || is_usable(device) <= 0 || size < 2
             || size > limits.LARGE_RESULT / PyDataType_ELSIZE((PyArray_Descr *)got(step, P.output))
-            || (count = PyLong_FromSsize_t(size)) == NULL)
+            || (count = PyLong_FromSsize_t(size)) == NULL
+            || (operands = value != NULL ? filling(step, value) : Py_NewRef(PyTuple_GET_ITEM(source, OPERANDS))) == NULL)
         goto end;
     const Form form = {shape, Py_False, count, got(step, P.output)};
-    if ((node = made_node(device, step, PyTuple_GET_ITEM(source, OPERANDS), &form, 1, no_arguments, Py_False)) != NULL
+    if ((node = made_node(device, step, operands, &form, 1, no_arguments, Py_False)) != NULL
             && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT && note_count(result, step, size) < 0)
         Py_CLEAR(result);
 end:
     Py_XDECREF(prototype);
+    Py_XDECREF(operands);
     Py_XDECREF(node);
     Py_XDECREF(count);
     Py_XDECREF(shape);

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy
 from lazyarray import _native
 from lazyarray.graph.record import loops
 
@@ -126,3 +127,44 @@ def test_arange_of_any_length_is_known():
         found = lazyarray.numpy.arange(n)
         assert found.dtype == np.arange(n).dtype
         np.testing.assert_array_equal(np.asarray(found), np.arange(n))
+
+
+NUMBERS = [0, 3, -7, 2.5, float("nan"), True, False, 300, 1 << 40, 1 << 63, 1 << 70]
+DTYPES_ASKED = [None, float, int, bool, np.float32, np.dtype("i2"), "u1", "c8", ">f4", "M8[s]", "S3"]
+
+
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("small", [0, 95_000])
+@pytest.mark.parametrize("dtype", DTYPES_ASKED, ids=str)
+def test_what_is_filled_is_numpys(dtype, small):
+    _native.recording.small(small)
+    lnp = lazyarray.numpy
+    like = np.ones((300, 40), "f4")[:, ::2]
+    lazy = lazyarray.asarray(np.ones((300, 40), "f4"))[:, ::2]
+    more = {} if dtype is None else {"dtype": dtype}
+    calls = [(name, shape, ()) for name in ("zeros", "ones") for shape in (0, 5, (3, 4), (150, 120), (2, 0, 3), 50_000)]
+    calls += [("full", shape, (value,)) for shape in (4, (150, 120)) for value in NUMBERS]
+    calls += [(name, None, ()) for name in ("zeros_like", "ones_like")] + [("full_like", None, (v,)) for v in NUMBERS]
+    for name, shape, given in calls:
+        first, second = (like, lazy) if shape is None else (shape, shape)
+        for _ in range(2):
+            try:
+                wanted = getattr(np, name)(first, *given, **more)
+            except (TypeError, ValueError, OverflowError) as error:
+                with pytest.raises(type(error)):
+                    getattr(lnp, name)(second, *given, **more)
+                continue
+            found = getattr(lnp, name)(second, *given, **more)
+            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), (name, shape, given)
+            assert wanted.size < 2 or found.strides == wanted.strides, (name, shape, given)
+            np.testing.assert_array_equal(np.asarray(found), wanted, err_msg=str((name, shape, given)))
+
+
+def test_filling_is_known():
+    lnp = lazyarray.numpy
+    for n in (1000, 2000, 3001):
+        x = lnp.zeros((n, 3), dtype=np.float32)
+        made = [lnp.full(n, 2.5), lnp.full((n, 2), -1), lnp.full_like(x, 0.5), lnp.zeros_like(x[:, ::2])]
+    assert calls(lambda: [lnp.full(4001, 1.5), lnp.full((77, 2), 5), lnp.full_like(x, 9.0), lnp.zeros_like(x[1:])],
+                 "_full") == 0
+    assert [float(np.asarray(one).flat[-1]) for one in made] == [2.5, -1, 0.5, 0]

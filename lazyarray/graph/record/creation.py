@@ -15,6 +15,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
+from ...functions.kinds import NUMBERS
 from ...functions.numerical_ranges import PLAIN, Steps, check_device, range_of, spacing_of, steps_of_range
 from ...storage import handles, views
 from ..node import Node, least_bytes, native
@@ -172,7 +173,11 @@ def _full(shape: Any, value: Any, dtype: Any, order: Any, device: Any,
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
-    return None if handles.is_lazy(fill_value) else _full(shape, fill_value, dtype, order, device)
+    if handles.is_lazy(fill_value):
+        return None
+    kind = type(fill_value)
+    known = (np.full, kind, SHAPE) if kind in NUMBERS and np.asarray(fill_value).dtype == np.dtype(kind) else None
+    return _full(shape, fill_value, dtype, order, device, known if dtype is None else (np.full, dtype, SHAPE))
 
 
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None) -> Any:
@@ -203,7 +208,7 @@ def _like(value: Any, func: Any = None) -> Callable[..., Any]:
 
 
 def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    return None if handles.is_lazy(fill_value) else _like(fill_value)(a, *args, **kwargs)
+    return None if handles.is_lazy(fill_value) else _like(fill_value, np.full_like)(a, *args, **kwargs)
 
 
 #: NumPy's function -> what records a call of it, of an array whose shape the new one has.
@@ -218,4 +223,5 @@ SOURCES: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 #: Those whose calls `sourced` records, once one was recorded here.
-QUICK = frozenset(() if native is None else (np.arange, np.empty, np.zeros, np.ones, np.zeros_like, np.ones_like))
+QUICK = frozenset(() if native is None else (
+    np.arange, np.empty, np.zeros, np.ones, np.full, np.zeros_like, np.ones_like, np.full_like))

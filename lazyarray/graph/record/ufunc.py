@@ -177,6 +177,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
             "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
+            "full": np.full, "full_like": np.full_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
             "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
