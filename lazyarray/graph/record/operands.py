@@ -13,6 +13,7 @@ import numpy as np
 from ... import _native, devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step, step_of
+from ...errors.own_threads import others_run
 from ...functions import memory_order
 from ...functions.kinds import NUMBERS
 from ...storage import facts, handles, transfer, upload_cache, views
@@ -132,7 +133,8 @@ class Operands:
                 return self._add_node(*found, x)
             node.compute()
         found = leaf_of(x)
-        if found is None and not (storage.foreign or storage.loans) and storage.device.usable() is None:
+        if found is None and type(storage) is Storage and not (storage.foreign or storage.loans) and (
+                storage.device.usable() is None and not others_run()):      # else all are brought at one time
             handles.device_of(x, f"host operand of {getattr(self.function, '__name__', 'a function')}")
             found = leaf_of(x)
         if found is None:       # who holds memory of it may write there
