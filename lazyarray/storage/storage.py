@@ -131,7 +131,7 @@ class Storage(StorageState):
         """A view of a storage that was current on the device alone has been written there."""
         self.reads = 0
         self.writes += 1
-        if self.mirror is not None:     # a finaliser has asked for it
+        if self.host_dirty is not Ranges.EMPTY or not self.device_only:     # a finaliser has asked for the mirror
             coherence.end_write(self, view)
         self.update_clean()
 
