@@ -431,7 +431,12 @@ def to_write(x: Any, given: Sequence[Any]) -> bool:
 
     Whether the array is the device's for it from now on.
     """
-    return is_light(x) and any(handles.is_array(v) and on_host(v) is None for v in given) and handles.moved(x)
+    return is_light(x) and any(map(_is_devices, given)) and handles.moved(x)
+
+
+def _is_devices(v: Any) -> bool:
+    """Whether a lazy array or scalar is one that the host does not have."""
+    return v._self_value is None if type(v) is handles.scalar_type else handles.is_array(v) and on_host(v) is None
 
 
 def to_hold(given: Sequence[Any]) -> Sequence[Any]:
