@@ -103,6 +103,18 @@ array_on_device(PyObject *x, PyObject *stream, int wanted, int *own)
     }
     if (Py_TYPE(storage) != types.Storage)
         return NULL;
+    if (is_array && Py_TYPE(got(storage, S.pending)) == types.Node) {
+        PyObject *node = Py_NewRef(got(storage, S.pending));
+        Py_INCREF(storage);
+        const int failed = compute_alone(node) < 0;
+        array = failed || got(x, X.storage) != storage ? NULL : ready_on_device(x, storage, stream);
+        Py_DECREF(storage);
+        Py_DECREF(node);
+        if (array != NULL || PyErr_Occurred())
+            return array;
+        if ((storage = got(x, X.storage)) == Py_None || Py_TYPE(storage) != types.Storage)      /* another thread has changed it */
+            return NULL;
+    }
     array = got(x, Py_TYPE(x) == types.LazyNdarray ? X.array : V.array);
     if (array != Py_None && got(storage, S.clean) == Py_True && got(storage, S.stream) == stream) {
         put(storage, S.used, now);
