@@ -201,6 +201,15 @@ owner_of(PyObject *array)
     return owner;
 }
 
+/* A set of one large input: (identity of its storage, its bytes). */
+static PyObject *
+large_input(PyObject *storage, Py_ssize_t nbytes)
+{
+    PyObject *one = Py_BuildValue("((Nn))", PyLong_FromVoidPtr(storage), nbytes), *set = one == NULL ? NULL : PyFrozenSet_New(one);
+    Py_XDECREF(one);
+    return set;
+}
+
 /* A device array that is ready, of a view or of a scalar (without a meta). */
 static int
 see_held_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject *meta, int ours)
@@ -240,13 +249,8 @@ see_held_view(PyObject *x, PyObject *storage, Seen *s, PyObject *array, PyObject
     Py_XDECREF(bytes);
     if (nbytes < 0)
         return FAILED;
-    if (nbytes >= limits.LARGE) {
-        PyObject *one = Py_BuildValue("((Nn))", PyLong_FromVoidPtr(storage), nbytes);
-        s->large = one == NULL ? NULL : PyFrozenSet_New(one);
-        Py_XDECREF(one);
-        if (s->large == NULL)
-            return FAILED;
-    }
+    if (nbytes >= limits.LARGE && (s->large = large_input(storage, nbytes)) == NULL)
+        return FAILED;
     PyObject *seen = s->turned != NULL ? meta : s->array;
     Py_INCREF(seen);
     s->form.dtype = PyObject_GetAttr(seen, text.dtype);
@@ -354,14 +358,15 @@ static PyObject *
 whole_leaf(PyObject *x, PyObject *storage)
 {
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
-    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL;
+    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL, *large = NULL;
     Py_ssize_t nbytes;
     PyObject *meta = Py_XNewRef(AT(x, X.meta));     /* not filled yet: of one that was made on the host, perhaps of a part */
     if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
             || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
             || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
             || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL
-            || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || nbytes >= limits.LARGE || (size = PyObject_GetAttr(array, text.size)) == NULL
+            || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || (size = PyObject_GetAttr(array, text.size)) == NULL
+            || (large = nbytes >= limits.LARGE ? large_input(storage, nbytes) : Py_NewRef(no_arguments)) == NULL
             || (dtype = PyObject_GetAttr(array, text.dtype)) == NULL)
         goto end;
     if ((leaf = made_leaf(array, storage, text.flat)) == NULL)
@@ -371,7 +376,7 @@ whole_leaf(PyObject *x, PyObject *storage)
     put(leaf, L.size, size);
     put(leaf, L.dtype, dtype);
     put(leaf, L.steps, zero);
-    put(leaf, L.large, no_arguments);
+    put(leaf, L.large, large);
     if (got(storage, S.clean) == Py_True && got(x, X.storage) == storage && AT(x, X.meta) == meta) {
         put(x, X.array, array);
         put(x, X.leaf, leaf);
@@ -379,6 +384,7 @@ whole_leaf(PyObject *x, PyObject *storage)
     else
         Py_CLEAR(leaf);
 end:
+    Py_XDECREF(large);
     Py_XDECREF(bytes);
     Py_XDECREF(dtype);
     Py_XDECREF(size);

@@ -50,14 +50,15 @@ def _numbers(*values: Any) -> None:
 
 # -- equal steps -----------------------------------------------------------------------------
 
-def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
-             device: Any = None) -> tuple[int, np.ndarray]:
+def range_of(*args: Any, device: Any = None, **named: Any) -> tuple[int, np.ndarray]:
     """How many values ``arange`` gives, and the first two of them, from which all others follow."""
-    if (type(start) is int and stop is None and type(step) is int and step == 1 and dtype is None and device is None
-            and 1 < start < _LARGEST):
-        return start, PLAIN      # most calls
+    if not named and device is None and len(args) == 1 and type(args[0]) is int and 1 < args[0] < _LARGEST:
+        return args[0], PLAIN      # most calls
     check_device(device)
+    start, stop, step, dtype = _range_arguments(*args, **named)
     if stop is None:
+        if not args:
+            raise TypeError("arange() requires stop to be specified.")
         start, stop = 0, start
     if step is None:
         step = 1
@@ -78,6 +79,10 @@ def range_of(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, 
     for i in range(min(n, 2)):
         head[i] = start + step if i else start
     return n, head
+
+
+def _range_arguments(start: Any = 0, stop: Any = None, step: Any = 1, dtype: Any = None) -> tuple[Any, ...]:
+    return start, stop, step, dtype
 
 
 class Steps(NamedTuple):
@@ -130,8 +135,8 @@ def _computed(steps: Steps) -> Any:
     return wrapped(array.astype(steps.target, copy=False))
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
-    return _computed(steps_of_range(*range_of(start, stop, step, dtype, device=device)))
+def arange(*args: Any, **kwargs: Any) -> Any:
+    return _computed(steps_of_range(*range_of(*args, **kwargs)))
 
 
 def _is_plain(number: Any) -> bool:

@@ -168,3 +168,23 @@ def test_filling_is_known():
     assert calls(lambda: [lnp.full(4001, 1.5), lnp.full((77, 2), 5), lnp.full_like(x, 9.0), lnp.zeros_like(x[1:])],
                  "_full") == 0
     assert [float(np.asarray(one).flat[-1]) for one in made] == [2.5, -1, 0.5, 0]
+
+
+@pytest.mark.parametrize("small", [0, 95_000])
+@pytest.mark.parametrize("args", [(), (4,), (0,), (1, 7), (7, 1, -2), (2.5,), (0, 1, 0.1), (1, 7, 2, "f4"), (4, None),
+                                  (np.float32(3.5), 9), (30_000,)], ids=str)
+def test_ranges_by_name(args, small):
+    _native.recording.small(small)
+    like = lazyarray.asarray([1.0])
+    for more in ({}, {"stop": 9}, {"start": 2}, {"start": 2, "stop": 8}, {"step": 3}, {"dtype": "i2"},
+                 {"dtype": float, "stop": 12}, {"start": 3, "step": 2, "stop": 20}):
+        for make in (lazyarray.numpy.arange, lambda *args, **kwargs: np.arange(*args, **kwargs, like=like)):
+            try:
+                wanted = np.arange(*args, **more)
+            except (TypeError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    make(*args, **more)
+                continue
+            found = make(*args, **more)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(np.asarray(found), wanted)
