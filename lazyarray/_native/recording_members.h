@@ -742,6 +742,23 @@ given_is_light(PyObject *Py_UNUSED(module), PyObject *x)
     return PyBool_FromLong(types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && is_light(x));
 }
 
+PyDoc_STRVAR(is_lone_doc, "is_lone(x, /)\n--\n\n"
+"Whether a lazy array is nothing but an ndarray, all of its memory, that nobody else refers to: neither a view of it nor an alias.");
+
+static PyObject *
+is_lone(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || got(x, X.storage) != Py_None)
+        Py_RETURN_FALSE;
+    PyObject *host = got(x, X.host), *home = got(x, X.home);
+    if (!PyArray_CheckExact(host) || PyArray_BASE((PyArrayObject *)host) != NULL || !PyArray_ISWRITEABLE((PyArrayObject *)host)
+            || !PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_OWNDATA))
+        Py_RETURN_FALSE;
+    if (home != Py_None && (got(home, H.storage) != Py_None || Py_REFCNT(home) > 1))
+        Py_RETURN_FALSE;
+    return PyBool_FromLong(Py_REFCNT(host) == 1 + (home != Py_None));
+}
+
 PyDoc_STRVAR(home_doc, "home(x, /)\n--\n\nThe Home of a lazy array that has no storage yet, or None.");
 
 static PyObject *

@@ -20,6 +20,7 @@ import numpy as np
 from .. import _native, devices
 from ..errors import NotOnDevice
 from ..errors.interrupts import holding
+from ..errors.own_threads import others_run
 from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
@@ -449,6 +450,8 @@ def _promoted(home: Home, make: Callable[[Device, np.ndarray], Storage]) -> Stor
 
 def moved(x: ArrayHandle) -> bool:
     """Whether a small array that is nothing but its ndarray has moved to the device, which is about to write it."""
+    if not others_run() and _native.recording.is_lone(x):   # type: ignore[union-attr]
+        return _moved_whole(x, devices.current())
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None or home.storage is not None or not home.array.size:
         return False
@@ -457,16 +460,37 @@ def moved(x: ArrayHandle) -> bool:
     return x._self_storage.clean    # type: ignore[no-any-return]
 
 
+def _moved_whole(x: ArrayHandle, device: Device) -> bool:
+    """The same of one whose memory nobody else knows: there is none on the host from then on."""
+    host = x._self_host
+    root = _sent(device, host) if host.size else None
+    if root is None:
+        return False
+    storage = _with_bounds(Storage(device, root), host)
+    # In this order: an interrupt may come between. With a storage the ndarray does not count any more.
+    for name, value in (("storage", storage), ("array", root), ("meta", None), ("home", None), ("host", None)):
+        _set(x, "_self_" + name, value)
+    return storage.clean
+
+
+def _sent(device: Device, array: np.ndarray) -> Any:
+    """A copy of a small array on the device, or None where that can't be. Zeros are not sent."""
+    if not (array.flags.forc and device.can_hold(array.dtype)) or device.usable() is not None:
+        return None
+    if transfer.extent_bytes(array).view(bool).any():
+        return transfer.to_device(device, array, "written on the device", allowed=True)
+    return device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
+
+
 def _on_device(device: Device, array: np.ndarray) -> Storage:
-    """A storage over the memory of an ndarray, current on the device alone, if that can be. Zeros are not sent."""
-    root = None
-    if array.flags.forc and device.can_hold(array.dtype):
-        if transfer.extent_bytes(array).view(bool).any():
-            root = transfer.to_device(device, array, "written on the device", allowed=True)
-        else:
-            root = device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
+    """A storage over the memory of an ndarray, current on the device alone, if that can be."""
+    root = _sent(device, array)
     made = Storage.over_host(device, array, root)
-    if root is not None and array.dtype.kind in "iu":       # as `facts` keeps them, while nobody else has the storage
+    return made if root is None else _with_bounds(made, array)
+
+
+def _with_bounds(made: Storage, array: np.ndarray) -> Storage:
+    if array.dtype.kind in "iu":        # as `facts` keeps them, while nobody else has the storage
         made.facts = made.writes, {"bounds": (int(array.min()), int(array.max()), array.dtype)}
     return made
 
