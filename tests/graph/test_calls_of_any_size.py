@@ -184,3 +184,30 @@ def test_ranges_by_name(args, small):
             found = make(*args, **more)
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+SQUARES = [(3, 3), (40, 40), (3, 3, 3), (3, 4, 3)]
+WRITES = {
+    "out": lambda t, e: np.add(e, 0, out=t), "in place": lambda t, e: t.__iadd__(e),
+    "assigned": lambda t, e: t.__setitem__(Ellipsis, e), "with an axis more": lambda t, e: t[None].__setitem__(0, e),
+    "where": lambda t, e: np.copyto(t, e),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("shape", SQUARES, ids=str)
+def test_a_transposed_place_of_the_same_shape(shape, write):
+    """What is read along one order of the axes is written along another, and the shape does not tell them apart."""
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    wide = np.arange(2.0 * values.size).reshape(*shape[:-1], 2 * shape[-1])
+    sources = {
+        "reversed": lambda a, w: a[..., ::-1] + 1, "every other": lambda a, w: abs(w[..., ::2]) * 2,
+        "a row": lambda a, w: a * 0 + w[(0,) * (len(shape) - 1)][:shape[-1]], "dense": lambda a, w: a * 2,
+        "a part": lambda a, w: np.where(w[..., shape[-1]:] > 9, a, -1.0),
+    }
+    for source in sources.values():
+        for _ in range(2):
+            v, h = lazyarray.asarray(np.ones(shape)) * 1, np.ones(shape)
+            write(v.T, source(lazyarray.asarray(values), lazyarray.asarray(wide)).T)
+            write(h.T, source(values, wide).T)
+            np.testing.assert_array_equal(np.asarray(v), h)

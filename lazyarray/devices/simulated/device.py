@@ -118,8 +118,10 @@ class _Written:
                 raise RuntimeError("a kernel would read what it has written")
         *outputs, value = [one._view if type(one) is SimulatedArray else one
                            for one in self._program.run(arguments, (shape, fortran), namespace)]
-        if target.shape != shape:       # a kernel walks memory
-            flat = (target if target.flags.c_contiguous else target.T).reshape(-1)
+        flags = target.flags
+        if target.shape != shape or self._program.inputs[-1].mode == "flat" and not (
+                flags.f_contiguous if fortran else flags.c_contiguous):      # a kernel walks memory
+            flat = (target if flags.c_contiguous else target.T).reshape(-1)
             target = flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
         made = [wrap_new(np.array(np.broadcast_to(out, shape), order="F" if fortran else "C")) for out in outputs]
         return np.copyto, target, value, made
