@@ -99,7 +99,8 @@ def _kept(x: ArrayHandle, flags: int) -> memoryview:
     meta, storage = handles.meta_of(x), x._self_storage
     if type(storage) is Storage and meta.size:
         storage.pin_host(meta, "numpy.ndarray(buffer=)")
-        weakref.finalize(x, type, storage).atexit = False       # a call that does nothing
+        if not weakref.getweakrefcount(x):
+            weakref.finalize(x, type, storage).atexit = False       # a call that does nothing
     return memoryview(handles.alias_of(x, "numpy.ndarray(buffer=)"))
 
 
@@ -351,5 +352,14 @@ def reduce(x: ArrayHandle, protocol: int = 2) -> tuple[Any, ...]:
     host = np.array(handles.host_of(x, "pickle"), order="F" if flags.fnc else "C")
     if not flags.forc:      # NumPy gives no buffer beside the pickle of an array that is not contiguous
         return restore_state, (host.__reduce__()[2],)
-    return restore, (host, writeable(handles.meta_of(x)) or protocol < 5 or host.dtype.hasobject)
+    return restore, (host, writeable(handles.meta_of(x)) or protocol < 5 or not _has_buffer(host))
+
+
+def _has_buffer(host: np.ndarray) -> bool:
+    """Whether an ndarray gives its memory as a buffer: objects, dates and their kin do not."""
+    try:
+        memoryview(host)
+    except (ValueError, BufferError):
+        return False
+    return not host.dtype.hasobject
 

@@ -1,6 +1,7 @@
 """What programs found that were written from the contract alone: each is what NumPy does."""
 from __future__ import annotations
 
+import pickle
 import sys
 import warnings
 
@@ -107,3 +108,14 @@ def test_views_of_views_of_what_was_made_on_the_host():
         np.testing.assert_array_equal(np.asarray(x), h)
     x.setflags(write=False)
     assert not x[1:].flags.writeable
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize("dtype", ["f8", "m8[s]", "M8[D]", "S3", "O", "i4,f8"])
+@pytest.mark.parametrize("shape", [(4, 4), (4, 1)])
+def test_what_was_pickled_can_be_written_as_numpys_can(shape, dtype, protocol):
+    h = np.zeros(shape, dtype)
+    for view in (np.diagonal, lambda a: np.broadcast_to(a[0], (2, shape[1])), lambda a: a):
+        wanted = pickle.loads(pickle.dumps(view(h), protocol))
+        found = pickle.loads(pickle.dumps(view(lazyarray.asarray(h)), protocol))
+        assert found.flags.writeable == wanted.flags.writeable
