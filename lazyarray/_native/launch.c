@@ -279,22 +279,6 @@ key(Launch *self, PyObject *args)
     return key_of(self, arguments, shape, fortran, size, aligned, &walk);
 }
 
-PyDoc_STRVAR(walk_doc, "walk(arguments, shape, fortran, /)\n--\n\nThe walk of these arguments, where `key` is bytes; else None.");
-
-static PyObject *
-walk_of(Launch *self, PyObject *args)
-{
-    PyObject *key_found = key(self, args);
-    const int is_bytes = key_found != NULL && PyBytes_CheckExact(key_found);
-    Py_XDECREF(key_found);
-    if (!is_bytes)
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    Walk walk;      /* `key` has checked the arguments */
-    PyObject *shape = PyTuple_GET_ITEM(args, 1);
-    find_walk(&self->walkers, PyTuple_GET_ITEM(args, 0), shape, PyObject_IsTrue(PyTuple_GET_ITEM(args, 2)), size_of(shape), ~(uint64_t)0, &walk);
-    return PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(walk.bytes, walk.size);
-}
-
 PyDoc_STRVAR(launch_doc,
 "Launch(function, launch, owner, ndarray, stream, sizes, dtypes, elements, threads, takes_alignment, strided=(), pack=1,\n"
 "       into=False, walk=None, blocks=0, walks=False)\n--\n\n"
@@ -318,7 +302,6 @@ PyDoc_STRVAR(launch_doc,
 
 static PyMethodDef methods[] = {
     {"key", (PyCFunction)key, METH_VARARGS, key_doc},
-    {"walk", (PyCFunction)walk_of, METH_VARARGS, walk_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -355,7 +338,7 @@ PyInit_launch(void)
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Launch", type) < 0
             || reduction == NULL || PyModule_AddObjectRef(module, "Reduction", reduction) < 0
             || PyModule_AddIntMacro(module, MOST) < 0 || PyModule_AddIntMacro(module, AFTER) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 35) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 36) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     Py_XDECREF(reduction);

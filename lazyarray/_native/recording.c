@@ -109,7 +109,8 @@ static PyMethodDef methods[] = {
     {"is_under_way", is_under_way, METH_NOARGS, is_under_way_doc},
     {"is_light", given_is_light, METH_O, is_light_doc},
     {"home", home, METH_O, home_doc},
-    {"is_lone", is_lone, METH_O, is_lone_doc},
+    {"lone", lone, METH_O, lone_doc},
+    {"move", FAST(move), METH_FASTCALL, move_doc},
     {"small", FAST(small), METH_FASTCALL, small_doc},
     {"large", FAST(large), METH_FASTCALL, large_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
@@ -143,7 +144,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 35) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 36) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

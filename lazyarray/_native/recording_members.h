@@ -742,21 +742,55 @@ given_is_light(PyObject *Py_UNUSED(module), PyObject *x)
     return PyBool_FromLong(types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && is_light(x));
 }
 
-PyDoc_STRVAR(is_lone_doc, "is_lone(x, /)\n--\n\n"
-"Whether a lazy array is nothing but an ndarray, all of its memory, that nobody else refers to: neither a view of it nor an alias.");
-
-static PyObject *
-is_lone(PyObject *Py_UNUSED(module), PyObject *x)
+/* The ndarray that a lazy array is nothing but, all of its memory, that nobody else refers to, neither a view of it nor an alias:
+borrowed; NULL: it is another one. */
+static PyArrayObject *
+lone_array(PyObject *x)
 {
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || got(x, X.storage) != Py_None)
-        Py_RETURN_FALSE;
+        return NULL;
     PyObject *host = got(x, X.host), *home = got(x, X.home);
-    if (!PyArray_CheckExact(host) || PyArray_BASE((PyArrayObject *)host) != NULL || !PyArray_ISWRITEABLE((PyArrayObject *)host)
-            || !PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_OWNDATA))
+    if (!PyArray_CheckExact(host) || PyArray_BASE((PyArrayObject *)host) != NULL
+            || !PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE)
+            || (home != Py_None && (got(home, H.storage) != Py_None || Py_REFCNT(home) > 1)))
+        return NULL;
+    return Py_REFCNT(host) == 1 + (home != Py_None) ? (PyArrayObject *)host : NULL;
+}
+
+PyDoc_STRVAR(lone_doc, "lone(x, /)\n--\n\n"
+"A copy of the ndarray that a lazy array is nothing but, if nobody else refers to that, neither a view of it nor an alias; else None.");
+
+static PyObject *
+lone(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    PyArrayObject *host = lone_array(x);
+    return host == NULL ? Py_NewRef(Py_None) : PyArray_NewCopy(host, NPY_KEEPORDER);
+}
+
+PyDoc_STRVAR(move_doc, "move(x, copy, storage, root, /)\n--\n\n"
+"Give a lazy array a storage, with its device array, in the place of an ndarray that is still what `lone` gave, and alone. Whether that\n"
+"was so: a signal handler or a finaliser may have written it, or keep it. No Python code runs between the look and the change.");
+
+static PyObject *
+move(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4 || !PyArray_Check(args[1]))
+        return mistaken("move takes a lazy array, an ndarray, a storage and a device array");
+    PyObject *x = args[0], *before[2];
+    PyArrayObject *host = lone_array(x), *copy = (PyArrayObject *)args[1];
+    if (host == NULL || PyArray_NBYTES(host) != PyArray_NBYTES(copy)
+            || memcmp(PyArray_DATA(host), PyArray_DATA(copy), PyArray_NBYTES(host)) != 0)
         Py_RETURN_FALSE;
-    if (home != Py_None && (got(home, H.storage) != Py_None || Py_REFCNT(home) > 1))
-        Py_RETURN_FALSE;
-    return PyBool_FromLong(Py_REFCNT(host) == 1 + (home != Py_None));
+    before[0] = AT(x, X.host);
+    before[1] = AT(x, X.home);
+    AT(x, X.host) = Py_NewRef(Py_None);
+    AT(x, X.home) = Py_NewRef(Py_None);
+    put(x, X.storage, args[2]);
+    put(x, X.array, args[3]);
+    put(x, X.meta, Py_None);
+    Py_XDECREF(before[1]);      /* not before: what runs then finds all of it */
+    Py_XDECREF(before[0]);
+    Py_RETURN_TRUE;
 }
 
 PyDoc_STRVAR(home_doc, "home(x, /)\n--\n\nThe Home of a lazy array that has no storage yet, or None.");

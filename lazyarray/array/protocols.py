@@ -65,7 +65,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
         _check_buffer(handles.meta_of(x), flags)
     meta, storage = x._self_meta, x._self_storage
     if flags & (_ANY_CONTIGUOUS | _FORMAT) == _ANY_CONTIGUOUS:
-        return _kept(x, flags)
+        return _kept(x)
     if (type(storage) is Storage and storage.mirror is None and storage.root_view is meta
             and (meta is None or meta.flags.carray) and flags & _F_CONTIGUOUS != _F_CONTIGUOUS):
         found = first_download.first_alias(storage, None, "C buffer access", sys._getframe(1))
@@ -90,7 +90,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     return x._self_storage.expose_buffer(meta, "C buffer access")
 
 
-def _kept(x: ArrayHandle, flags: int) -> memoryview:
+def _kept(x: ArrayHandle) -> memoryview:
     """The memory for ``numpy.ndarray(shape, dtype, buffer=x)``, which alone asks for any order and no format.
 
     It lets go of the buffer at once and keeps `x` (NumPy 2.5, ``PyArray_BufferConverter``): whoever has that array may

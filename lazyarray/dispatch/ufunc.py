@@ -165,8 +165,9 @@ _DOTS = frozenset((np.matmul, np.vecdot))
 def _contracted_into(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> bool:
     """Whether a generalised ufunc was done, and its result put into an array of its form that is none of its inputs."""
     out = outs[0]
-    if len(outs) > 1 or type(out) is not handles.array_type or any(
-            handles.is_lazy(x) and x._self_storage is out._self_storage for x in inputs):
+    is_light = small_arrays.is_light
+    if len(outs) > 1 or type(out) is not handles.array_type or is_light(out) or any(
+            handles.is_lazy(x) and not is_light(x) and x._self_storage is out._self_storage for x in inputs):
         return False
     result = contracted(ufunc, inputs)
     if type(result) is not handles.array_type or result.shape != out.shape or result.dtype != out.dtype:

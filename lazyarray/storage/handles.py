@@ -450,8 +450,8 @@ def _promoted(home: Home, make: Callable[[Device, np.ndarray], Storage]) -> Stor
 
 def moved(x: ArrayHandle) -> bool:
     """Whether a small array that is nothing but its ndarray has moved to the device, which is about to write it."""
-    if not others_run() and _native.recording.is_lone(x):   # type: ignore[union-attr]
-        return _moved_whole(x, devices.current())
+    if not others_run() and _moved_whole(x, devices.current()):
+        return True
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None or home.storage is not None or not home.array.size:
         return False
@@ -462,15 +462,13 @@ def moved(x: ArrayHandle) -> bool:
 
 def _moved_whole(x: ArrayHandle, device: Device) -> bool:
     """The same of one whose memory nobody else knows: there is none on the host from then on."""
-    host = x._self_host
-    root = _sent(device, host) if host.size else None
+    native = _native.recording
+    host = native.lone(x)   # type: ignore[union-attr]
+    root = _sent(device, host) if host is not None and host.size else None
     if root is None:
         return False
     storage = _with_bounds(Storage(device, root), host)
-    # In this order: an interrupt may come between. With a storage the ndarray does not count any more.
-    for name, value in (("storage", storage), ("array", root), ("meta", None), ("home", None), ("host", None)):
-        _set(x, "_self_" + name, value)
-    return storage.clean
+    return native.move(x, host, storage, root) and storage.clean    # type: ignore[no-any-return, union-attr]
 
 
 def _sent(device: Device, array: np.ndarray) -> Any:

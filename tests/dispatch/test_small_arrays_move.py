@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from handlers import At
 
 import lazyarray
 import lazyarray.numpy as lnp
@@ -91,3 +92,46 @@ def test_bounds_move_with_it():
     x[4] = big().astype(int)[70]
     with pytest.raises(IndexError):
         y[x]
+
+
+def write(x, kept):
+    x[0] = 5
+
+
+def write_through_an_alias(x, kept):
+    kept.append(np.asarray(x))
+    kept[0][0] = 5
+
+
+def look_at_a_view(x, kept):
+    kept.append(x[:2])
+    kept[0][0] = 5
+
+
+@pytest.mark.parametrize("other", [write, write_through_an_alias, look_at_a_view])
+@pytest.mark.parametrize("values", [0, 3])
+def test_a_handler_that_comes_between(values, other):
+    """What it writes is not lost, and what it keeps is memory of the array, wherever in the statement it comes."""
+    x = lnp.full(20, float(values))
+    source = big()
+    x[3] = source[7]            # once without
+    for number in range(400):
+        x, kept = lnp.full(20, float(values)), []
+
+        def handler(signum, frame, x=x, kept=kept):
+            other(x, kept)
+
+        scalar = source[7]
+        with At(number, handler) as at:
+            x[3] = scalar
+        if not at.ran:
+            break
+        x[5] = source[9]
+        wanted = np.full(20, float(values))
+        wanted[[0, 3, 5]] = 5, 7, 9
+        np.testing.assert_array_equal(np.asarray(x), wanted, err_msg=at.place)
+        for one in kept:
+            np.testing.assert_array_equal(np.asarray(one), wanted[:len(one)], err_msg=at.place)
+            one[1] = 6
+            assert float(x[1]) == 6, at.place
+    assert number > 20

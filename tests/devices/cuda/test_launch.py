@@ -286,7 +286,8 @@ def test_the_key_of_a_walk_says_which_form_and_the_walk_is_its(data):
     step = Step("add", None, (inputs[0].dtype,) * 2, np.dtype("f4"))
     program = Program(tuple(inputs), ((step, (0, 0)),), (len(inputs),), ndim, into)
     places = [i for i, one in enumerate(inputs) if one.mode == "strided"]
-    launch = launch_of(Driver([]), (0,) * len(inputs), strided=tuple([(i, inputs[i].dtype.itemsize) for i in places]),
+    driver = Driver([])
+    launch = launch_of(driver, (0,) * len(inputs), (), strided=tuple([(i, inputs[i].dtype.itemsize) for i in places]),
                        pack=vector_length(program), into=into)
     forms = {}
     for _ in range(6):
@@ -296,11 +297,15 @@ def test_the_key_of_a_walk_says_which_form_and_the_walk_is_its(data):
         found = plan(program, lengths_in(shape, fortran), [strides_in(array, shape, fortran) for array in strided],
                      [not array.data.ptr % VECTOR for array in arguments])
         key = launch.key(arguments, shape, fortran)
-        assert (launch.walk(arguments, shape, fortran) is None) is (type(key) is not bytes)
         if type(key) is bytes:
-            assert launch.walk(arguments, shape, fortran) == found.walk and not found.form.tile
-            assert found.blocks == -(-int(np.prod(shape)) // found.form.elements)
-            assert forms.setdefault(key, found.form) == found.form
+            assert not found.form.tile and forms.setdefault(key, found.form) == found.form
+            launch.plans[key] = launch_of(driver, (0,) * len(inputs), (), elements=found.form.elements, told=False,
+                                          walks=bool(found.walk))
+            driver.formats = [POINTER] * len(inputs) + [LONG] + [ctypes.c_byte * len(found.walk)] * bool(found.walk)
+            assert launch(arguments, shape, fortran) == []
+            _, blocks, _, _, _, values, _ = driver.calls.pop()
+            assert blocks[0] == found.blocks and values[len(inputs)] == int(np.prod(shape))
+            assert b"".join(map(bytes, values[len(inputs) + 1:])) == found.walk
 
 
 @pytest.mark.parametrize("shape, strides", [
@@ -311,7 +316,6 @@ def test_what_goes_by_lengths_is_known_by_them(shape, strides):
     array.shape, array.strides = shape, strides
     launch = launch_of(Driver([]), (0,), strided=((0, 1),))
     assert launch.key([array], shape, False) == (shape, False, 1, shape, strides)
-    assert launch.walk([array], shape, False) is None
 
 
 def test_nothing_is_kept_of_a_call_and_all_goes_with_it():
