@@ -67,8 +67,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _everything_is_fused() -> Iterator[None]:
     """Arrays of tests are small, and a chain comes once: what holds for others is to be seen on them all the same.
-
-    Nor is it learned what need not be recorded: that depends on the tests before, and on how soon a kernel is there.
     """
     import lazyarray
     from lazyarray.graph.record import reductions
@@ -76,7 +74,6 @@ def _everything_is_fused() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reductions, "LOOKED_AT", 0)
         patch.setattr(type(lazyarray.device()), "fused_from", 1)
-        patch.setattr(type(lazyarray.device()), "learns", False)
         yield
 
 

@@ -18,44 +18,25 @@ launched(PyObject *rule, PyObject *kernel, PyObject *arguments, const Form *form
     return PyObject_CallFunctionObjArgs(kernel, arguments, form->shape, form->fortran, NULL);
 }
 
-static int
-count_alone(PyObject *rule, long alone)
-{
-    PyObject *number = PyLong_FromLong(alone);
-    if (number == NULL)
-        return -1;
-    put(rule, R.alone, number);
-    Py_DECREF(number);
-    return 0;
-}
-
-/* The lazy array of a step on leaves and numbers whose results were needed by themselves, or which read memory that
-others hold (`held`; it does not count), computed now, with its axes in the order `back`, or None. None where it is to be
-recorded all the same; NotImplemented without a kernel: the device's own function does it. */
+/* The lazy array of a step on leaves and numbers which read memory that others hold, computed now, with its axes in the order
+`back`, or None. None where it is to be recorded all the same; NotImplemented without a kernel: the device's own function does it. */
 static PyObject *
-computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *back, PyObject *device, Py_ssize_t size,
-             long alone, int held)
+computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *back, PyObject *device, Py_ssize_t size)
 {
-    const int is_long = size >= limits.LONG;
-    const long least = (long)(is_long ? limits.LONG_ALONE : limits.ALONE);
-    const long next = alone > limits.AT_ONCE ? least : alone + 1;
     PyObject *kernel = got(rule, R.kernel), *stream = NULL, *arguments = NULL, *results = NULL, *result = NULL, *storage = NULL;
     PyObject *meta = NULL, *claimed = NULL;
     int with_partners = PyObject_IsTrue(py.partners);
     if (with_partners < 0)
         return NULL;
-    if (size > limits.LONGEST) {
-        put(rule, R.alone, zero);       /* not asked again so soon */
+    if (size > limits.LONGEST)
         Py_RETURN_NONE;
-    }
     Py_INCREF(kernel);
-    /* No kernel yet: each eighth call asks whether there is one. */
-    if (kernel == Py_None && (got(rule, R.program) == Py_None || is_long || held || alone % 8 == 0 || alone >= limits.AT_ONCE))
+    if (kernel == Py_None)
         Py_SETREF(kernel, PyObject_CallFunctionObjArgs(py.compiled, rule, operands, form->size, device, NULL));
     if (kernel == NULL)
         return NULL;
     if (kernel == Py_None) {        /* the device's own function takes twice as long for large ones */
-        result = !held && count_alone(rule, next) < 0 ? NULL : Py_NewRef(is_long ? Py_None : Py_NotImplemented);
+        result = Py_NewRef(size >= limits.LONG ? Py_None : Py_NotImplemented);
         goto end;
     }
     Py_ssize_t count = PyTuple_GET_SIZE(operands);
@@ -74,8 +55,6 @@ computed_now(PyObject *rule, PyObject *operands, const Form *form, PyObject *bac
         }
         PyList_SET_ITEM(arguments, i, Py_NewRef(operand));
     }
-    if (!held && count_alone(rule, next) < 0)
-        goto end;
     if ((results = launched(rule, kernel, arguments, form)) == NULL) {
         tell_failed(device);
         goto end;
@@ -271,24 +250,18 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
     PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
     Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
     /* Recorded integers know what they are made of, and so the bounds of an index. */
-    int alone = !in_place && steps == 1 && !is_of_kind(got(step, P.output), "iu") && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(given, operands)));
-    if (alone) {
-        long times = PyLong_AsLong(got(rule, R.alone));
-        if (held || times > (size < limits.LONG ? limits.ALONE : limits.LONG_ALONE)) {
-            result = computed_now(rule, operands, form, found == NULL ? Py_None : got(found, K.back), device, size, times,
-                                  held);
-            if (result == Py_NotImplemented)
-                Py_SETREF(result, Py_NewRef(Py_None));
-            else if (result == Py_None)
-                Py_CLEAR(result);
-            if (result != NULL || PyErr_Occurred())
-                goto end;
-        }
+    if (held && !in_place && steps == 1 && !is_of_kind(got(step, P.output), "iu")
+            && (found == NULL || (size >= limits.LONG && any_strided == Py_False && are_flat(given, operands)))) {
+        result = computed_now(rule, operands, form, found == NULL ? Py_None : got(found, K.back), device, size);
+        if (result == Py_NotImplemented)
+            Py_SETREF(result, Py_NewRef(Py_None));
+        else if (result == Py_None)
+            Py_CLEAR(result);
+        if (result != NULL || PyErr_Occurred())
+            goto end;
     }
     if ((nodes[made] = made_node(device, step, operands, form, steps, large, any_strided)) == NULL)
         goto end;
-    if (alone)
-        put(nodes[made], N.rule, rule);
     if (last != Py_None) {
         nodes[made + 1] = cast_node(device, last, Py_NewRef(nodes[made]), form, steps, large, Py_False);
         if (nodes[++made] == NULL)

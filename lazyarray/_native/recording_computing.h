@@ -47,16 +47,6 @@ settle(PyObject *node, PyObject *array, PyObject *stream, PyObject *shape, PyObj
     return 0;
 }
 
-/* That a call's result was needed by itself counts, on devices that learn from it. */
-static int
-count_if_learned(PyObject *rule, PyObject *device)
-{
-    PyObject *learns = PyObject_GetAttr(device, text.learns);
-    int counts = learns == NULL ? -1 : PyObject_IsTrue(learns);
-    Py_XDECREF(learns);
-    return counts > 0 ? count_alone(rule, PyLong_AsLong(got(rule, R.alone)) + 1) : counts;
-}
-
 /* The clock goes on; -1: an error. */
 static int
 tick(void)
@@ -136,7 +126,6 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
     }
     int with_partners = PyObject_IsTrue(py.partners);
     if (arguments == NULL || with_partners < 0 || (program = program_of(&chain, outputs, kept, 0)) == NULL
-            || (got(node, N.rule) != Py_None && count_if_learned(got(node, N.rule), device) < 0)
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL)
         goto end;
     if (!are_here(&chain, stream, with_partners)) {

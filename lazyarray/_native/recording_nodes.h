@@ -104,7 +104,6 @@ made_node(PyObject *device, PyObject *step, PyObject *operands, const Form *form
     put(node, N.stream, Py_None);
     put(node, N.place, Py_None);
     put(node, N.passed, zero);
-    put(node, N.rule, Py_None);
     put(node, N.bounds, Py_None);
     int described = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
@@ -163,7 +162,6 @@ static int
 introduce(PyObject *node, PyObject *ref)
 {
     PyObject *operands = Py_NewRef(AT(node, N.operands));      /* a node that is computed meanwhile lets go of them */
-    long steps = PyLong_AsLong(got(node, N.steps));
     int failed = 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *operand = PyTuple_GET_ITEM(operands, i);
@@ -176,8 +174,6 @@ introduce(PyObject *node, PyObject *ref)
                 Py_XDECREF(late);
                 failed = late == NULL ? -1 : 0;
             }
-            if (steps == 2 && got(operand, N.rule) != Py_None)      /* its result is not needed by itself */
-                put(AT(operand, N.rule), R.alone, zero);
         }
     }
     Py_DECREF(operands);

@@ -170,9 +170,6 @@ reduced_chain(PyObject *parts, PyObject *x, PyObject *node, PyObject *device, Py
             && (entry = Py_XNewRef(reduction_of(parts, x, program, arguments, form))) != NULL
             && (found = reduced_by(entry, arguments, device, stream)) != NULL
             && (result = lazy_result(found, entry, device, stream)) != NULL) {
-        if (got(node, N.rule) != Py_None && count_alone(got(node, N.rule), 0) < 0)     /* it is not needed by itself */
-            Py_CLEAR(result);
-        put(node, N.rule, Py_None);
         for (int i = 0; i < chain.nodes; i++)
             put(chain.node[i], N.passed, unit);
     }

@@ -134,8 +134,6 @@ class Device(Operations):
     writes_unseen = False
     #: Whether there are kernels, some day, for recorded work; without them it is interpreted.
     compiles = True
-    #: Whether it is noticed which results are needed by themselves, so that recording them is a detour.
-    learns = True
     #: At which use of a program on few elements its kernel is made: what a program does once is not worth a compiler.
     fused_from = 3
 

@@ -74,8 +74,7 @@ class Node(Unique):
     """
 
     __slots__ = ("device", "step", "operands", "shape", "fortran", "steps", "large", "strided", "size", "dtype",
-                 "storage", "readers", "array", "stream", "place", "passed", "rule", "described",
-                 "bounds", "__weakref__")
+                 "storage", "readers", "array", "stream", "place", "passed", "described", "bounds", "__weakref__")
     lock = lock
     #: `sampling.sample`, which needs this class.
     sample: Any
@@ -97,7 +96,6 @@ class Node(Unique):
         # By a few numbers: it needs nothing of the device.
         self.described = all(o.described if type(o) is Node else type(o) is not Leaf for o in operands)
         self.bounds: Any = None     # what its integers can be, as `known_ranges` has found out
-        self.rule: Any = None       # that of the call, if no operand waits: it counts what is needed alone
 
     def compute(self) -> Any:
         """The device array, computed now if it wasn't."""

@@ -132,8 +132,6 @@ class _Chain(NamedTuple):
 
 def _of_work(device: Device, source: Node, reduction: Reduction, extent: Extent, freedom: float,
              shape: tuple[int, ...]) -> Any:
-    if source.rule is not None:
-        source.rule.alone, source.rule = 0, None    # it is not needed by itself
     if source.array is not None or source.passed and _is_enough(source):
         return None
     chain = _Chain(*native.needed(source))

@@ -100,20 +100,6 @@ def test_writes_come_after():
     assert y.sum() == (plain + 1)[1:].sum() + 50
 
 
-@pytest.mark.one_device("what is needed by itself is learned of one device's calls")
-def test_what_is_reduced_is_not_needed_by_itself():
-    x = lazyarray.asarray(numbers("d", (6,)))
-    np.asarray(x * 2)       # a rule is known by the second call
-    y = x * 2
-    node = y._self_storage.pending
-    rule = node.rule
-    rule.alone = 3      # see `recording.at_once`
-    y.sum()
-    assert rule.alone == 0
-    np.asarray(y)
-    assert rule.alone == 0
-
-
 def test_a_temporary_goes_at_once():
     import weakref
 

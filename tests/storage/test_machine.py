@@ -18,7 +18,6 @@ from simulated_sending import Sender
 import lazyarray
 from lazyarray import _native
 from lazyarray.devices.simulated.hardware import hardware
-from lazyarray.graph.record import loops
 from lazyarray.storage import dirty_upload, spilling
 from lazyarray.storage.mirror.dirty_tracking import why_no_pages
 
@@ -36,13 +35,11 @@ class TrackedMachine(Machine):
     library = Library()
     write_tracking = "auto"
     defer_from = 0
-    learns = False
 
     def __init__(self):
         super().__init__()
         self._options = lazyarray.options(write_tracking=self.write_tracking, defer_from=self.defer_from)
         self._options.__enter__()
-        type(lazyarray.device()).learns = self.learns
 
     def teardown(self):
         try:
@@ -50,9 +47,6 @@ class TrackedMachine(Machine):
         finally:
             self.doors.clear()
             self._options.__exit__(None, None, None)
-            type(lazyarray.device()).learns = False
-            for rule in filter(None, loops.rules.values()):
-                rule.alone = 0
 
 
 class _Untracked(Library):
@@ -60,14 +54,10 @@ class _Untracked(Library):
 
 
 class UntrackedMachine(TrackedMachine):
-    """As on a kernel without write tracking: what a live alias covers counts as written.
-
-    And what is needed by itself time after time is computed at once, as it is for users.
-    """
+    """As on a kernel without write tracking: what a live alias covers counts as written."""
 
     library = _Untracked()
     write_tracking = "none"
-    learns = True
 
 
 class MachineInTurns(TrackedMachine):

@@ -607,7 +607,7 @@ def prepared() -> Iterator[Surroundings]:
     from lazyarray.storage.state import small_limit
 
     device = type(lazyarray.device())
-    changes = [(reductions, "LOOKED_AT", 0), (device, "fused_from", 1), (device, "learns", False)]
+    changes = [(reductions, "LOOKED_AT", 0), (device, "fused_from", 1)]
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)

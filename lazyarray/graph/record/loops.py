@@ -32,22 +32,18 @@ class Rule:
         What makes an operand of the loop of a number.
     choose : callable or None
         Called with the number that is the second operand, None if it is no number: the rule to take, or None.
-    alone : int
-        How often in a row the result of such a call was needed by itself: then recording it is a detour.
     program, kernel : Program, callable, or None
         The step alone, on dense arrays and numbers, and what does it, once that is compiled.
     launch : callable or None
         Does what `kernel` does, in C, or gives None if it can't.
     """
 
-    __slots__ = ("step", "casts", "scalars", "choose", "itemsize", "alone", "program", "kernel",
-                 "launch")
+    __slots__ = ("step", "casts", "scalars", "choose", "itemsize", "program", "kernel", "launch")
 
     def __init__(self, step: Step, casts: tuple[Step | None, ...] | None, choose: Any = None) -> None:
         self.step, self.casts, self.choose = step, casts, choose
         self.scalars = tuple([d.type for d in step.inputs])
         self.itemsize = step.output.itemsize
-        self.alone = 0
         self.program = self.kernel = self.launch = None     # type: Any
 
 

@@ -35,12 +35,9 @@ sources: dict[Any, tuple[Any, Step, tuple[Any, ...], int]] = {}
 
 #: Readers from which on those that are done are looked for.
 _MOST_READERS = 16
-#: Calls of a kind whose results were needed by themselves, after which the next are done at once; and how many of them,
-#: until one is recorded to see whether that still is so.
-_ALONE, _AT_ONCE = 3, 32
-#: Results of at least so many elements have to be needed by themselves so many times: a mistake costs more there. Yet
-#: larger ones are recorded: their kernels count in more bits.
-_LONG, _LONG_ALONE, _LONGEST = 1 << 17, 24, 1 << 30
+#: Elements of a result that reads memory that others hold: from so many on it is recorded while there is no kernel of
+#: ours, which takes half the time of the library's; and if it has more than so many, whose kernels count in more bits.
+_LONG, _LONGEST = 1 << 17, 1 << 30
 
 #: Bytes of an array from which on one kernel with two results is quicker than two that read it (by 1.4, 1e8 float64).
 _LARGE_PAIR = 16 << 20
@@ -179,7 +176,6 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "full": np.full, "full_like": np.full_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
-            "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "ALONE": _ALONE, "AT_ONCE": _AT_ONCE,
-            "LONG": _LONG, "LONG_ALONE": _LONG_ALONE, "LONGEST": _LONGEST, "LARGE": memory_bound.LARGE,
-            "LARGE_RESULT": LARGE_RESULT, "ORIGIN": views.ORIGIN, "WIDE": WIDE,
+            "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "LONG": _LONG, "LONGEST": _LONGEST,
+            "LARGE": memory_bound.LARGE, "LARGE_RESULT": LARGE_RESULT, "ORIGIN": views.ORIGIN, "WIDE": WIDE,
         })
