@@ -241,39 +241,66 @@ shape_of(PyObject *positions)
     return count < 0 ? NULL : Py_BuildValue("(n)", count);
 }
 
-/* What the device takes for such positions, of one shape, as a new list; NULL, perhaps without an error: they are for Python.
-`ranges`: where several go with each other, there may be ranges among them. */
+/* The shape that such positions are broadcast to, numbers among them: a new tuple; NULL, perhaps without an error: they can't be.
+`alike`: whether each has it. */
 static PyObject *
-positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges)
+shape_along(PyObject *positions, int *alike)
 {
-    PyObject *list = PyList_New(along->count), *shape = NULL;
+    npy_intp common[NPY_MAXDIMS];
+    int ndim = 0, fits = 1, seen = 0;
+    *alike = 1;
+    for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(positions); i++) {
+        PyObject *one = PyList_GET_ITEM(positions, i), *shape;
+        if (PyLong_CheckExact(one))
+            continue;
+        if ((shape = shape_of(one)) == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > NPY_MAXDIMS) {
+            Py_XDECREF(shape);
+            return NULL;
+        }
+        const int own = (int)PyTuple_GET_SIZE(shape), more = own > ndim ? own - ndim : 0;
+        *alike &= !seen || own == ndim;
+        if (more > 0) {
+            memmove(common + more, common, ndim * sizeof *common);
+            for (int axis = 0; axis < more; axis++)
+                common[axis] = 1;
+            ndim = own;
+        }
+        for (int axis = 0; axis < own; axis++) {
+            npy_intp *all = common + ndim - own + axis;
+            const npy_intp length = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis));
+            *alike &= !seen || *all == length;
+            fits &= *all == length || *all == 1 || length == 1;
+            *all = *all == 1 ? length : *all;
+        }
+        Py_DECREF(shape);
+        seen = 1;
+    }
+    return PyErr_Occurred() || !fits ? NULL : PyArray_IntTupleFromIntp(ndim, common);
+}
+
+/* What the device takes for such positions, which can be broadcast, as a new list; NULL, perhaps without an error: they are for
+Python. `ranges`: where several go with each other, there may be ranges among them. `alike`: whether they have one shape. */
+static PyObject *
+positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges, int *alike)
+{
+    PyObject *list = PyList_New(along->count), *shape;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
         const int is_number = PyLong_CheckExact(along->index[i]);
         PyObject *one = is_number ? place_of(along->index[i], length)
             : position_of(along->index[i], device, stream, ranges && along->count > 1, length);
-        int fits = one != NULL;
-        if (fits && along->count > 1 && !is_number) {
-            PyObject *own = shape_of(one);
-            fits = own != NULL && (shape == NULL || same(own, shape) > 0);
-            Py_XSETREF(shape, own);
-        }
-        if (fits)
+        if (one != NULL)
             PyList_SET_ITEM(list, i, one);
-        else {
-            Py_XDECREF(one);
+        else
             Py_CLEAR(list);
-        }
     }
-    Py_XDECREF(shape);
+    *alike = 1;
+    if (list != NULL && along->count > 1) {
+        if ((shape = shape_along(list, alike)) == NULL)
+            Py_CLEAR(list);
+        Py_XDECREF(shape);
+    }
     return list;
-}
-
-/* The shape that such positions have, of which the first one is no number: a new tuple. */
-static PyObject *
-shape_along(PyObject *positions)
-{
-    return shape_of(PyList_GET_ITEM(positions, 0));
 }
 
 /* Whether the axes of an array from one on lie in C's order, without gaps. */
@@ -384,7 +411,7 @@ rows_taken(PyObject *x, PyObject *index)
     PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
     PyObject *writes = NULL, *bounds = NULL, *axis = NULL;
     Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
-    int own, distinct;
+    int own, distinct, alike;
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
             || find_along(index, &along) <= 0 || stamp_along(&along, stamps) < 0)
         goto end;
@@ -404,7 +431,8 @@ rows_taken(PyObject *x, PyObject *index)
             goto end;
     }
     if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0 || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1)) == NULL
+            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0
+            || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1, &alike)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
             || (array = array_on_device(x, stream, along.part == NULL, &own)) == NULL)
@@ -445,8 +473,9 @@ has_one_for_each(PyObject *values, PyArrayObject *view, PyObject *positions, con
 {
     const Py_ssize_t axis = along->axis, next = axis + along->count;
     PyObject *dtype = PyObject_GetAttr(values, text.dtype), *shape, *rows, *rest = NULL;
+    int alike;
     shape = dtype == NULL ? NULL : PyObject_GetAttr(values, text.shape);      /* none is asked for with an error raised */
-    rows = shape == NULL ? NULL : shape_along(positions);
+    rows = shape == NULL ? NULL : shape_along(positions, &alike);
     int fits = rows == NULL ? -1
         : PyArray_DescrCheck(dtype) && has_dtype_of(view, (PyArray_Descr *)dtype);
     if (fits > 0) {
@@ -614,7 +643,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     Reads reads = {.count = 0};
     Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
     PyObject *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
-    int done = 0, distinct, open = find_place(&place, x);
+    int done = 0, distinct, alike, open = find_place(&place, x);
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
@@ -625,7 +654,8 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             || (ufunc != py.add && (open = keep_reach(&place, value)) < 0)    /* of what is as it was noted; a maximum is one of both */
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
-            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL)) == NULL
+            || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
+            || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
             || (open = are_still(&along, stamps)) <= 0
             || (given = values_for(&place, value, is_array, ufunc != NULL)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)

@@ -290,15 +290,15 @@ class Operations(ABC):
     def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
         """A new array of what positions along axes beside each other, from `axis` on, name in a device array.
 
-        The positions, one device array for each of these axes, have one shape; some may be counted from the end. All
-        are on the current device. A `range` of positions that are within may stand for a vector, beside others, and a
-        number, from 0 on, for as many equal ones. The result lies in memory as NumPy's of an array in C order does: the
+        The positions, one device array for each of these axes, are broadcast to one shape; some may be counted from the
+        end. All are on the current device. A `range` of positions that are within may stand for a vector, beside
+        others, and a number, from 0 on, for as many equal ones. The result lies in memory as NumPy's of an array in C order does: the
         axes of the positions outermost, before those in front of them.
         """
         positions = self._arrays_of(positions)
         if not axis:
             return view.take(positions[0], 0) if len(positions) == 1 else view[tuple(positions)]
-        count, ndim = len(positions), next(p.ndim for p in positions if type(p) is not int)
+        count, ndim = len(positions), max(p.ndim for p in positions if type(p) is not int)
         indexed = range(axis, axis + count)
         found = view.transpose(*indexed, *range(axis), *range(axis + count, view.ndim))[tuple(positions)]
         return in_place_of(found, axis, ndim)

@@ -50,13 +50,15 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
 
 class Rows(NamedTuple):
     """What whole numbers and slices leave of an array, lazy arrays of positions along axes beside each other, from
-    `axis` on, and what has their forms: the ndarrays of those that are nothing else yet, metas of the others.
+    `axis` on, what has their forms (the ndarrays of those that are nothing else yet, metas of the others), and the shape
+    that they are broadcast to.
     """
 
     sub: np.ndarray
     positions: Sequence[Any]
     forms: Sequence[np.ndarray]
     axis: int
+    common: tuple[int, ...]
 
     def keys(self) -> list[Any]:
         """The positions on the device, which nobody may write to."""
@@ -64,12 +66,15 @@ class Rows(NamedTuple):
 
     def are_distinct(self) -> bool:
         """Whether no two rows are the same."""
-        return any(rises(form) if is_light(p) else facts.is_distinct(p) for p, form in zip(self.positions, self.forms))
+        distinct = [form.shape for p, form in zip(self.positions, self.forms)
+                    if (rises(form) if is_light(p) else facts.is_distinct(p))]
+        return any(shape == self.common for shape in distinct) or len(distinct) > 1 and (
+            np.broadcast_shapes(*distinct) == self.common)      # along each axis at least one of them differs
 
     def shape(self) -> tuple[int, ...]:
         """That of what is taken."""
         shape, axis = self.sub.shape, self.axis
-        return (*shape[:axis], *self.forms[0].shape, *shape[axis + len(self.positions):])
+        return (*shape[:axis], *self.common, *shape[axis + len(self.positions):])
 
     def lengths(self) -> tuple[int, ...]:
         """Of the axes that the positions are along."""
@@ -82,6 +87,8 @@ class Rows(NamedTuple):
         if any(is_light(p) for p in self.positions):
             return False
         count, ndim = len(self.positions), self.sub.ndim
+        if any(form.shape != self.common for form in self.forms):
+            return False
         in_turn = count == ndim == 1 or all(form.flags.c_contiguous for form in self.forms) and (    # a vector as it is
             count == 1 or count < ndim or handles.meta_of(value).flags.c_contiguous)
         return in_turn and all(_are_few(math.prod(self.lengths()), p) for p in self.positions)
@@ -109,8 +116,8 @@ def _home_of(x: ArrayHandle) -> Any:
 
 def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
     """The rows that an index names: by lazy arrays of positions along axes beside each other, which are all there, by
-    whole numbers before and behind them, and by slices around these. Several are of one shape. None of another index,
-    and of one that has to be looked at.
+    whole numbers before and behind them, and by slices around these. None of another index, and of one that has to be
+    looked at.
     """
     if type(index) is handles.array_type:
         items, at, end, axis = (index,), 0, 1, 0
@@ -136,9 +143,15 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
             if form is None or form.nbytes > _MOST_LOOKED_AT:
                 return None
         if form.dtype.kind not in "iu" or not form.ndim or not form.size or form.ndim > 1 and (
-                not form.flags.c_contiguous) or form.shape != (forms or [form])[0].shape:
+                not form.flags.c_contiguous):
             return None
         forms.append(form)
+    common = forms[0].shape
+    if any(form.shape != common for form in forms):
+        try:
+            common = np.broadcast_shapes(*[form.shape for form in forms])
+        except ValueError:      # NumPy has words for it
+            return None
     for p, form, length in zip(positions, forms, meta.shape[axis:]):
         if is_light(p):
             bounds = int(form.min()), int(form.max())
@@ -149,7 +162,7 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
                 bounds = known_ranges.look_through(p)   # type: ignore[assignment]
         if bounds is None or bounds[0] < -length or bounds[1] >= length:
             return None
-    return Rows(meta, positions, forms, axis)
+    return Rows(meta, positions, forms, axis, common)
 
 
 def _run_of(index: Any, ndim: int) -> tuple[tuple[Any, ...], int, int, int] | None:

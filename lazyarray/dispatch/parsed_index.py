@@ -151,7 +151,7 @@ class Index:
                     found := small_arrays.on_host(i)) is not None and (is_light(i) or i._self_storage.state != "both"):
                 return found        # else what the device has of it serves, and its bounds are looked for once
             return handles.operand_of(i, "an index")
-        if isinstance(i, (list, tuple)):
+        if isinstance(i, (list, tuple, range)):
             if len(i) <= _FEW and set(map(type, i)) == {int}:
                 return _of_integers(*i)
             try:
@@ -251,14 +251,13 @@ class Index:
 
     def leading(self, device: Device) -> list[Any] | None:
         """The positions along axes beside each other, from `at` on, on the device, where the device's `take_at` has a
-        use for them: there is one array for each axis, all of one shape, and not all on the host, where they are taken
-        as one.
+        use for them: there is one array for each axis, and not all are on the host, where they are taken as one.
         """
         positions, axes = [p[0] for p in self.positions], self.axes
         if len(axes) != len(positions) or sorted(axes) != list(range(self.at, self.at + len(axes))) or (
                 not self.sub.flags.c_contiguous or not self.common or len(positions) > 1
                 and all(isinstance(p, np.ndarray) for p in positions)
-                or any(p.shape != self.common or p.dtype.char not in "ilq" for p in positions)):
+                or any(p.dtype.char not in "ilq" for p in positions)):
             return None
         return [uploaded(device, p) for _, p in sorted(zip(axes, positions), key=operator.itemgetter(0))]
 
@@ -304,7 +303,8 @@ SORTED = object()
 
 def rises(array: np.ndarray) -> bool:
     """Whether each integer is greater than the one before, as those of ``arange`` are, and none is negative."""
-    return array.ndim == 1 and array.size > 0 and bool(array[0] >= 0 and (array[1:] > array[:-1]).all())
+    flat = array.reshape(-1)
+    return flat.size > 0 and bool(flat[0] >= 0 and (flat[1:] > flat[:-1]).all())
 
 
 @functools.lru_cache(4096)

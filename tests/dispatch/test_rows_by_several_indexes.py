@@ -157,6 +157,31 @@ def test_what_is_assigned_is_numpys(kind, form, home):
             np.testing.assert_array_equal(np.asarray(x), expected)
 
 
+@pytest.mark.parametrize(("form", "home"), [case for case in CASES if sum(map(case[0].count, "ijk")) > 1])
+def test_positions_that_are_broadcast(form, home):
+    homes = HOMES[home]
+    rng = np.random.default_rng(len(form))
+    values = rng.integers(0, 100, SHAPE).astype("f8")
+    for shapes in (((3, 1), (1, 4), (1, 1)), ((4,), (3, 1), (4,)), ((2, 1, 1), (2, 4, 3), (2, 4, 3)), ((1,), (5,), (1, 1))):
+        for way in ("begin", "end", "distinct"):
+            given = [positions(rng, form, s, way)[k] for k, s in zip(range(sum(map(form.count, "ijk"))), shapes)]
+            if way == "distinct":
+                given = [np.sort(rng.permutation(20)[:i.size]).reshape(i.shape) if i.size <= 20 else i for i in given]
+            x, expected = on_device(values), values.copy()
+            lazy = [home(i, max(SHAPE)) for home, i in zip(homes, given)]
+            for _ in range(2):
+                wanted, found = expected[index_of(form, given)], x[index_of(form, lazy)]
+                assert found.shape == wanted.shape and strides(found) == strides(wanted)
+                np.testing.assert_array_equal(np.asarray(found), wanted)
+                rows = rng.random(wanted.shape)
+                expected[index_of(form, given)] = rows
+                x[index_of(form, lazy)] = on_device(rows)
+                np.testing.assert_array_equal(np.asarray(x), expected)
+                expected[index_of(form, given)] = 2.5
+                x[index_of(form, lazy)] = 2.5
+                np.testing.assert_array_equal(np.asarray(x), expected)
+
+
 @pytest.mark.parametrize("homes", HOMES.values(), ids=HOMES)
 def test_what_is_out_of_range_is_an_index_error(homes):
     x = on_device(np.arange(600.0).reshape(20, 30))
@@ -190,7 +215,8 @@ def test_it_is_done_in_c(monkeypatch):
     p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
     taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p),
              (slice(None), q), (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)), (p[:, 1], p[0]), p[:, ::-1],
-             narrow([[3, 7], [1, 5]], 10))
+             narrow([[3, 7], [1, 5]], 10), (known([[3], [7]], 10), j), (light([[3], [7]], 10), i), (i[:, None], j),
+             (p, light([2, 9], 10), known([[3], [7]], 10)))
     for _ in range(3):      # kernels are made, and what is on the host is sent
         for index in taken:
             np.asarray(x[index])
@@ -359,3 +385,16 @@ def test_positions_in_any_order_in_memory(seen_as):
             x[lazy] = on_device(given)
             np.testing.assert_array_equal(np.asarray(x), expected)
         expected, x = values.copy(), on_device(values)
+
+
+@pytest.mark.filterwarnings("error::lazyarray.HostFallbackWarning")
+def test_ranges():
+    values = np.arange(45.0).reshape(5, 3, 3)
+    x = on_device(values)
+    for index in ((..., range(3), range(3)), range(2), range(4, 0, -2), (range(2), slice(None), range(1, 3))):
+        expected = values.copy()
+        np.testing.assert_array_equal(np.asarray(x[index]), expected[index])
+        expected[index] += 1
+        y = x.copy()
+        y[index] += 1
+        np.testing.assert_array_equal(np.asarray(y), expected)

@@ -135,6 +135,11 @@ class TestNumbers:
         assert rows.number([i, Array.of(positions(3, 4, "h"))], [4, 4]) is None
 
 
+#: Shapes of positions that go with each other.
+BROADCAST = [((4, 1), (1, 3)), ((1, 3), (4, 1)), ((4, 1), (3,)), ((4, 3), (3,)), ((2, 1, 1), (2, 4, 3), (2, 4, 3)),
+             ((2, 4, 3), (2, 1, 1)), ((1,), (5,)), ((), (5,)), ((2, 1), (3,), (1, 1)), ((2, 4, 1), (2, 4, 3))]
+
+
 class TestTaken:
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_dtypes(self, rows, dtype):
@@ -190,9 +195,20 @@ class TestTaken:
             expected[i] = 1.5
             assert rows.put(target, [strided(i)], np.float64(1.5), None)
             assert target.get().tobytes() == expected.tobytes()
-        for i in (table.T, table[:, :3]):
-            found = rows.take(Array.of(x), [strided(i)])
-            assert found is None
+        for i in (table.T, table[:, :3], table[::-2]):      # in lines and columns
+            same(rows.take(Array.of(x), [strided(i)]), x[i])
+        assert rows.take(Array.of(x), [strided(positions((4, 3, 2), 20)[:, :2].T)]) is None
+
+    @pytest.mark.parametrize("shapes", BROADCAST)
+    def test_positions_that_are_broadcast(self, rows, shapes):
+        for axis, shape in ((0, (5, 6, 4, 2)), (1, (3, 5, 6, 4))):
+            x = numbers(shape, "f")
+            given = [positions(s, shape[axis + k], "qi"[k % 2]) for k, s in enumerate(shapes)]
+            index = (*(slice(None),) * axis, *given)
+            same(rows.take(Array.of(x), [Array.of(i) for i in given], axis), x[index])
+            beside = [*given[:1], range(1, 4)] if shapes[0][-1:] in ((3,), (1,)) else given[:1]
+            index = (*(slice(None),) * axis, *[np.array(i) for i in beside])
+            same(rows.take(Array.of(x), [i if type(i) is range else Array.of(i) for i in beside], axis), x[index])
 
     @pytest.mark.parametrize("of", [lambda a: a[:, 1], lambda a: a[::-1, 2], lambda a: a[3, ::-1], lambda a: a[::3, 0]])
     def test_vectors_that_do_not_lie_in_order(self, rows, of):
@@ -228,7 +244,7 @@ class TestTaken:
         assert rows.take(x, [i] * (MOST_AXES + 1)) is None
         assert rows.take(x, [Array.of(positions(3, 4, "h"))]) is None
         assert rows.take(x, [Array.of(positions(3, 4, ">i8"))]) is None, "its bytes are the other way round"
-        assert rows.take(x, [i, Array.of(positions(1, 4))]) is None
+        assert rows.take(x, [i, Array.of(positions(2, 4))]) is None
         assert rows.take(x, [Array.of(positions(0, 4))]) is None
         assert rows.take(Array.of(numbers((4, 0))), [i]) is None
 
@@ -300,6 +316,17 @@ class TestPut:
                     assert rows.put(target, device, value if isinstance(value, np.generic) else Array.of(value), None,
                                     axis)
                     assert target.get().tobytes() == expected.tobytes()
+
+    @pytest.mark.parametrize("shapes", BROADCAST)
+    def test_positions_that_are_broadcast(self, rows, shapes):
+        x = numbers((50, 60, 70), "f")
+        given = [different(int(np.prod(s, dtype=int)), x.shape[k]).reshape(s) for k, s in enumerate(shapes)]
+        count = np.broadcast_shapes(*shapes)
+        for value in (numbers((*count, *x.shape[len(shapes):]), "f"), np.float32(3)):
+            if type(value) is np.float32 or np.unique(np.ravel_multi_index(
+                    [np.broadcast_to(i % n, count) for i, n in zip(given, x.shape)], x.shape[:len(given)])).size == (
+                    np.prod(count)):
+                check_put(rows, x, given, value)
 
     def test_an_order_of_values(self, rows):
         x, i = numbers((30, 3)), np.array([3, 4, 3, 5, 4])

@@ -49,9 +49,13 @@ __device__ inline long long lz_row(const long long i, const long long total, con
 }
 """
 
-_AXES = "".join(f", const void* at{k}, const long long next{k}, const long long length{k}, const long long step{k}"
-                for k in range(MOST_AXES))
-_PLACE = " + ".join(f"lz_place(row * next{k}, at{k}, wide >> {k} & 1u, length{k}, step{k})" for k in range(MOST_AXES))
+# Positions lie in lines and columns: how many elements of each array are between one line and the next, and between columns.
+_GRID = ", const long long columns, const unsigned int wide" + "".join(
+    f", const void* at{k}, const long long length{k}, const long long step{k}, const long long down{k}, "
+    f"const long long along{k}" for k in range(MOST_AXES))
+_PLACE = " + ".join(f"lz_place(line * down{k} + column * along{k}, at{k}, wide >> {k} & 1u, length{k}, step{k})"
+                    for k in range(MOST_AXES))
+_LINE = "const long long line = lz_row(row, rows, columns), column = row - line * columns;"
 
 _NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}"
                       for k in range(1, MOST_PARTS)])
@@ -59,10 +63,11 @@ _NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = en
 _COPY = f"""
 // Of each of `outer` parts, which begin `above` words one after the other, the rows. All parts' first rows come first.
 extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* from, WORD* to, const long long rows,
-    const long long words, const long long outer, const long long above, const unsigned int wide{_AXES}) {{
+    const long long words, const long long outer, const long long above{_GRID}) {{
   const long long total = rows * outer * words;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
     const long long one = lz_row(i, total, words), row = lz_row(one, total, outer);
+    {_LINE}
     to[i] = from[(one - row * outer) * above + {_PLACE} + i - one * words];
   }}
 }}
@@ -71,17 +76,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_BYTES(const WORD* fro
 // of it to the next, and `aside` from one part to the next. order: which row of it belongs to each row, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const WORD* from, const long long each,
     const long long aside, const int* order, const unsigned long long low, const unsigned long long high,
-    const long long rows, const long long words, const long long outer, const long long above,
-    const unsigned int wide{_AXES}) {{
+    const long long rows, const long long words, const long long outer, const long long above{_GRID}) {{
   const long long total = rows * outer * words;
   const unsigned long long bytes[2] = {{low, high}};
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
-    const long long one = lz_row(i, total, words), column = i - one * words;
+    const long long one = lz_row(i, total, words), word = i - one * words;
     const long long part = outer == 1 ? 0 : lz_row(one, total, rows), row = one - part * rows;
+    {_LINE}
     WORD value;
-    if (from == 0) memcpy(&value, reinterpret_cast<const char*>(bytes) + column % each * sizeof(WORD), sizeof(WORD));
-    else value = from[part * aside + (order == 0 ? row : order[row]) * each + column];
-    to[part * above + {_PLACE} + column] = value;
+    if (from == 0) memcpy(&value, reinterpret_cast<const char*>(bytes) + word % each * sizeof(WORD), sizeof(WORD));
+    else value = from[part * aside + (order == 0 ? row : order[row]) * each + word];
+    to[part * above + {_PLACE} + word] = value;
   }}
 }}
 
@@ -111,18 +116,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) roll_BYTES(const WORD* fro
 }}
 """
 
-_GRID = "".join(f", const void* at{k}, const long long length{k}, const long long step{k}, const long long down{k}, "
-                f"const long long along{k}" for k in range(MOST_AXES))
-_NUMBER = " + ".join(f"lz_place(row * down{k} + column * along{k}, at{k}, wide >> {k} & 1u, length{k}, step{k})"
-                     for k in range(MOST_AXES))
-
-# The numbers of elements, of positions that lie in rows and columns.
+# The numbers of elements.
 _NUMBERS = f"""
-extern "C" __global__ void __launch_bounds__(THREADS) number(long long* to, const long long total,
-    const long long columns, const unsigned int wide{_GRID}) {{
-  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
-    const long long row = lz_row(i, total, columns), column = i - row * columns;
-    to[i] = {_NUMBER};
+extern "C" __global__ void __launch_bounds__(THREADS) number(long long* to, const long long rows{_GRID}) {{
+  for (long long row = (long long)blockIdx.x * THREADS + threadIdx.x; row < rows; row += (long long)gridDim.x * THREADS) {{
+    {_LINE}
+    to[row] = {_PLACE};
   }}
 }}
 """
@@ -142,12 +141,13 @@ class _Copying(NamedTuple):
 
 
 def _made(cupy: Any, name: str) -> _Copying:
-    kinds = (("take", "QQqqqqI" + "Qqqq" * MOST_AXES), ("put", "QQqqQQQqqqqI" + "Qqqq" * MOST_AXES),
-             ("join", "Qqq" + "Qq" * MOST_PARTS), ("roll", "QQqqqqqqq"))
+    grid = "qI" + "Qqqqq" * MOST_AXES
+    kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "Qqq" + "Qq" * MOST_PARTS),
+             ("roll", "QQqqqqqqq"))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
     copying = [{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds]
-    return _Copying(*copying, Launcher(cupy, next(found), list("QqqI" + "Qqqqq" * MOST_AXES)))
+    return _Copying(*copying, Launcher(cupy, next(found), list("Qq" + grid)))
 
 
 def _word(*numbers: int) -> int:
@@ -173,26 +173,28 @@ class Rows(Unique):
 
     def take(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any | None:
         """`Device.take_at`, or None: then the kernels are being compiled, or do not take such arrays."""
-        common, shape = _fit(view, positions, axis), view.shape
-        if common is None or (kernels := self._compiled()) is None:
+        grid, shape = _fit(view, positions, axis), view.shape
+        if grid is None or (kernels := self._compiled()) is None:
             return None
-        front, rest, rows = shape[:axis], shape[axis + len(positions):], math.prod(common)
+        common, front, rest = grid.shape, shape[:axis], shape[axis + len(positions):]
+        rows = math.prod(common)
         row = math.prod(rest) * view.itemsize
         result = self._ndarray((*common, *front, *rest), view.dtype)
         steps = _distances(view, row, axis, len(positions))
         word = _word(row, *steps, view.data.ptr)
         words, outer = row // word, math.prod(front)
-        begin, axes = _axes(view, positions, steps, word, axis)
+        begin, axes = _axes(view.shape, positions, steps, word, axis, grid)
         kernels.takes[word](_blocks(rows * outer * words), THREADS, [
-            view.data.ptr + begin * word, result, rows, words, outer, *axes])
+            view.data.ptr + begin * word, result, rows, words, outer, steps[0] // word * shape[axis], *axes])
         return in_place_of(result, axis, len(common)) if axis else result
 
     def put(self, view: Any, positions: Sequence[Any], values: Any, order: Any, axis: int = 0) -> bool:
         """`Device.put_at`, or False as of `take`."""
-        common = _fit(view, positions, axis)
-        if common is None or values.dtype != view.dtype:
+        grid, shape = _fit(view, positions, axis), view.shape
+        if grid is None or values.dtype != view.dtype:
             return False
-        front, rest, rows = view.shape[:axis], view.shape[axis + len(positions):], math.prod(common)
+        common, front, rest = grid.shape, shape[:axis], shape[axis + len(positions):]
+        rows = math.prod(common)
         row = math.prod(rest) * view.itemsize
         steps = _distances(view, row, axis, len(positions))
         low = high = each = aside = 0
@@ -214,10 +216,10 @@ class Rows(Unique):
         if (kernels := self._compiled()) is None:
             return False
         words, outer = row // word, math.prod(front)
-        begin, axes = _axes(view, positions, steps, word, axis)
+        begin, axes = _axes(shape, positions, steps, word, axis, grid)
         kernels.puts[word](_blocks(rows * outer * words), THREADS, [
             view.data.ptr + begin * word, values, each // word, aside // word, 0 if order is None else order, low, high,
-            rows, words, outer, *axes])
+            rows, words, outer, steps[0] // word * shape[axis], *axes])
         return True
 
     def roll(self, view: Any, shift: int, axis: int) -> Any | None:
@@ -244,20 +246,14 @@ class Rows(Unique):
 
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
         """`Device.numbered`, or None as of `take`."""
-        if len(positions) > MOST_AXES or any(p.dtype.char not in "ilq" or not p.dtype.isnative for p in positions):
-            return None
-        grid = _grid(tuple([(p.shape, p.strides, p.itemsize) for p in positions]))
+        fits = len(positions) <= MOST_AXES and all(type(p) is self._ndarray for p in positions)
+        grid = _grid_of(positions) if fits else None
         if grid is None or (kernels := self._compiled()) is None:
             return None
-        shape, columns, ways = grid
-        result = self._ndarray(shape, np.int64)
-        wide, step, parts = 0, 1, []
-        for k in range(len(positions) - 1, -1, -1):
-            wide |= (positions[k].itemsize == 8) << k
-            parts[:0] = positions[k], lengths[k], step, *ways[k]
-            step *= lengths[k]
-        kernels.number(_blocks(result.size), THREADS, [
-            result, result.size, columns, wide, *parts, *(0, 1, 0, 0, 0) * (MOST_AXES - len(positions))])
+        result = self._ndarray(grid.shape, np.int64)
+        steps = [math.prod(lengths[k + 1:]) for k in range(len(lengths))]
+        _, axes = _axes(lengths, positions, steps, 1, 0, grid)
+        kernels.number(_blocks(result.size), THREADS, [result, result.size, *axes])
         return result
 
     def join(self, arrays: Sequence[Any], axis: int) -> Any | None:
@@ -292,19 +288,39 @@ class Rows(Unique):
         return result
 
 
-def _fit(view: Any, positions: Sequence[Any], axis: int) -> tuple[int, ...] | None:
-    """The shape of positions, if the kernels take them: an array in C order, or one whose axes behind those of the
-    positions are, which are the first then; and positions of 32 or 64 bits at one distance from each other; neither is
-    empty.
+class Grid(NamedTuple):
+    """The shape that positions are broadcast to, seen as lines of so many columns; and for each array, how many elements
+    lie between one line and the next, and between columns. A range is taken for an array of its numbers.
+    """
+
+    shape: tuple[int, ...]
+    columns: int
+    ways: list[tuple[int, int]]
+
+
+def _fit(view: Any, positions: Sequence[Any], axis: int) -> Grid | None:
+    """Where the positions are, if the kernels take them: of an array in C order, or one whose axes behind those of the
+    positions are, which are the first then. Neither is empty.
     """
     count = len(positions)
     if count > MOST_AXES or not view.size or not (view._c_contiguous or axis == 0 and _is_beside(view, count)):
         return None
-    arrays = [p for p in positions if type(p) is not range and type(p) is not int]
-    shape: tuple[int, ...] = arrays[0].shape if arrays else (next(len(p) for p in positions if type(p) is range),)
-    fits = 0 not in shape and all(
-        p.dtype.char in "ilq" and p.dtype.isnative and p.shape == shape and _next(p) is not None for p in arrays)
-    return shape if fits else None
+    return _grid_of(positions)
+
+
+def _grid_of(positions: Sequence[Any]) -> Grid | None:
+    """Where positions are, of 32 or 64 bits; None if there are none, or they can't be seen so."""
+    forms: list[Any] = []
+    for p in positions:
+        if type(p) is range:
+            forms.append(((len(p),), (1,), 1))
+        elif type(p) is int:
+            forms.append(((), (), 1))
+        elif p.dtype.char not in "ilq" or not p.dtype.isnative:
+            return None
+        else:
+            forms.append((p.shape, p.strides, p.itemsize))
+    return _grid(tuple(forms))
 
 
 def _is_beside(view: Any, first: int) -> bool:
@@ -313,25 +329,16 @@ def _is_beside(view: Any, first: int) -> bool:
     return math.prod(rest) == 1 or one_step(rest, view.strides[first:]) == view.itemsize    # type: ignore[no-any-return]
 
 
-def _next(positions: Any) -> int | None:
-    """Elements from one position to the next; None if that differs."""
-    if positions._c_contiguous:
-        return 1
-    step = one_step(positions.shape, positions.strides)
-    return None if step is None or step % positions.itemsize else step // positions.itemsize
-
-
-@functools.lru_cache(1024)
-def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
-          ) -> tuple[tuple[int, ...], int, list[tuple[int, int]]] | None:
-    """The shape that arrays (shape, strides, bytes of an element) are broadcast to, seen as rows of so many columns;
-    and of each array, how many elements lie between one row and the next, and between columns. None if there are no
-    elements, or it can't be seen so.
-    """
-    shape = np.broadcast_shapes(*[array[0] for array in arrays])
+@functools.lru_cache(4096)
+def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]) -> Grid | None:
+    """`_grid_of` arrays: (shape, strides, bytes of an element)."""
+    try:
+        shape = np.broadcast_shapes(*[array[0] for array in arrays])
+    except ValueError:
+        return None
     if 0 in shape:
         return None
-    for split in range(len(shape) + 1):
+    for split in range(len(shape), -1, -1):     # the first is one line for each: what lies evenly
         ways = []
         for own, strides, itemsize in arrays:
             steps = [0] * (len(shape) - len(own)) + [0 if n == 1 else stride for n, stride in zip(own, strides)]
@@ -340,7 +347,7 @@ def _grid(arrays: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
                 break
             ways.append((down // itemsize, along // itemsize))
         else:
-            return shape, math.prod(shape[split:]), ways
+            return Grid(shape, math.prod(shape[split:]), ways)
     return None
 
 
@@ -369,18 +376,19 @@ def _distances(view: Any, row: int, axis: int, count: int) -> list[int]:
     return found
 
 
-def _axes(view: Any, positions: Sequence[Any], steps: Sequence[int], word: int, axis: int) -> tuple[int, list[Any]]:
-    """Words to where ranges begin, and parameters: words from one part to the next, which positions have 64 bits, and
-    of each axis the positions, their distance, its length, and its step in words; `steps`: these in bytes.
+def _axes(shape: Sequence[int], positions: Sequence[Any], steps: Sequence[int], word: int, axis: int,
+          grid: Grid) -> tuple[int, list[Any]]:
+    """Words to where ranges begin, and parameters: the columns of the grid, which positions have 64 bits, and of each
+    axis the positions, its length, its step in words, and their ways; `steps`: these in bytes.
     """
-    begin, wide, found, shape = 0, 0, [], view.shape
-    for k, array in enumerate(positions):
-        length, step = shape[axis + k], steps[k] // word
+    begin, wide, found = 0, 0, []
+    for k, (array, (down, along)) in enumerate(zip(positions, grid.ways)):
+        step = steps[k] // word
         if type(array) is range or type(array) is int:
             first, each = (array, 0) if type(array) is int else (array.start, array.step)
             begin += first * step
-            found += 0, each, length, step
+            found += 0, shape[axis + k], step, down * each, along * each
         else:
             wide |= (array.itemsize == 8) << k
-            found += array, _next(array), length, step
-    return begin, [steps[0] // word * shape[axis], wide, *found, *(0, 0, 1, 0) * (MOST_AXES - len(positions))]
+            found += array, shape[axis + k], step, down, along
+    return begin, [grid.columns, wide, *found, *(0, 1, 0, 0, 0) * (MOST_AXES - len(positions))]
