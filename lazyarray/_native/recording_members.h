@@ -303,6 +303,35 @@ seen_by_function(PyObject *func, PyObject *args, PyObject *kwargs)
                   &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), kwargs);
 }
 
+/* Notes that an element or a row of an array is taken. A small array of which so many are is fetched, once after each write: the next
+ones are numbers and arrays of the host, and so is what comes of them. 0; -1: an error. */
+static int
+note_taken(PyObject *x, PyObject *meta)
+{
+    PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
+    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes || Py_TYPE(storage) != types.Storage)
+        return 0;
+    Py_INCREF(storage);
+    int failed = is_on_device_alone(storage);
+    if (failed > 0) {
+        failed = (writes = PyObject_GetAttr(storage, text.writes)) == NULL || (taken = PyObject_GetAttr(storage, text.taken)) == NULL;
+        const long first = failed ? 0 : (long)(limits.TAKEN + 2) * PyLong_AsLong(writes);
+        long count = failed ? 0 : PyLong_AsLong(taken) - first;
+        if (!failed && !PyErr_Occurred() && count <= limits.TAKEN) {
+            count = count < 0 ? 1 : count + 1;
+            Py_SETREF(taken, PyLong_FromLong(first + count));
+            failed = taken == NULL || PyObject_SetAttr(storage, text.taken, taken) < 0;
+            if (!failed && count > limits.TAKEN)
+                failed = (done = PyObject_CallOneArg(py.fetch_taken, x)) == NULL;
+        }
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(taken);
+    Py_XDECREF(writes);
+    Py_DECREF(storage);
+    return failed || PyErr_Occurred() ? -1 : 0;
+}
+
 /* ``x[index]`` where that is a view: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 view_of_part(PyObject *x, PyObject *index)
@@ -317,6 +346,8 @@ view_of_part(PyObject *x, PyObject *index)
         sees |= !PyLong_CheckExact(item);
     }
     PyObject *meta = meta_with_storage(x), *part = NULL, *result = NULL;
+    if (meta != NULL && !sees && count < PyArray_NDIM((PyArrayObject *)meta) && note_taken(x, meta) < 0)
+        Py_CLEAR(meta);
     if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
     if (part != NULL)

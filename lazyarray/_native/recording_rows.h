@@ -121,16 +121,16 @@ are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first, npy_uint64 *mark
         distance = next;
         before = one;
     }
-    reach->distinct = rises && reach->low >= 0;
+    reach->distinct = (rises || (even && count > 1 && distance != 0)) && (reach->low >= 0 || reach->high < 0);
     return even;
 }
 
 /* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
-are the same. What is one progression, and on the host, sees a view: Python has that. */
+are the same. */
 static int
 are_within(const Along *along, PyArrayObject *meta, int *distinct)
 {
-    int known = along->axis + along->count <= PyArray_NDIM(meta), even = 1;
+    int known = along->axis + along->count <= PyArray_NDIM(meta);
     *distinct = 0;
     for (Py_ssize_t i = 0; known > 0 && i < along->count; i++) {
         PyObject *index = along->index[i];
@@ -140,19 +140,18 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
         Reach reach = {0, 0, 0};
         PyArrayObject *few = few_on_host(index);
         if (few != NULL)
-            even &= are_even(few, &reach, &first, &mark);
+            are_even(few, &reach, &first, &mark);
         else if (PyLong_CheckExact(index)) {
             if ((known = size_of(index, &reach.low)) > 0)
                 reach.high = reach.low;
         }
         else {
             known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
-            even = 0;
         }
         known = known > 0 ? reach.low >= -length && reach.high < length : known;
         *distinct |= reach.distinct || Py_TYPE(index) == types.LazyScalar;
     }
-    return known > 0 ? !even || along->count > 1 : known;
+    return known;
 }
 
 /* Such positions as a range within a length, if they are one: a new reference; NULL, perhaps with an error: they are none. */
@@ -198,13 +197,13 @@ are_in_turn(PyObject *array)
     return PyErr_Occurred() ? -1 : in_turn;
 }
 
-/* What the device takes for the positions of an index along an axis of a length: its array, or where `several` go with each
-other a range; a new reference. NULL, perhaps with an error: they are for Python. */
+/* What the device takes for the positions of an index along an axis of a length: its array, or with `ranges` a range; a new
+reference. NULL, perhaps with an error: they are for Python. */
 static PyObject *
-position_of(PyObject *index, PyObject *device, PyObject *stream, int several, Py_ssize_t length)
+position_of(PyObject *index, PyObject *device, PyObject *stream, int ranges, Py_ssize_t length)
 {
     PyArrayObject *few = few_on_host(index);
-    PyObject *array = few == NULL || !several ? NULL : range_of(few, length);
+    PyObject *array = few == NULL || !ranges ? NULL : range_of(few, length);
     int own;
     if (array != NULL || PyErr_Occurred())
         return array;
@@ -279,7 +278,7 @@ shape_along(PyObject *positions, int *alike)
 }
 
 /* What the device takes for such positions, which can be broadcast, as a new list; NULL, perhaps without an error: they are for
-Python. `ranges`: where several go with each other, there may be ranges among them. `alike`: whether they have one shape. */
+Python. `ranges`: there may be ranges among them. `alike`: whether they have one shape. */
 static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges, int *alike)
 {
@@ -288,7 +287,7 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
         const int is_number = PyLong_CheckExact(along->index[i]);
         PyObject *one = is_number ? place_of(along->index[i], length)
-            : position_of(along->index[i], device, stream, ranges && along->count > 1, length);
+            : position_of(along->index[i], device, stream, ranges, length);
         if (one != NULL)
             PyList_SET_ITEM(list, i, one);
         else
@@ -740,7 +739,7 @@ element_taken(PyObject *x, PyObject *index)
     PyObject *before = Py_NewRef(got(storage, S.pending));
     const int failed = before != Py_None && compute_alone(before) < 0;
     Py_DECREF(before);
-    if (failed || got(storage, S.clean) != Py_True || is_on_device_alone(storage) <= 0 || is_set_to(storage, text.reads, zero) <= 0
+    if (failed || note_taken(x, meta) < 0 || got(storage, S.clean) != Py_True || is_on_device_alone(storage) <= 0 || is_set_to(storage, text.reads, zero) <= 0
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL || same(got(storage, S.stream), stream) <= 0
             || (bytes = PyObject_GetAttr(storage, text.nbytes)) == NULL || PyLong_AsSsize_t(bytes) > limits.LARGE
             || (key = PyTuple_Pack(2, PyArray_DESCR((PyArrayObject *)part), PyArray_DESCR((PyArrayObject *)part))) == NULL

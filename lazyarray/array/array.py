@@ -452,5 +452,5 @@ for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
 bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native() | operators.for_native()
-     | functions_views.for_native() | advanced_indexing.for_native())
+     | functions_views.for_native() | advanced_indexing.for_native() | basic_indexing.for_native())
 small_arrays.measured()

@@ -209,11 +209,19 @@ _POWERS = ((2, int, "biufc", np.square), (-1, int, "fc", np.reciprocal), (0.5, f
 _reflected_power = reflected(np.power, "__pow__")
 
 
+_MISFIT = ("inplace matrix multiplication requires the first operand to have at least one and the second at least two "
+           "dimensions.")
+
+
 def in_place_matmul(self: Any, other: Any, /) -> Any:
     """``x @= y``: the product must have the shape of `x`."""
     ufunc_general.check_outputs((self,))
     if whose_turn(type(other), "__rmatmul__") != "us":
-        return np.matmul(self, other, out=(self,))
+        ends = (-1,) if self.ndim == 1 else (-2, -1)
+        try:
+            return np.matmul(self, other, out=(self,), axes=[ends, (-2, -1), ends])     # as NumPy's operator calls it
+        except np.exceptions.AxisError:
+            raise ValueError(_MISFIT) from None
     return held((self, other), _multiplied, self, other)
 
 
@@ -228,8 +236,7 @@ def _multiplied(self: Any, other: Any) -> Any:
     if len(shape) > meta.ndim and shape[-meta.ndim:] == meta.shape and set(shape[:-meta.ndim]) == {1}:
         product = product.reshape(meta.shape)       # NumPy lets a stack of one be written to less
     elif shape != meta.shape:
-        raise ValueError("inplace matrix multiplication requires the first operand to have at least one and the "
-                         "second at least two dimensions.")
+        raise ValueError(_MISFIT)
     self[...] = product
     return self
 

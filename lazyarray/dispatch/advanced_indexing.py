@@ -233,6 +233,8 @@ def _taken(device: Device, x: ArrayHandle, meta: np.ndarray, index: Any, bounds:
             taken = handles.fresh(device, _gathered(device, x, parsed))
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         raise device.refusal(error) from None
+    if bounds is None and any(i is x for i in parsed.lazy.values()):    # its own index, which was looked at
+        bounds = facts.bounds_of(x)
     return facts.with_bounds(taken, x, bounds, writes, mask is not None and facts.is_distinct(x))
 
 

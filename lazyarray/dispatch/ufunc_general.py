@@ -138,6 +138,8 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         function = device_function(ufunc, dtypes[0].kind)
     shapes = [shape_of(x) for x in operands]
     where, shape = kwargs.get("where", True), None
+    if (isinstance(where, np.ndarray) or handles.is_array(where)) and where.dtype != bool:
+        raise TypeError(f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe'")
     core = (0,) * ufunc.nout if ufunc.signature is None else _core_dimensions(ufunc.signature)
     if ufunc.signature is None:
         shape = _broadcast(ufunc, shapes, outs, where, kinds, operands, kwargs)

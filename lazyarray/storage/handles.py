@@ -387,7 +387,10 @@ def adopted_result(array: np.ndarray) -> Any:
     """`host_result` of what NumPy computed for C, which is small no more, or of a dtype for the host."""
     if array.base is not None:
         array = array.copy("K")
-    return host_result(array)
+    result = host_result(array)
+    if not array.flags.writeable:       # as what `numpy.imag` gives of real numbers
+        result.setflags(write=False)
+    return result
 
 
 def zeros(shape: Any, dtype: Any) -> ArrayHandle:
