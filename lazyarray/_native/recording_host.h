@@ -67,7 +67,7 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
         return NULL;
     if (host == Py_None && storage != Py_None) {
         Py_INCREF(storage);
-        PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+        PyObject *meta = meta_of_lazy(x);
         if (meta == NULL || (PyArray_Check(meta) && bytes_of((PyArrayObject *)meta) > most)) {
             Py_XDECREF(meta);
             Py_DECREF(storage);

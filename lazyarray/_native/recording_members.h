@@ -227,7 +227,7 @@ meta_with_storage(PyObject *x)
 {
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || AT(x, X.storage) == NULL)
         return NULL;
-    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+    PyObject *meta = meta_of_lazy(x);
     if (meta != NULL && !PyArray_Check(meta))
         Py_CLEAR(meta);
     return meta;

@@ -77,6 +77,51 @@ made_meta(PyObject *shape, PyObject *fortran, PyObject *dtype)
     return meta;
 }
 
+/* The meta of a storage that was made of a device array in C order or Fortran's, kept with it: a borrowed reference; NULL without
+an error: it is for Python, `StorageState.root_meta`. */
+static PyObject *
+meta_of_root(PyObject *storage)
+{
+    PyObject *root = Py_NewRef(got(storage, S.root)), *laid = NULL, *shape = NULL, *dtype = NULL, *meta = NULL, *fortran = Py_False;
+    if (root == Py_None || (laid = PyObject_GetAttr(root, text._c_contiguous)) == NULL)
+        goto end;
+    if (laid != Py_True) {
+        fortran = Py_True;
+        Py_SETREF(laid, PyObject_GetAttr(root, text._f_contiguous));
+    }
+    if (laid == Py_True && (shape = PyObject_GetAttr(root, text.shape)) != NULL && (dtype = PyObject_GetAttr(root, text.dtype)) != NULL
+            && (meta = made_meta(shape, fortran, dtype)) != NULL && got(storage, S.root_view) == Py_None)
+        put(storage, S.root_view, meta);
+end:
+    Py_XDECREF(meta);
+    Py_XDECREF(dtype);
+    Py_XDECREF(shape);
+    Py_XDECREF(laid);
+    Py_DECREF(root);
+    return PyErr_Occurred() || got(storage, S.root_view) == Py_None ? NULL : got(storage, S.root_view);
+}
+
+/* The meta of a lazy array, a new reference, as `handles.meta_of` gives it. */
+static PyObject *
+meta_of_lazy(PyObject *x)
+{
+    PyObject *meta = AT(x, X.meta), *storage = got(x, X.storage);
+    if (meta != NULL && meta != Py_None)
+        return Py_NewRef(meta);
+    if (meta == Py_None && Py_TYPE(storage) == types.Storage) {
+        Py_INCREF(storage);
+        meta = got(storage, S.root_view) != Py_None ? got(storage, S.root_view) : meta_of_root(storage);
+        if (meta != NULL && AT(x, X.meta) == Py_None && got(x, X.storage) == storage)
+            put(x, X.meta, meta);
+        Py_DECREF(storage);
+        if (PyErr_Occurred())
+            return NULL;
+        if (got(x, X.meta) != Py_None)
+            return Py_NewRef(got(x, X.meta));
+    }
+    return PyObject_CallOneArg(py.meta_of, x);
+}
+
 /* A node of this form, of its step's dtype. */
 static PyObject *
 made_node(PyObject *device, PyObject *step, PyObject *operands, const Form *form, long steps, PyObject *large,

@@ -352,18 +352,24 @@ bring(PyObject *ufunc, Seen *given, Py_ssize_t count)
     return 1;
 }
 
-/* The leaf of a whole array in C order that is nobody else's, kept with it: a new reference; NULL without an error: it is for
-Python, `operands.whole`. */
+/* The leaf of a whole array in C order, or in Fortran's, that is nobody else's, kept with it: a new reference; NULL without an
+error: it is for Python, `operands.whole`. */
 static PyObject *
 whole_leaf(PyObject *x, PyObject *storage)
 {
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
-    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL, *large = NULL;
+    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL, *large = NULL, *fortran = Py_False;
     Py_ssize_t nbytes;
     PyObject *meta = Py_XNewRef(AT(x, X.meta));     /* not filled yet: of one that was made on the host, perhaps of a part */
     if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
             || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
-            || (laid = PyObject_GetAttr(array, text._c_contiguous)) != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
+            || (laid = PyObject_GetAttr(array, text._c_contiguous)) == NULL)
+        goto end;
+    if (laid != Py_True) {
+        fortran = Py_True;
+        Py_SETREF(laid, PyObject_GetAttr(array, text._f_contiguous));
+    }
+    if (laid != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
             || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL
             || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || (size = PyObject_GetAttr(array, text.size)) == NULL
             || (large = nbytes >= limits.LARGE ? large_input(storage, nbytes) : Py_NewRef(no_arguments)) == NULL
@@ -372,7 +378,7 @@ whole_leaf(PyObject *x, PyObject *storage)
     if ((leaf = made_leaf(array, storage, text.flat)) == NULL)
         goto end;
     put(leaf, L.shape, shape);
-    put(leaf, L.fortran, Py_False);
+    put(leaf, L.fortran, fortran);
     put(leaf, L.size, size);
     put(leaf, L.dtype, dtype);
     put(leaf, L.steps, zero);

@@ -51,7 +51,7 @@ home_of_lazy(PyObject *x)
 static int
 sees_elements(PyObject *x, int *distinct)
 {
-    PyObject *meta = got(x, X.meta) == Py_None ? PyObject_CallOneArg(py.meta_of, x) : Py_NewRef(got(x, X.meta));
+    PyObject *meta = meta_of_lazy(x);
     if (meta == NULL || !PyArray_Check(meta)) {
         Py_XDECREF(meta);
         return meta == NULL ? -1 : 0;

@@ -419,7 +419,8 @@ rows_taken(PyObject *x, PyObject *index)
     if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL || leave_part(&along, &meta) <= 0
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL)
         goto end;
-    const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL;
+    /* What is taken of integers may be positions; of fewer bytes they seldom are. */
+    const int counts = strchr("iu", PyArray_DESCR((PyArrayObject *)meta)->kind) != NULL && PyArray_ITEMSIZE((PyArrayObject *)meta) >= 4;
     const int one = Py_TYPE(along.index[0]) == types.LazyScalar;
     if (one && PyArray_NDIM((PyArrayObject *)meta) > 1)     /* it is a view then */
         goto end;

@@ -115,7 +115,7 @@ find_place(Place *place, PyObject *x)
         return -1;
     if (Py_TYPE(storage) != types.Storage || (profiler != NULL && profiler != Py_None))
         return 0;
-    place->meta = got(x, X.meta) != Py_None ? Py_NewRef(got(x, X.meta)) : PyObject_CallOneArg(py.meta_of, x);
+    place->meta = meta_of_lazy(x);
     return place->meta == NULL ? -1 : PyArray_Check(place->meta) && got(x, X.storage) == storage;
 }
 
@@ -906,7 +906,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         if (Py_TYPE(source) != types.Storage)
             goto end;
         /* its own: one that was made on the host has none until it is asked for */
-        given = seen = got(value, X.meta) != Py_None ? Py_NewRef(got(value, X.meta)) : PyObject_CallOneArg(py.meta_of, value);
+        given = seen = meta_of_lazy(value);
         if (given == NULL || got(value, X.storage) != source || !PyArray_Check(given)
                 || !(fits = fits_into((PyArrayObject *)given, (PyArrayObject *)part)))
             goto end;

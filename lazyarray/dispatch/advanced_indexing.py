@@ -16,9 +16,9 @@ from ..graph import known_ranges
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.storage import Storage
-from . import masks, progressions, small_arrays
+from . import masks, small_arrays
 from .assigned_values import ONE_VALUE, drop_leading, value_for
-from .parsed_index import WHOLE, Index, rises, uploaded
+from .parsed_index import WHOLE, Index, is_monotonic, uploaded
 from .small_arrays import device_operand, is_light
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         known_ranges.note(x)        # before it is computed, for those that are taken of it
         writes = getattr(x._self_storage, "writes", -1)
         bounds = facts.bounds_of(x)
-    if (seen := progressions.view_of(meta, index)) is not None:
-        return facts.with_bounds(seen.copied(x, meta), x, bounds, writes)
     rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
         try:
@@ -50,8 +48,8 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
 
 class Rows(NamedTuple):
     """What whole numbers and slices leave of an array, lazy arrays of positions along axes beside each other, from
-    `axis` on, what has their forms (the ndarrays of those that are nothing else yet, metas of the others), and the shape
-    that they are broadcast to.
+    `axis` on, what has their forms (the ndarrays of those that are nothing else yet, metas of the others), and the
+    shape that they are broadcast to.
     """
 
     sub: np.ndarray
@@ -67,7 +65,7 @@ class Rows(NamedTuple):
     def are_distinct(self) -> bool:
         """Whether no two rows are the same."""
         distinct = [form.shape for p, form in zip(self.positions, self.forms)
-                    if (rises(form) if is_light(p) else facts.is_distinct(p))]
+                    if (is_monotonic(form) if is_light(p) else facts.is_distinct(p))]
         return any(shape == self.common for shape in distinct) or len(distinct) > 1 and (
             np.broadcast_shapes(*distinct) == self.common)      # along each axis at least one of them differs
 

@@ -30,7 +30,7 @@ from ..storage.state import all_ended
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
-from . import progressions, small_arrays
+from . import small_arrays
 from .advanced_indexing import put, take
 from .assigned_values import for_dtype, value_for, with_values
 from .host_fallback import lazily, on_host
@@ -159,19 +159,12 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
             raise NotOnDevice(devices.current().usable())
         here = storage.place(noting=False) if storage.device.spread else HERE     # a write notes failures itself
         if plain is None:
-            sub = _progression(x, meta, index, value)
-            if sub is None:
-                bounds = facts.widened(x, value)
-                with here:
-                    put(x, meta, index, value)
-                facts.keep_widened(x, bounds)
-                return
-            view = handles.new_array(storage, sub, None, x if x._self_base is None else x._self_base)
-            if _assigned(view, Ellipsis, value):
-                return
-            plain = Ellipsis
-        else:
-            sub = meta[plain]
+            bounds = facts.widened(x, value)
+            with here:
+                put(x, meta, index, value)
+            facts.keep_widened(x, bounds)
+            return
+        sub = meta[plain]
         if (handles.is_array(value) and value._self_storage is storage
                 and views.same_place(handles.meta_of(value), sub)):
             return      # ``x[1:] += y`` writes a view, and then assigns it to its own place
@@ -195,18 +188,6 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
             if reason.__cause__ is None:
                 raise
             raise reason.__cause__ from None        # it would fail on the host too: that is what is wrong
-
-
-def _progression(x: ArrayHandle, meta: np.ndarray, index: Any, value: Any) -> np.ndarray | None:
-    """The view that an index sees, if a value can be assigned to it as to a slice."""
-    seen = progressions.view_of(meta, index)
-    if seen is None or not seen.distinct:
-        return None
-    if handles.is_array(value):
-        shape, own = form_of(value).shape, seen.view.shape
-        fits = len(shape) <= len(own) and all(n in (1, m) for n, m in zip(shape[::-1], own[::-1]))
-        return seen.view if fits and value.dtype.kind in "biufc" else None
-    return seen.view if handles.is_scalar(value) or isinstance(value, (int, float, complex, np.generic)) else None
 
 
 def _is_of_a_subclass(value: Any) -> bool:
@@ -282,8 +263,8 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
     return None
 
 
-#: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some five
-#: calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
+#: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
+#: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
 TAKEN = 16
 
 

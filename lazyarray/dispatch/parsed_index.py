@@ -232,7 +232,7 @@ class Index:
         """Whether an array that has the shape of all of them is known to name no place twice."""
         return any(array.shape == self.common and (
             given is SORTED or given is not None and facts.is_distinct(given)
-            or isinstance(array, np.ndarray) and rises(array)) for array, _, _, given in self.positions)
+            or isinstance(array, np.ndarray) and is_monotonic(array)) for array, _, _, given in self.positions)
 
     def key(self, device: Device, positive: bool = False, host: list[Any] | None = None) -> Any:
         """The places along the axes taken as one, in memory order; `host`: the arrays, where NumPy is to compute.
@@ -301,10 +301,14 @@ class Index:
 SORTED = object()
 
 
-def rises(array: np.ndarray) -> bool:
-    """Whether each integer is greater than the one before, as those of ``arange`` are, and none is negative."""
+def is_monotonic(array: np.ndarray) -> bool:
+    """Whether each integer is greater than the one before, or each is less, and all count from one end: so that none
+    comes twice.
+    """
     flat = array.reshape(-1)
-    return flat.size > 0 and bool(flat[0] >= 0 and (flat[1:] > flat[:-1]).all())
+    if not flat.size or flat[0] < 0 <= flat[-1] or flat[-1] < 0 <= flat[0]:
+        return False
+    return bool((flat[1:] > flat[:-1]).all() or (flat[1:] < flat[:-1]).all())
 
 
 @functools.lru_cache(4096)

@@ -42,7 +42,7 @@ def test_the_last_value_wins_each_time(seed):
 
 
 @pytest.mark.parametrize(("rows", "searched"), [
-    (np.arange(500), False), (np.arange(0, 1000, 2), False), (np.arange(500)[::-1], True),
+    (np.arange(500), False), (np.arange(0, 1000, 2), False), (np.arange(500)[::-1], False),
     (np.r_[np.arange(499), 3], True), (np.arange(-3, 497), True)])
 def test_positions_that_rise_name_each_place_once(monkeypatch, rows, searched):
     """Who wrote last is asked only where two values may go to one place."""

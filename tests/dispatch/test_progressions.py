@@ -1,4 +1,4 @@
-"""Indexes with vectors of integers in arithmetic progression, which see views: as NumPy has it, and without uploads."""
+"""Indexes with vectors of integers in arithmetic progression: as NumPy has it, and a few on the host need no upload."""
 from __future__ import annotations
 
 import itertools

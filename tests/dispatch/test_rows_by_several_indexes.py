@@ -162,7 +162,8 @@ def test_positions_that_are_broadcast(form, home):
     homes = HOMES[home]
     rng = np.random.default_rng(len(form))
     values = rng.integers(0, 100, SHAPE).astype("f8")
-    for shapes in (((3, 1), (1, 4), (1, 1)), ((4,), (3, 1), (4,)), ((2, 1, 1), (2, 4, 3), (2, 4, 3)), ((1,), (5,), (1, 1))):
+    for shapes in (((3, 1), (1, 4), (1, 1)), ((4,), (3, 1), (4,)), ((2, 1, 1), (2, 4, 3), (2, 4, 3)),
+                   ((1,), (5,), (1, 1))):
         for way in ("begin", "end", "distinct"):
             given = [positions(rng, form, s, way)[k] for k, s in zip(range(sum(map(form.count, "ijk"))), shapes)]
             if way == "distinct":
@@ -210,7 +211,7 @@ def test_what_does_not_broadcast_is_numpys_error(homes):
 
 
 def test_it_is_done_in_c(monkeypatch):
-    """Where one of the arrays is on the device, or is no progression."""
+    """Whether the arrays are on the device or on the host."""
     x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
     p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
     taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p),

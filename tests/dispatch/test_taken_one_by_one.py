@@ -36,11 +36,11 @@ def fetches(work):
 def test_it_is_fetched_once(take):
     x = on_device(VALUES)
     for k in range(TAKEN):
-        assert not fetches(lambda: take(x, k))      # noqa: B023  called at once
+        assert not fetches(lambda: take(x, k))
     assert len(fetches(lambda: take(x, TAKEN))) == 1
     for k in range(len(VALUES)):
         found = take(x, k)
-        assert not fetches(lambda: found + np.ones(5))       # noqa: B023
+        assert not fetches(lambda: found + np.ones(5))
         assert np.array_equal(np.asarray(found + np.ones(5)), take(VALUES, k) + np.ones(5))
 
 

@@ -49,7 +49,8 @@ __device__ inline long long lz_row(const long long i, const long long total, con
 }
 """
 
-# Positions lie in lines and columns: how many elements of each array are between one line and the next, and between columns.
+# Positions lie in lines and columns: how many elements of each array lie between one line and the next, and between
+# columns.
 _GRID = ", const long long columns, const unsigned int wide" + "".join(
     f", const void* at{k}, const long long length{k}, const long long step{k}, const long long down{k}, "
     f"const long long along{k}" for k in range(MOST_AXES))
@@ -119,7 +120,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) roll_BYTES(const WORD* fro
 # The numbers of elements.
 _NUMBERS = f"""
 extern "C" __global__ void __launch_bounds__(THREADS) number(long long* to, const long long rows{_GRID}) {{
-  for (long long row = (long long)blockIdx.x * THREADS + threadIdx.x; row < rows; row += (long long)gridDim.x * THREADS) {{
+  for (long long row = (long long)blockIdx.x * THREADS + threadIdx.x; row < rows;
+       row += (long long)gridDim.x * THREADS) {{
     {_LINE}
     to[row] = {_PLACE};
   }}
@@ -289,8 +291,8 @@ class Rows(Unique):
 
 
 class Grid(NamedTuple):
-    """The shape that positions are broadcast to, seen as lines of so many columns; and for each array, how many elements
-    lie between one line and the next, and between columns. A range is taken for an array of its numbers.
+    """The shape that positions are broadcast to, seen as lines of so many columns; and for each array, how many
+    elements lie between one line and the next, and between columns. A range is taken for an array of its numbers.
     """
 
     shape: tuple[int, ...]
