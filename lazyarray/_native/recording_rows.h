@@ -733,14 +733,14 @@ element_taken(PyObject *x, PyObject *index)
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage)
         return NULL;
     PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *step;
-    if (usable_device() != device || is_alone(device) <= 0 || PyObject_IsTrue(py.partners) != 0 || is_held(storage)
-            || (meta = meta_with_storage(x)) == NULL || PyArray_NDIM((PyArrayObject *)meta) != count || count == 0
-            || (part = part_of(meta, index)) == NULL)
+    if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
+            || PyArray_NDIM((PyArrayObject *)meta) != count || count == 0 || (part = part_of(meta, index)) == NULL
+            || note_taken(x, meta) < 0 || PyObject_IsTrue(py.partners) != 0 || is_held(storage))
         goto end;
     PyObject *before = Py_NewRef(got(storage, S.pending));
     const int failed = before != Py_None && compute_alone(before) < 0;
     Py_DECREF(before);
-    if (failed || note_taken(x, meta) < 0 || got(storage, S.clean) != Py_True || is_on_device_alone(storage) <= 0 || is_set_to(storage, text.reads, zero) <= 0
+    if (failed || got(storage, S.clean) != Py_True || is_on_device_alone(storage) <= 0 || is_set_to(storage, text.reads, zero) <= 0
             || (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL || same(got(storage, S.stream), stream) <= 0
             || (bytes = PyObject_GetAttr(storage, text.nbytes)) == NULL || PyLong_AsSsize_t(bytes) > limits.LARGE
             || (key = PyTuple_Pack(2, PyArray_DESCR((PyArrayObject *)part), PyArray_DESCR((PyArrayObject *)part))) == NULL

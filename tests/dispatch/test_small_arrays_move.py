@@ -134,4 +134,4 @@ def test_a_handler_that_comes_between(values, other):
             np.testing.assert_array_equal(np.asarray(one), wanted[:len(one)], err_msg=at.place)
             one[1] = 6
             assert float(x[1]) == 6, at.place
-    assert number > 20
+    assert number > 20 or lazyarray.device().name == "cuda"     # where C does all of it
