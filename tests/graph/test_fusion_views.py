@@ -92,14 +92,14 @@ def test_a_stencil_is_one_kernel():
     expected = plain.copy()
     expected[1:-1, 1:-1] += step(plain)
     assert same(u, expected)
-    assert len(found) == 1 and len(found[0].steps) == 7
+    assert [len(p.steps) for p in found if len(p.steps) > 1] == [7]        # beside what puts it in its place, on CUDA
     u, = lazies(plain)
     with kernels() as found:
         u[1:-1, 1:-1] += step(u)        # what is added is held until it has been
     expected = plain.copy()
     expected[1:-1, 1:-1] += step(plain)
     assert same(u, expected)
-    assert [(len(p.steps), len(p.outputs)) for p in found] == [(7, 2)]
+    assert [(len(p.steps), len(p.outputs)) for p in found if len(p.steps) > 1] == [(7, 2)]
 
 
 @pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x.reshape(8, 3), lambda x: x[None], np.ravel,
