@@ -313,6 +313,7 @@ def _fit(view: Any, positions: Sequence[Any], axis: int) -> Grid | None:
 def _grid_of(positions: Sequence[Any]) -> Grid | None:
     """Where positions are, of 32 or 64 bits; None if there are none, or they can't be seen so."""
     forms: list[Any] = []
+    even = True
     for p in positions:
         if type(p) is range:
             forms.append(((len(p),), (1,), 1))
@@ -322,6 +323,10 @@ def _grid_of(positions: Sequence[Any]) -> Grid | None:
             return None
         else:
             forms.append((p.shape, p.strides, p.itemsize))
+            even = even and p._c_contiguous
+    shape = forms[0][0]
+    if even and 0 not in shape and all([form[0] == shape or not form[1] for form in forms]):
+        return Grid(shape, 1, [(1 if form[1] else 0, 0) for form in forms])     # most are, and their sizes are many
     return _grid(tuple(forms))
 
 
