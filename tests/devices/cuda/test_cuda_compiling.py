@@ -109,6 +109,16 @@ class TestWaiting:
         device.kernels.wait()
         assert len(compiler.sources) == 1 and self.kernel(device, program) is not None
 
+    def test_steps_that_a_kernel_does_need_no_other(self, device):
+        """What reduces their result does, if the device library has not done that before."""
+        program, reduction = chain(I4, F4, np.dtype("f8")), object()
+        assert device.kernels.pays(program, reduction)
+        assert self.kernel(device, program) is program.kernel is not None
+        assert device.kernels.pays(program, reduction) == (
+            elementwise.THEIRS >= elementwise.PROGRAM + 4 * elementwise.STEP)
+        device.kernels.unfused(program, reduction)
+        assert not device.kernels.pays(program, reduction)
+
     def test_few_new_steps_of_many_are_left_to_the_device_library(self, device):
         known = [I4, F4] * 10
         device.kernels.unfused(chain(*known))

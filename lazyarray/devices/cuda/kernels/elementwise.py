@@ -347,11 +347,13 @@ class Kernels(Unique):
     def pays(self, program: Program, *more: Any) -> bool:
         """Whether the device library would take longer to compile kernels for the steps that it has not done yet.
 
-        `more`: what it has to do besides, such as a reduction.
+        `more`: what it has to do besides, such as a reduction. It needs none for the steps of a program of which there
+        is a kernel.
         """
         if not self.waits:
             return False
-        new = {*(step for step, _ in program.steps), *more} - self._done_before
+        steps = () if program.kernel is not None else program.steps
+        new = {*(step for step, _ in steps), *more} - self._done_before
         return bool(new) and THEIRS * len(new) >= PROGRAM + STEP * (len(program.steps) + len(more))
 
     def unfused(self, program: Program, *more: Any) -> None:
