@@ -111,6 +111,7 @@ def test_what_is_written(name, value, given):
     assert found == expected and np.array_equal(lazy, plain)
 
 
+@pytest.mark.one_device("ranges are found in C")
 @pytest.mark.parametrize("given", ["lazy arrays on the host"], indirect=True)
 @pytest.mark.parametrize("name", ["diagonal", "diagonal of the last axes", "rises", "axis 1"])
 def test_nothing_is_sent_nor_waited_for(name, given):

@@ -271,6 +271,7 @@ def test_what_is_added_along_several_axes_is_numpys(form, homes):
             np.testing.assert_array_equal(np.asarray(x), expected)
 
 
+@pytest.mark.one_device("C does it on one device")
 def test_numbers_are_added_in_c(monkeypatch):
     x, i, w = on_device(np.arange(600.0)), known([3, 5, 3], 600), on_device(np.ones(3))
     n, y, j = on_device(np.arange(600)), on_device(np.zeros((600, 4))), known([1, 0, 1], 4)

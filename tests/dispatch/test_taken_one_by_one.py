@@ -32,6 +32,7 @@ def fetches(work):
     return [event for event in seen.events if event.kind in ("materialise", "synchronise")]
 
 
+@pytest.mark.one_device("elements are taken in C")
 @pytest.mark.parametrize("take", [lambda x, k: x[k, 3], lambda x, k: x[-k - 1, 0], lambda x, k: x[k]])
 def test_it_is_fetched_once(take):
     x = on_device(VALUES)

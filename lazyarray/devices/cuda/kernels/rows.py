@@ -325,7 +325,7 @@ def _grid_of(positions: Sequence[Any]) -> Grid | None:
             forms.append((p.shape, p.strides, p.itemsize))
             even = even and p._c_contiguous
     shape = forms[0][0]
-    if even and 0 not in shape and all([form[0] == shape or not form[1] for form in forms]):
+    if even and 0 not in shape and all(form[0] == shape or not form[1] for form in forms):
         return Grid(shape, 1, [(1 if form[1] else 0, 0) for form in forms])     # most are, and their sizes are many
     return _grid(tuple(forms))
 
