@@ -216,7 +216,10 @@ _MISFIT = ("inplace matrix multiplication requires the first operand to have at 
 def in_place_matmul(self: Any, other: Any, /) -> Any:
     """``x @= y``: the product must have the shape of `x`."""
     ufunc_general.check_outputs((self,))
-    if whose_turn(type(other), "__rmatmul__") != "us":
+    turn = whose_turn(type(other), "__rmatmul__")
+    if turn == "ufunc" and not hasattr(type(other), "__array_ufunc__"):
+        turn, other = "us", np.asarray(other)       # as NumPy would: what a list has is an array's
+    if turn != "us":
         ends = (-1,) if self.ndim == 1 else (-2, -1)
         try:
             return np.matmul(self, other, out=(self,), axes=[ends, (-2, -1), ends])     # as NumPy's operator calls it

@@ -18,11 +18,13 @@ def test_in_place_products_with_a_vector(shape, other):
     assert (np.asarray(x) == 1).all()
 
 
+@pytest.mark.filterwarnings("error::lazyarray.HostFallbackWarning")
 @pytest.mark.parametrize("shape", [(3,), (3, 3)])
-def test_in_place_products_with_a_list_of_lists(shape):
-    x, expected, other = lazyarray.asarray(np.ones(shape)), np.ones(shape), [[1.0, 2.0, 3.0]] * 3
-    x @= other
-    expected @= other
+@pytest.mark.parametrize("of", [list, tuple, lambda rows: [lazyarray.asarray(row) for row in rows]])
+def test_in_place_products_with_a_list_of_lists(shape, of):
+    x, expected, rows = lazyarray.asarray(np.ones(shape)), np.ones(shape), [[1.0, 2.0, 3.0]] * 3
+    x @= of(rows)
+    expected @= rows
     assert (np.asarray(x) == expected).all()
 
 
