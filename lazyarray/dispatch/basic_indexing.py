@@ -26,7 +26,7 @@ from ..graph.record.loops import cast
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.mirror.byte_ranges import Ranges
-from ..storage.state import all_ended
+from ..storage.state import ON_BOTH, all_ended
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
@@ -269,9 +269,12 @@ TAKEN = 16
 
 
 def fetch_taken(x: ArrayHandle) -> None:
-    """Have a small array on the host, too, whose elements or rows are taken one by one; if that is allowed."""
+    """Have a small array on the host, too, whose elements or rows are taken one by one; if that is allowed, and it is
+    not a part of a large one, which would be written in a longer way from then on.
+    """
     storage = x._self_storage
-    if not current_options().small_on_host or storage.foreign or storage.loans and not all_ended(storage):
+    if not current_options().small_on_host or storage.nbytes > ON_BOTH or storage.foreign or (
+            storage.loans and not all_ended(storage)):
         return
     with contextlib.suppress(TransferError):        # `no_transfers` is in force
         if storage.pending is not None:     # else the host may compute it, and it goes on to wait

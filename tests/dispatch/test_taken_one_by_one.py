@@ -76,6 +76,12 @@ def test_large_arrays_stay():
     assert not fetches(lambda: [x[k] for k in range(300)] + [x[k, 0] for k in range(300)])
 
 
+def test_parts_of_large_arrays_stay():
+    x = (lazyarray.asarray(np.ones(600_000)) * 1.0)[:100]
+    assert not fetches(lambda: [x[k] for k in range(100)])
+    assert x._self_storage.mirror is None
+
+
 def test_what_is_taken_is_a_snapshot_and_a_row_is_a_view():
     x, plain = on_device(VALUES), VALUES.copy()
     elements, rows = [x[k, 0] for k in range(40)], [x[k] for k in range(40)]
