@@ -77,26 +77,34 @@ made_meta(PyObject *shape, PyObject *fortran, PyObject *dtype)
     return meta;
 }
 
+/* Whether the elements of a device array lie in Fortran's order: Py_False, as those do that lie in C's, or Py_True, borrowed; NULL,
+perhaps without an error: they lie in neither. */
+static PyObject *
+fortran_of(PyObject *array)
+{
+    PyObject *const names[] = {text._c_contiguous, text._f_contiguous}, *const orders[] = {Py_False, Py_True};
+    for (int i = 0; i < 2; i++) {
+        PyObject *laid = PyObject_GetAttr(array, names[i]);
+        Py_XDECREF(laid);
+        if (laid == NULL || laid == Py_True)
+            return laid == NULL ? NULL : orders[i];
+    }
+    return NULL;
+}
+
 /* The meta of a storage that was made of a device array in C order or Fortran's, kept with it: a borrowed reference; NULL without
 an error: it is for Python, `StorageState.root_meta`. */
 static PyObject *
 meta_of_root(PyObject *storage)
 {
-    PyObject *root = Py_NewRef(got(storage, S.root)), *laid = NULL, *shape = NULL, *dtype = NULL, *meta = NULL, *fortran = Py_False;
-    if (root == Py_None || (laid = PyObject_GetAttr(root, text._c_contiguous)) == NULL)
-        goto end;
-    if (laid != Py_True) {
-        fortran = Py_True;
-        Py_SETREF(laid, PyObject_GetAttr(root, text._f_contiguous));
-    }
-    if (laid == Py_True && (shape = PyObject_GetAttr(root, text.shape)) != NULL && (dtype = PyObject_GetAttr(root, text.dtype)) != NULL
+    PyObject *root = Py_NewRef(got(storage, S.root)), *shape = NULL, *dtype = NULL, *meta = NULL;
+    PyObject *fortran = root == Py_None ? NULL : fortran_of(root);
+    if (fortran != NULL && (shape = PyObject_GetAttr(root, text.shape)) != NULL && (dtype = PyObject_GetAttr(root, text.dtype)) != NULL
             && (meta = made_meta(shape, fortran, dtype)) != NULL && got(storage, S.root_view) == Py_None)
         put(storage, S.root_view, meta);
-end:
     Py_XDECREF(meta);
     Py_XDECREF(dtype);
     Py_XDECREF(shape);
-    Py_XDECREF(laid);
     Py_DECREF(root);
     return PyErr_Occurred() || got(storage, S.root_view) == Py_None ? NULL : got(storage, S.root_view);
 }

@@ -358,18 +358,12 @@ static PyObject *
 whole_leaf(PyObject *x, PyObject *storage)
 {
     PyObject *array = Py_NewRef(got(x, X.array) != Py_None ? got(x, X.array) : got(storage, S.root)), *leaf = NULL, *shape = NULL;
-    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *laid = NULL, *large = NULL, *fortran = Py_False;
+    PyObject *size = NULL, *dtype = NULL, *bytes = NULL, *large = NULL, *fortran = NULL;
     Py_ssize_t nbytes;
     PyObject *meta = Py_XNewRef(AT(x, X.meta));     /* not filled yet: of one that was made on the host, perhaps of a part */
     if (meta == NULL || (meta != Py_None && meta != got(storage, S.root_view))
             || array == Py_None || PyTuple_GET_SIZE(got(storage, S.loans)) > 0 || is_sole(got(storage, S.device)) <= 0
-            || (laid = PyObject_GetAttr(array, text._c_contiguous)) == NULL)
-        goto end;
-    if (laid != Py_True) {
-        fortran = Py_True;
-        Py_SETREF(laid, PyObject_GetAttr(array, text._f_contiguous));
-    }
-    if (laid != Py_True || (shape = PyObject_GetAttr(array, text.shape)) == NULL
+            || (fortran = fortran_of(array)) == NULL || (shape = PyObject_GetAttr(array, text.shape)) == NULL
             || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0 || (bytes = PyObject_GetAttr(array, text.nbytes)) == NULL
             || (nbytes = PyLong_AsSsize_t(bytes)) <= 0 || (size = PyObject_GetAttr(array, text.size)) == NULL
             || (large = nbytes >= limits.LARGE ? large_input(storage, nbytes) : Py_NewRef(no_arguments)) == NULL
@@ -395,7 +389,6 @@ end:
     Py_XDECREF(dtype);
     Py_XDECREF(size);
     Py_XDECREF(shape);
-    Py_XDECREF(laid);
     Py_XDECREF(meta);
     Py_DECREF(array);
     return leaf;
