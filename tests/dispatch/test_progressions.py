@@ -23,7 +23,7 @@ INDEXES = {
     "one axis stays": (K, np.full(6, 4)), "int32": (K.astype(np.int32), K), "other end": (K - 7, K),
     "empty part": (slice(0, 0), K),
     "view of positions": (np.arange(20)[1:13:2], K)}
-#: Those that see no view, or are mistaken.
+#: Those that are none, or are mistaken.
 OTHERS = {
     "no progression": (K ** 2 % 7,), "one of two is none": (K, K ** 2 % 7), "the same again": (np.full(6, 4),),
     "across the end": (K - 3,), "too far": (K + 2,), "too far back": (K - 8,), "lengths": (K, K[:5]),
