@@ -124,6 +124,11 @@ as_read(const Seen *s, PyObject *mode, PyObject *scalar, PyObject *order)
         Py_SETREF(array, PyObject_CallFunctionObjArgs(py.along, array, order, NULL));
     if (array != NULL && array != Py_None)
         leaf = made_leaf(array, s->what == WHOLE ? AT(s->item, L.storage) : s->storage, mode);
+    if (leaf != NULL && s->brought) {
+        PyObject *host = Py_TYPE(s->item) == types.LazyNdarray ? got(s->item, X.host) : s->item;
+        const Py_ssize_t nbytes = PyArray_Check(host) ? PyArray_NBYTES((PyArrayObject *)host) : limits.LARGE;
+        put(leaf, L.host, nbytes <= limits.SMALL ? host : nbytes < limits.LARGE ? Py_True : Py_None);
+    }
     Py_XDECREF(array);
     return leaf;
 }

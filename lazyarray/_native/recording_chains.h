@@ -24,15 +24,23 @@ is_too_long(void)
     return FAILED;
 }
 
-/* The number of an input, a new one unless it is known: two leaves of one array are one. -1: there is no room. */
+/* Whether two leaves of one array, or nodes, are one input. Leaves of two host arrays with the same bytes, of which there is one
+copy, are not: programs would depend on values, and on where host arrays lie. */
+static int
+is_one_input(PyObject *a, PyObject *b)
+{
+    return a == b || (Py_TYPE(a) == types.Leaf && Py_TYPE(b) == types.Leaf && got(a, L.host) == got(b, L.host)
+                      && got(a, L.host) != Py_True);
+}
+
+/* The number of an input, a new one unless it is known. -1: there is no room. */
 static int
 input_of(Chain *chain, PyObject *argument, PyObject *mode, PyObject *source)
 {
     if (source != NULL)
         for (int i = 0; i < chain->inputs; i++)
             if (chain->argument[i] == argument && chain->mode[i] == mode && chain->source[i] != NULL
-                    && (chain->source[i] == source
-                        || (Py_TYPE(source) == types.Leaf && Py_TYPE(chain->source[i]) == types.Leaf)))
+                    && is_one_input(chain->source[i], source))
                 return i;
     if (chain->inputs == MOST_INPUTS)
         return -1;

@@ -12,7 +12,7 @@ typedef PyObject *Object;
     end_on_host, on_host, cheap, no_value, changing, device_of, meta_of, brought, plain, note_many, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, norm, \
     direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, casts, uploaded, fetch_taken, empty, zeros, full, full_like, add, maximum, minimum, addend
-#define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN
+#define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, SMALL, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
@@ -28,7 +28,7 @@ static struct { Object TEXTS; } text;
 #define V_SLOTS storage, array, value, meta, base
 /* Of Storage, Leaf, Node, Rule, Known and Step. */
 #define S_SLOTS device, root, stream, loans, foreign, clean, pending, readers, root_view, host, used
-#define L_SLOTS array, storage, mode, shape, fortran, size, dtype, steps, large
+#define L_SLOTS array, storage, mode, host, shape, fortran, size, dtype, steps, large
 #define N_SLOTS device, step, operands, shape, fortran, steps, large, strided, size, dtype, storage, readers, array, stream, \
     place, passed, described, bounds
 #define R_SLOTS step, casts, scalars, choose, itemsize, program, kernel, launch

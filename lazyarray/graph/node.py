@@ -58,12 +58,16 @@ class Leaf:
 
     `mode` is "flat" if its elements lie in memory in the order of the result's, else "strided": it is broadcast to the
     shape of the node that reads it. One of a whole dense array may also know what a node knows of itself.
+
+    `host`: what the array is a copy of: leaves of other ones are other inputs of a program, though they share a copy
+    since they have the same bytes just now. A small ndarray, found by its bytes; True: each leaf is another input,
+    since it depends on where the ndarray lies whether there is one copy or two; None, as of large ones.
     """
 
-    __slots__ = ("array", "storage", "mode", "shape", "fortran", "size", "dtype", "steps", "large")
+    __slots__ = ("array", "storage", "mode", "host", "shape", "fortran", "size", "dtype", "steps", "large")
 
-    def __init__(self, array: Any, storage: Storage, mode: str) -> None:
-        self.array, self.storage, self.mode = array, storage, mode
+    def __init__(self, array: Any, storage: Storage, mode: str, host: Any = None) -> None:
+        self.array, self.storage, self.mode, self.host = array, storage, mode, host
 
 
 class Node(Unique):

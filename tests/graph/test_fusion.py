@@ -561,3 +561,26 @@ class TestWhatIsRecorded:
         expected = np.where(plain > 0, plain, other)
         expected[0] = plain[0]
         assert same(found[0], (expected * other + 1) * expected)
+
+    @pytest.mark.parametrize("of", [np.array, lambda values: lazyarray.asarray(values.copy())], ids=["ndarray", "lazy"])
+    @pytest.mark.parametrize("length", [40, 3000])
+    def test_host_operands_that_are_equal_just_now_are_two(self, launched, length, of):
+        """Small copies are found by their bytes, larger ones by where they lie."""
+        plain = base((500, length))
+        x, = lazies(plain)
+
+        def run(a, b):
+            launched.clear()
+            handles.device_of(x * of(a) + of(b))
+            return list(launched)
+
+        ones, twos = np.ones(length), np.full(length, 2.0)
+        apart = run(ones, twos)
+        assert run(ones, ones) == apart == run(twos, twos)
+        both = of(ones)
+        found = x * both + both
+        launched.clear()
+        handles.device_of(found)
+        assert len(launched) == 1
+        assert length > 100 or len(launched[0].inputs) == 2 and len(apart[0].inputs) == 3
+        assert same(found, plain * 1 + 1)

@@ -109,8 +109,9 @@ class Operands:
             if item is None:
                 place = self.device.sole if self.place is None and self.device.spread else self.place
                 with self.device.on(place):
-                    storage = _copy_of(self.device, self.sources[position], self.function, self.allowed)
-                self.items[position] = leaf = Leaf(storage.root, storage, "flat")
+                    storage = _copy_of(self.device, host := self.sources[position], self.function, self.allowed)
+                one = host if host.nbytes <= upload_cache.SMALL else True
+                self.items[position] = leaf = Leaf(storage.root, storage, "flat", one if host.nbytes < LARGE else None)
                 self.metas[position] = storage.root
                 self._count(leaf)
         return True

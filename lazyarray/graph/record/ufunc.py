@@ -16,7 +16,7 @@ from ...devices import base
 from ...devices.program import WIDE, Operand, Program, Step, reformed
 from ...functions import memory_order
 from ...settings import options
-from ...storage import facts, handles, views
+from ...storage import facts, handles, upload_cache, views
 from ...storage.foreign_streams import partners
 from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
@@ -177,5 +177,6 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "full": np.full, "full_like": np.full_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "LONG": _LONG, "LONGEST": _LONGEST,
-            "LARGE": memory_bound.LARGE, "LARGE_RESULT": LARGE_RESULT, "ORIGIN": views.ORIGIN, "WIDE": WIDE,
+            "SMALL": upload_cache.SMALL, "LARGE": memory_bound.LARGE, "LARGE_RESULT": LARGE_RESULT,
+            "ORIGIN": views.ORIGIN, "WIDE": WIDE,
         })
