@@ -56,6 +56,14 @@ class Factorizer(Unique):
         """`Device.triangular`."""
         return _Triangle(self, a)
 
+    @functools.cached_property
+    def mark_nan(self) -> Any:
+        """A kernel that sets the status of a matrix to 1 if an element is NaN: cuBLAS and cuSOLVER may pass it over and
+        give finite numbers (CUDA 13.2).
+        """
+        return self.cupy.ElementwiseKernel("T x, int64 elements", "raw int32 statuses",
+                                           "if (x != x) statuses[i / elements] = 1;", "lazyarray_mark_nan")
+
     def addresses(self, stack: Any) -> Any:
         """A device array of the addresses of the arrays of a C-contiguous stack.
 
@@ -112,6 +120,7 @@ class _OfStack(_Factors):
         self._table = owner.addresses(self._matrices)
         getattr(owner.load(), f"{self._letter}getrfBatched")(
             owner.handle(), n, self._table.data.ptr, n, self._pivots.data.ptr, self.statuses.data.ptr, count)
+        owner.mark_nan(a, n * n, self.statuses)
 
     def solution(self, b: Any, turned: bool = False) -> Any:
         cublas, owner = self._owner.load(), self._owner
@@ -153,6 +162,7 @@ class _OfOne(_Factors):
         workspace = xp.ndarray((size,), a.dtype)
         getattr(solver, f"{self._letter}getrf")(handle, n, n, address, n, workspace.data.ptr, self._pivots.data.ptr,
                                                 self.statuses.data.ptr)
+        owner.mark_nan(a, n * n, self.statuses)
 
     def solution(self, b: Any, turned: bool = False) -> Any:
         cublas = self._owner.load()
@@ -213,12 +223,13 @@ class Cholesky(Unique):
 
     def _lower_of(self, part: str) -> Any:
         """A kernel that clears what lies above the diagonals, and sets the status of a matrix to 1 if an element of its
-        diagonal is not finite. Any element that is not finite makes the diagonal of its row so.
+        diagonal is not finite, or one that was given is NaN. Any element that is not finite makes the diagonal of its
+        row so, if cuSOLVER does not pass it over, as it may NaN.
         """
-        return self._cupy.ElementwiseKernel("int32 n", "T x, raw int32 statuses", f"""
+        return self._cupy.ElementwiseKernel("T given, int32 n", "T x, raw int32 statuses", f"""
             const long long row = i / n % n, column = i % n;
             if (column > row) x = T(0);
-            else if (column == row && !isfinite({part})) statuses[i / n / n] = 1;
+            else if (given != given || column == row && !isfinite({part})) statuses[i / n / n] = 1;
             """, "lazyarray_lower")
 
     def __call__(self, a: Any) -> tuple[Any, Any] | None:
@@ -228,7 +239,8 @@ class Cholesky(Unique):
             return None
         count, is_complex = math.prod(a.shape[:-2]), a.dtype.kind == "c"
         cusolver, handle, letter = owner.load_solver(), owner.handle_of_solver(), "z" if is_complex else "d"
-        stack, statuses = a.reshape(count, n, n).copy(order="C"), self._cupy.ndarray((count,), np.int32)
+        given, statuses = a.reshape(count, n, n), self._cupy.ndarray((count,), np.int32)
+        stack = given.copy(order="C")
         # By columns, as cuSOLVER has them, these rows are those of the other triangle.
         if alone:
             size = getattr(cusolver, f"{letter}potrf_bufferSize")(handle, _UPPER, n, stack.data.ptr, n)
@@ -238,5 +250,5 @@ class Cholesky(Unique):
         else:
             table = owner.addresses(stack)
             getattr(cusolver, f"{letter}potrfBatched")(handle, _UPPER, n, table.data.ptr, n, statuses.data.ptr, count)
-        self._lower("x.real()" if is_complex else "x")(n, stack, statuses)
+        self._lower("x.real()" if is_complex else "x")(given, n, stack, statuses)
         return stack.reshape(a.shape), statuses

@@ -175,8 +175,9 @@ def _put_rows(target: np.ndarray, mask: np.ndarray, values: np.ndarray) -> None:
 
 
 def _statuses(a: np.ndarray) -> np.ndarray:
+    stack = a.reshape(-1, *a.shape[-2:])
     with np.errstate(all="ignore"):
-        return (np.linalg.slogdet(a.reshape(-1, *a.shape[-2:])).sign == 0).astype(np.int32)
+        return ((np.linalg.slogdet(stack).sign == 0) | np.isnan(stack).any(axis=(1, 2))).astype(np.int32)
 
 
 class SimulatedDevice(Device):

@@ -6,6 +6,7 @@ So does this; it also raises where CuPy would answer for float16.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,14 +48,26 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
     return a.astype(work, copy=False), result, np.dtype(result.char.lower())
 
 
-def _finite(a: Any, what: str) -> None:
-    """LAPACK reports what cuSOLVER answers with NaN."""
-    refuse(not are_finite(a, "finite-value check"), f"{what} of infinities or NaN")
+@contextlib.contextmanager
+def _finite(a: Any, what: str) -> Iterator[None]:
+    """Refuse infinities and NaN once what is issued within is under way: cuSOLVER answers them with NaN."""
+    xp, few = devices.current().xp, a.nbytes <= FETCHED
+    with np.errstate(all="ignore"):     # one would be in the sum, which may also overflow
+        looked = xp.ascontiguousarray(a) if few else a.sum().reshape(1)
+    with fetching(looked, "finite-value check") as found:
+        yield
+    bad = not np.isfinite(found).all() and (few or not are_finite(a, "finite-value check"))
+    refuse(bad, f"{what} of infinities or NaN")
 
 
 def _has_nan(xp: Any, a: Any) -> Any:
     """Of which matrices of the device an element is NaN: cuSOLVER may pass it over, and give finite numbers (13.2)."""
     return xp.isnan(a).any(axis=(-2, -1))
+
+
+def _few(statuses: Any) -> Any:
+    """The statuses of matrices, or of many the largest: few are fetched as they are, which needs no kernel."""
+    return statuses if statuses.nbytes <= FETCHED else statuses.max(keepdims=True)
 
 
 def _adjoint(a: Any) -> Any:
@@ -71,8 +84,7 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     found = device.cholesky(lower)
     if found is not None:
         factor, statuses = found
-        statuses = (statuses > 0).ravel() | _has_nan(xp, xp.tril(lower)).ravel()
-        bad = np.any(fetch(statuses if statuses.nbytes <= FETCHED else statuses.any(), "singular-matrix check"))
+        bad = np.any(fetch(_few(statuses), "singular-matrix check") > 0)
     else:
         with device.raising() or contextlib.nullcontext():
             factor = xp.linalg.cholesky(lower)
@@ -84,45 +96,45 @@ def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
 
 def qr(xp: Any, /, a: Any, mode: str = "reduced") -> Any:
     a, result, _ = _matrices(xp, a, square=False)
-    _finite(a, "decompositions")        # of infinities the library's triangle is finite
-    found = xp.linalg.qr(a, mode)
-    if not isinstance(found, tuple):
-        return found.astype(result, copy=False)
-    found = tuple([f.astype(result, copy=False) for f in found])
-    return found if mode == "raw" else tuple_type("qr")(*found)
+    with _finite(a, "decompositions"):      # of infinities the library's triangle is finite
+        found = xp.linalg.qr(a, mode)
+        if not isinstance(found, tuple):
+            return found.astype(result, copy=False)
+        found = tuple([f.astype(result, copy=False) for f in found])
+        return found if mode == "raw" else tuple_type("qr")(*found)
 
 
 def svd(xp: Any, /, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     a, result, real = _matrices(xp, a, square=hermitian)
-    _finite(a, "decompositions")
-    if hermitian:
+    with _finite(a, "decompositions"):
         if not compute_uv:
-            return xp.ascontiguousarray(xp.sort(xp.abs(xp.linalg.eigvalsh(a)), axis=-1)).astype(real, copy=False)[
-                ..., ::-1]
-        s, u = xp.linalg.eigh(a)
-        sign, s = xp.copysign(1.0, s), xp.abs(s)
-        order = xp.argsort(s, axis=-1)[..., ::-1]
-        sign, s = xp.take_along_axis(sign, order, -1), xp.take_along_axis(s, order, -1)
-        u = xp.take_along_axis(u, xp.broadcast_to(order[..., None, :], u.shape), -1)
-        v = _adjoint(u * sign[..., None, :])
-    elif not compute_uv:
-        return xp.linalg.svd(a, full_matrices, False).astype(real, copy=False)
-    else:
-        u, s, v = xp.linalg.svd(a, full_matrices, True)
-    return tuple_type("svd")(u.astype(result, copy=False), s.astype(real, copy=False), v.astype(result, copy=False))
+            s = xp.sort(xp.abs(xp.linalg.eigvalsh(a)), axis=-1)[..., ::-1] if hermitian else xp.linalg.svd(
+                a, full_matrices, False)
+            return s.astype(real, copy=False)
+        u, s, v = _of_hermitian(xp, a) if hermitian else xp.linalg.svd(a, full_matrices, True)
+        return tuple_type("svd")(u.astype(result, copy=False), s.astype(real, copy=False), v.astype(result, copy=False))
+
+
+def _of_hermitian(xp: Any, a: Any) -> tuple[Any, Any, Any]:
+    s, u = xp.linalg.eigh(a)
+    sign, s = xp.copysign(1.0, s), xp.abs(s)
+    order = xp.argsort(s, axis=-1)[..., ::-1]
+    sign, s = xp.take_along_axis(sign, order, -1), xp.take_along_axis(s, order, -1)
+    u = xp.take_along_axis(u, xp.broadcast_to(order[..., None, :], u.shape), -1)
+    return u, s, _adjoint(u * sign[..., None, :])
 
 
 def eigh(xp: Any, /, a: Any, UPLO: str = "L") -> tuple[Any, ...]:
     a, result, real = _matrices(xp, a)
-    _finite(a, "eigenvalues")
-    values, vectors = xp.linalg.eigh(a, UPLO.upper())
-    return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
+    with _finite(a, "eigenvalues"):
+        values, vectors = xp.linalg.eigh(a, UPLO.upper())
+        return tuple_type("eigh")(values.astype(real, copy=False), vectors.astype(result, copy=False))
 
 
 def eigvalsh(xp: Any, /, a: Any, UPLO: str = "L") -> Any:
     a, _, real = _matrices(xp, a)
-    _finite(a, "eigenvalues")
-    return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
+    with _finite(a, "eigenvalues"):
+        return xp.linalg.eigvalsh(a, UPLO.upper()).astype(real, copy=False)
 
 
 class Kept(NamedTuple):
@@ -141,7 +153,7 @@ def kept(x: Any) -> Kept | None:
     return None if known is None else Kept(known, turned)
 
 
-def note_triangle(args: tuple[Any, ...], kwargs: dict[str, Any], x: Any) -> None:
+def note_triangle(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], x: Any) -> None:
     """A Cholesky factor is a triangle: of such a one there is nothing to be factorized."""
     if len(args) == 1 and not kwargs and handles.is_array(x) and x.ndim == 2 and x.dtype.char in "dD" and (
             known := facts.known_of(x)) is not None:
@@ -198,12 +210,9 @@ def _solved(what: str, a: Any, b: Any, where: Kept | None) -> Any:
 
     if matrices.regular:
         return result()
-    statuses = (factors.statuses > 0).ravel() | _has_nan(device.xp, a).ravel()
-    if statuses.nbytes > FETCHED:
-        statuses = statuses.any()
-    with fetching(statuses, "singular-matrix check") as found:
+    with fetching(_few(factors.statuses), "singular-matrix check") as found:
         solved = result()
-    refuse(found.any(), f"{what} of a singular matrix, or of NaN")
+    refuse((found > 0).any(), f"{what} of a singular matrix, or of NaN")
     matrices.note_regular()
     return solved
 
@@ -293,8 +302,7 @@ def lstsq(xp: Any, /, a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     with fetching(xp.concatenate([total, s.astype(work)]), "finite-value check") as found:
         large = s > s[0] * part
         x = xp.dot(v.T.conj(), (xp.dot(b.T, u.conj()) * (large / xp.where(large, s, 1.0))).T)
-    if not np.isfinite(found[0]):
-        _finite(a, "least squares")
+    refuse(not np.isfinite(found[0]) and not are_finite(a, "finite-value check"), "least squares of infinities or NaN")
     values = found[1:].real
     refuse(not np.isfinite(values[0]), "singular values beyond the largest number")
     rank = np.count_nonzero(values > float(values[0]) * part)

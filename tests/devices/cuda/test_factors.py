@@ -357,8 +357,12 @@ def test_what_the_libraries_are_asked_for(kind, n, stack):
     """Without a GPU: NumPy in the place of CuPy."""
     names = {name: getattr(np, name) for name in ("abs", "sign", "where", "log")}
     handles = SimpleNamespace(get_cublas_handle=lambda: 0, get_cusolver_handle=lambda: 0)
+
+    def mark_nan(x, elements, statuses):
+        statuses[np.isnan(x).reshape(-1, elements).any(axis=1)] = 1
+
     xp = SimpleNamespace(ndarray=placed(np.empty), arange=placed(np.arange), eye=placed(np.eye), **names,
-                         cuda=SimpleNamespace(device=handles))
+                         ElementwiseKernel=lambda *text: mark_nan, cuda=SimpleNamespace(device=handles))
     make = Factorizer(xp, lambda: Cublas(kind), lambda: Cusolver(kind), lambda: "stream")
     a, b = matrices((*stack, n, n), kind) - 0.3, matrices((*stack, n, 2), kind)
     given = a.copy().view(Placed)
@@ -384,4 +388,9 @@ def test_what_the_libraries_are_asked_for(kind, n, stack):
         singular = factors.determinants()
     for found, wanted in zip(singular, np.linalg.slogdet(np.asarray(given))):
         np.testing.assert_array_equal(found, wanted)
+    given = a.copy().view(Placed)
+    given[..., -1, 0].flat[-1:] = np.nan
+    if not stack:
+        given[-1, 0] = np.nan
+    assert make(given).statuses.tolist() == [0] * (a.size // n ** 2 - 1) + [1]
     assert make(np.zeros((2, 257, 257), kind)) is None
