@@ -322,7 +322,8 @@ call_with(PyObject *function, PyObject *const *before, int least, PyObject *cons
 }
 
 /* The entry of a function: (adapter, rule, most arguments by position, parameters that steer, whether results without
-axes are scalars, whether nothing else is asked before, what Python does of it); None: it is never plain. Borrowed. */
+axes are scalars, whether nothing else is asked before, what Python does of it, what keeps what is known of a result); None: it
+is never plain. Borrowed. */
 static PyObject *
 entry_of(PyObject *func)
 {
@@ -334,7 +335,20 @@ entry_of(PyObject *func)
     return made == NULL ? NULL : PyDict_GetItemWithError(py.entries, func);
 }
 
-enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, PARTS };
+enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, NOTING, PARTS };
+
+/* A result, once what is known of it is kept. */
+static PyObject *
+noted(PyObject *result, PyObject *entry, PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    PyObject *noting = PyTuple_GET_ITEM(entry, NOTING), *done;
+    if (result != NULL && noting != Py_None && result != Py_NotImplemented) {
+        if ((done = PyObject_CallFunctionObjArgs(noting, func, args, kwargs, result, NULL)) == NULL)
+            Py_CLEAR(result);
+        Py_XDECREF(done);
+    }
+    return result;
+}
 
 /* A plain call, or NotImplemented. `first`: before anything else was asked. */
 static PyObject *
@@ -383,7 +397,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
     PyObject *rest = PyTuple_GET_ITEM(entry, IN_PYTHON);
     if (rest != Py_None) {
         PyObject *const before[] = {device, func, args, kwargs, given.sources, given.arrays};
-        result = call_with(rest, before, MOST_BEFORE, operands + 1, count, names);
+        result = noted(call_with(rest, before, MOST_BEFORE, operands + 1, count, names), entry, func, args, kwargs);
         goto end;
     }
     PyObject *xp = PyObject_GetAttr(device, text.xp), *found = NULL;
@@ -403,7 +417,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
         if (found != NULL && result == NULL && !PyErr_Occurred())
             result = PyObject_CallFunctionObjArgs(py.given, device, found, given.sources, given.arrays,
                                                   PyTuple_GET_ITEM(entry, SCALAR), NULL);
-        if (result == NULL && PyErr_Occurred())
+        if ((result = noted(result, entry, func, args, kwargs)) == NULL && PyErr_Occurred())
             result = refused(device, func, args, kwargs);
     }
     Py_XDECREF(found);

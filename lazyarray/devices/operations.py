@@ -36,8 +36,8 @@ def numbered(xp: Any, positions: Sequence[Any], lengths: Sequence[int], from_end
 class Factors(ABC):
     """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
 
-    `statuses`: a device array, of a number that is above 0 for each matrix that is singular. What is solved with its
-    factors is rubbish.
+    `statuses`: a device array of 32-bit integers, above 0 for each matrix that is singular, or in which there is NaN.
+    What is solved with its factors is rubbish.
     """
 
     statuses: Any
@@ -159,6 +159,12 @@ class Operations(ABC):
         """
         return None
 
+    def extremes(self, array: Any) -> Any:
+        """A device array of two: the least and the greatest of the integers of one that is not empty, on the current
+        device, in the width of its own or in 64 bits.
+        """
+        return self.xp.stack([array.min(), array.max()])
+
     def selected(self, mask: Any) -> Selected | None:
         """Where a mask is true, which is counted, with a wait; None where ``d[mask]`` is as good, or is still needed.
 
@@ -269,7 +275,8 @@ class Operations(ABC):
 
     def cholesky(self, a: Any) -> tuple[Any, Any] | None:
         """The lower Cholesky factors of a stack of matrices, of which the lower triangles are read, and a status for
-        each: above 0 if a matrix is not positive definite or its factor is not finite. None as of `factors`.
+        each: above 0 if a matrix is not positive definite, if NaN is in that triangle, or if the factor is not finite.
+        None as of `factors`.
         """
         return None
 

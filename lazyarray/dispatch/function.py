@@ -193,8 +193,7 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
             return wrapped(device, result, sources, scalar)
 
         result = write_all(writing, compute) if writing else compute()
-        if func in index_bounds.GREATEST:
-            index_bounds.note(func, args, kwargs, result)
+        index_bounds.note(func, args, kwargs, result)
         return result
     except SubclassTakesPart as error:      # in a parameter that NumPy asks no `__array_function__` of
         return on_host(func, args, kwargs, str(error), aliases=True)

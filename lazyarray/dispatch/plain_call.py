@@ -67,10 +67,13 @@ def _entry_of(func: Callable[..., Any]) -> None:
     if facts is None:
         _entries[func] = None
         return
-    in_python = _computed if (facts.direct is not None or func in index_bounds.GREATEST
-                              or func in linear.FACTORED or func in linear.WAITING) else None
+    in_python = _computed if facts.direct is not None or func in linear.FACTORED or func in linear.WAITING else None
     at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
-    _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python)
+    noting = index_bounds.note if func in index_bounds.NOTED else None
+    if func is np.linalg.cholesky:
+        noting = linear.note_triangle
+    _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python,
+                      noting)
 
 
 def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -100,12 +103,7 @@ def _computed(device: Device, func: Callable[..., Any], args: tuple[Any, ...], k
         result = facts.adapter(device.xp, *operands, **named)
         if facts.rule is not None:
             result = memory_order.after(device, facts.rule, result, operands, named)
-        result = _given(device, result, sources, arrays, facts.scalar)
-        if func in index_bounds.GREATEST:
-            index_bounds.note(func, args, kwargs, result)
-        elif func is np.linalg.cholesky:
-            linear.note_triangle(args, kwargs, result)
-        return result
+        return _given(device, result, sources, arrays, facts.scalar)
     except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
         reason = str(device.refusal(error))
     return on_host(func, args, kwargs, reason)

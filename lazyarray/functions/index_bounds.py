@@ -18,7 +18,7 @@ from ..storage import facts, handles
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["FETCHED", "GREATEST", "are_within", "bounds", "look_at", "note", "note_series"]
+__all__ = ["FETCHED", "NOTED", "are_within", "bounds", "look_at", "note", "note_series"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -49,8 +49,33 @@ GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
 }
 
 
+#: Functions whose results have elements of their first arguments alone -> how many these are, and of how many arguments
+#: without a name none says otherwise. One may be a list of arrays.
+SOURCES: dict[Any, tuple[int, int]] = {
+    **dict.fromkeys((np.concatenate, np.stack), (1, 2)), **dict.fromkeys((np.hstack, np.vstack), (1, 1)),
+    **dict.fromkeys((np.dstack, np.column_stack), (1, 1)), **dict.fromkeys((np.repeat, np.roll, np.sort), (1, 3)),
+    np.tile: (1, 2), np.append: (2, 3),
+}
+#: Functions of whose results something is known.
+NOTED = GREATEST.keys() | SOURCES.keys()
+#: Keywords that say nothing else either.
+_PLAIN = frozenset(("axis", "kind"))
+
+
 def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
     """Keep what the results of a function can be. The call has succeeded: its arguments are what they should be."""
+    if func in GREATEST:
+        _note_greatest(func, args, kwargs, result)
+    elif func in SOURCES and handles.is_array(result) and result.dtype.kind in "iu":
+        arrays, most = SOURCES[func]
+        if arrays <= len(args) <= most and _PLAIN.issuperset(kwargs):
+            given = [a for arg in args[:arrays] for a in (arg if type(arg) in (list, tuple) else (arg,))]
+            known = [found for a in given if (found := facts.bounds_of_value(a)) is not None]
+            if known and len(known) == len(given):
+                facts.note_bounds(result, min([low for low, _ in known]), max([high for _, high in known]))
+
+
+def _note_greatest(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
     greatest = GREATEST[func](*args, **kwargs)
     if func is np.unique and type(result) is tuple:
         _note_unique(result, *args, **kwargs)
@@ -124,14 +149,14 @@ def bounds(entries: Sequence[tuple[Any, Any, int, int]]) -> list[facts.Bounds]:
                 known, kept = facts.known_of(index), index._self_storage.facts
                 at = None if known is None else known.get("extremes")
                 if at is None and array.nbytes <= _LOOKED_AT and index._self_storage.state in ("host", "both"):
-                    at = _noted(index, known, kept, handles.host_of(index, "bounds check"))
+                    at = _noted(index, known, kept, handles.host_of(index, "bounds check"), True)
         if at is None:
             missing.append((n, known, kept))
         found.append(at)
     if missing:
         device = devices.current()
         for (n, known, kept), values in zip(missing, _fetched(device, [entries[n][1] for n, _, _ in missing])):
-            found[n] = _noted(entries[n][0], known, kept, *values)
+            found[n] = _noted(entries[n][0], known, kept, values, entries[n][1].nbytes <= _LOOKED_AT)
     return found
 
 
@@ -159,32 +184,31 @@ def _of_source(index: Any, source: Any, known: dict[Any, Any]) -> facts.Bounds |
     return facts.bounds_of(index)
 
 
-def _noted(index: Any, known: dict[str, Any] | None, kept: Any, values: np.ndarray, *greatest: Any) -> facts.Bounds:
-    """The bounds of an index, which are kept: its `values`, or the least of them and the `greatest`."""
-    at = int(values.min()), int((*greatest, values)[0].max())
+def _noted(index: Any, known: dict[str, Any] | None, kept: Any, values: np.ndarray, whole: bool) -> facts.Bounds:
+    """The bounds of an index, which are kept: of all its `values` (`whole`), or of the least and the greatest."""
+    at = int(values.min()), int(values.max())
     if known is not None:
         known["bounds"] = known["extremes"] = at
-        if not greatest and values.flags.owndata:
+        if whole and values.flags.owndata:
             known["value"] = values
         if index._self_base is None and index.nbytes == index._self_storage.nbytes:     # so have views of it
             kept[1]["bounds"] = *at, index.dtype
     return at
 
 
-def _fetched(device: Device, arrays: list[Any], few: int = _LOOKED_AT) -> list[list[np.ndarray]]:
+def _fetched(device: Device, arrays: list[Any], few: int = _LOOKED_AT) -> list[np.ndarray]:
     """The values of each device array, or its least and its greatest from so many bytes on: with one wait for all."""
-    parts = [[device.contiguous(a)] if a.nbytes <= few else [a.min(), a.max()] for a in arrays]
-    found = [[np.empty(part.shape, part.dtype) for part in several] for several in parts]
-    token = begin("synchronise", sum([values.nbytes for several in found for values in several]), arrays[0].shape,
-                  arrays[0].dtype, "bounds check")
+    parts = [device.contiguous(a) if a.nbytes <= few else device.extremes(a) for a in arrays]
+    found = [np.empty(part.shape, part.dtype) for part in parts]
+    token = begin("synchronise", sum([values.nbytes for values in found]), arrays[0].shape, arrays[0].dtype,
+                  "bounds check")
     copies: list[Any] = []
     with device.noting:
         try:
-            for several in parts:
-                for part in several:
-                    copies.append(device.fetch_begin(part))
+            for part in parts:
+                copies.append(device.fetch_begin(part))
         finally:        # nothing may be under way when an error or an interrupt is raised
-            for copy, values in zip(copies, [values for several in found for values in several]):
+            for copy, values in zip(copies, found):
                 device.fetch_end(copy, values.reshape(-1).view(np.uint8).data)
                 values.flags.writeable = False
     end(token)

@@ -415,6 +415,19 @@ def test_keywords_that_cupy_lacks_are_refused(xp, name, keywords):
         function(xp.ones((2, 2)), **keywords)
 
 
+@pytest.mark.parametrize("dtype", "bBhHiIlLqQ")
+@pytest.mark.parametrize("length", [1, 7, 40_000, 3_000_001])
+def test_the_extremes_of_integers(device, dtype, length):
+    limits, random = np.iinfo(dtype), np.random.default_rng(length)
+    values = random.integers(limits.min, limits.max, length, dtype, endpoint=True)
+    d = up(device, values)
+    views = [(d, values), (d[::3], values[::3]), (d.reshape(-1, 1).T, values)]
+    for _ in range(2):
+        for view, plain in views:
+            assert down(device, device.extremes(view)).tolist() == [plain.min(), plain.max()]
+        getattr(device, "kernels", None) and device.kernels.wait()      # which were asked for
+
+
 @simulated_only
 @pytest.mark.parametrize("reduce", [
     lambda xp, a, out: a.min(out=out), lambda xp, a, out: xp.min(a, out=out), lambda xp, a, out: xp.amin(a, None, out),

@@ -25,7 +25,7 @@ def test_a_write_while_a_table_of_indexes_is_looked_through(monkeypatch):
     def late(*args):
         monkeypatch.setattr(index_bounds, "_fetched", fetched)
         places[...] = 3
-        return [[np.array(3), np.array(3)]] if len(args) == 3 else fetched(*args)
+        return [np.array([3, 3])] if len(args) == 3 else fetched(*args)
 
     monkeypatch.setattr(index_bounds, "_fetched", late)
     with pytest.raises(IndexError):
@@ -74,3 +74,34 @@ def test_two_views_of_one_computed_index(rows, small_on_host):
     expected = np.zeros((450, 450))
     expected[plain[:, :, None], plain[:, None, :]] = 1.0
     assert np.array_equal(h, expected)
+
+
+JOINED = [
+    lambda a, b: np.concatenate([a, b]), lambda a, b: np.concatenate((a, b[:2]), axis=0), lambda a, b: np.stack([a, a]),
+    lambda a, b: np.hstack((b, a)), lambda a, b: np.vstack([a, a]), lambda a, b: np.column_stack([a, a]),
+    lambda a, b: np.dstack([a, a]), lambda a, b: np.repeat(a, 3), lambda a, b: np.tile(a, 2),
+    lambda a, b: np.roll(b, 2), lambda a, b: np.sort(a), lambda a, b: np.append(a, b), lambda a, b: np.append(a, 3)]
+
+
+@pytest.mark.parametrize("join", JOINED)
+def test_what_is_joined_of_known_integers_is_known(join):
+    order = np.random.default_rng(0).permutation(30_000)
+    table, x = np.arange(30_000.0), lazyarray.asarray(np.arange(30_000.0)) * 1
+    a, b = np.argsort(lazyarray.asarray(order.astype(float)) * 1), lazyarray.asarray(np.arange(20_000)) * 1
+    x[a], x[b]      # from now on both are known
+    index = join(a, b)
+    with lazyarray.trace() as events:
+        found = x[index]
+    assert not [e for e in events if e.kind == "synchronise"]
+    np.testing.assert_array_equal(found, table[np.asarray(index)])
+
+
+def test_what_is_joined_with_others_is_looked_at():
+    x, known = lazyarray.asarray(np.arange(10_000.0)) * 1, lazyarray.asarray(np.arange(10_000)) * 1
+    other, out, again = known + 1, np.concatenate([known, known]), np.concatenate([known, known])
+    x[known], x[out], x[again]
+    np.concatenate([known, other], out=out)
+    np.concatenate([known, other], 0, again)
+    for index in (np.concatenate([known, other]), np.append(known, 10_000), np.append(10_000, known), out, again):
+        with pytest.raises(IndexError):
+            x[index]

@@ -14,7 +14,7 @@ import numpy as np
 from .. import lines
 from ..base import HOLDABLE
 from ..operations import Operations
-from ..program import WIDE, Operand, Program, cast_of
+from ..program import WIDE, Extent, Operand, Program, Reduction, cast_of
 from .factors import Cholesky, Factorizer
 from .kernels import division
 from .kernels.boolean_mask import Selections
@@ -49,6 +49,13 @@ def _copying(source: np.dtype, target: np.dtype, ndim: int, value_mode: str, tar
     inputs = Operand(source, value_mode), Operand(target, "flat" if target_flat else "strided")
     ndim = 0 if value_mode != "strided" and target_flat else ndim
     return Program(inputs, ((cast_of(source, target), (0,)),), (2,), ndim, into=True)
+
+
+@functools.cache
+def _extremes_of(dtype: np.dtype) -> tuple[Program, Reduction, np.dtype]:
+    """What finds both in one pass, into the bytes of a number of 16, and the dtype that these are to be seen in."""
+    wide = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return Program((Operand(dtype, "flat"),), (), (0,), 0), Reduction("extremes", dtype, dtype, np.dtype(complex)), wide
 
 
 class CudaOperations(Operations):
@@ -115,6 +122,17 @@ class CudaOperations(Operations):
         launch = None if kernel is None or target.size >= WIDE else kernel.launch
         return launch is not None and (launch(arguments, shape, False) is not None or (
             kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
+
+    def extremes(self, array: Any) -> Any:
+        program, reduction, wide = _extremes_of(array.dtype)
+        if not (array._c_contiguous or array._f_contiguous):
+            array = self.xp.ascontiguousarray(array)
+        kernel = self.reduction(program, reduction, Extent(1, array.size, 1), [array], (array.shape, False), True)
+        if kernel is not None:
+            return kernel([array], 1.0, (1,), self.stream()).view(wide)
+        found = self._ndarray((2,), array.dtype)
+        found[0], found[1] = array.min(), array.max()
+        return found
 
     def take_at(self, view: Any, positions: Sequence[Any], axis: int = 0) -> Any:
         arrays = [p for p in positions if type(p) is self._ndarray]

@@ -18,6 +18,7 @@ from nvrtc import compiled, loops  # noqa: E402
 
 from lazyarray.devices.cuda.kernels import reduction as cuda_reductions  # noqa: E402
 from lazyarray.devices.cuda.kernels import reduction_source as text_of  # noqa: E402
+from lazyarray.devices.cuda.operations import _extremes_of  # noqa: E402
 from lazyarray.devices.program import Extent, Operand, Program  # noqa: E402
 from lazyarray.graph.record import reductions as recording_reductions  # noqa: E402
 from lazyarray.graph.reduction import Reduction  # noqa: E402
@@ -31,6 +32,8 @@ def reductions(dtype):
     wanted = [None, *(np.dtype(c) for c in (DTYPES[1:] if dtype.char in "?iF" else ""))]
     found = {recording_reductions.named(name, dtype, w)
              for name in NAMES for w in (wanted if name in ("sum", "mean") else [None])}
+    if dtype.kind in "iu":
+        found.add(_extremes_of(dtype)[1])
     return sorted(found - {None}, key=repr)
 
 

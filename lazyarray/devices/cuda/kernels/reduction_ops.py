@@ -142,6 +142,17 @@ def _extreme(reduction: Reduction) -> str:
                  f"const {kind} x = b.x; if (x {sign} a.x{nan}) a.x = x;", "  return (lz_R)a.x;")
 
 
+def _extremes(reduction: Reduction) -> str:
+    """The least and the greatest, as two integers of 64 bits in the bytes of the result."""
+    kind, least, greatest = _kept(reduction.source)
+    wide = "unsigned long long" if reduction.source.kind == "u" else "long long"
+    return _text(f"{kind} x, y;", f"a.x = ({kind})({greatest}); a.y = ({kind})({least});",
+                 f"const {kind} x = ({kind})v; if (x < a.x) a.x = x; if (x > a.y) a.y = x;",
+                 "if (b.x < a.x) a.x = b.x; if (b.y > a.y) a.y = b.y;",
+                 f"  const {wide} both[2] = {{({wide})a.x, ({wide})a.y}};\n  lz_R r;\n  memcpy(&r, both, sizeof(r));\n"
+                 "  return r;")
+
+
 def _position(reduction: Reduction) -> str:
     kind, least, greatest = _kept(reduction.source)
     sign, worst = ("<", greatest) if reduction.name == "argmin" else (">", least)
@@ -208,4 +219,5 @@ def _text(fields: str, none: str, take: str, merge: str, give: str, settle: str 
 _FAMILIES = {
     "sum": _sum, "mean": _sum, "norm": _sum, "prod": _prod, "min": _extreme, "max": _extreme, "any": _truth,
     "all": _truth, "count": _count, "var": _variance, "std": _variance, "argmin": _position, "argmax": _position,
+    "extremes": _extremes,
 }
