@@ -24,6 +24,7 @@ class Changes(TypedDict, total=False):
     """The settings that `options` takes by name: those of `Options`."""
 
     check_indices: bool
+    check_linalg: bool
     ordered_assignment: bool
     warn_fallbacks: bool
     bulk_reads: int
@@ -37,6 +38,7 @@ class Changes(TypedDict, total=False):
 
 class _Options(NamedTuple):  # not a dataclass: a third of its time at import
     check_indices: bool = True
+    check_linalg: bool = True
     ordered_assignment: bool = True
     warn_fallbacks: bool = True
     bulk_reads: int = 4
@@ -56,6 +58,10 @@ class Options(_Options):
     check_indices : bool
         Raise IndexError for integer index arrays that are out of range, as NumPy does. If False, the device library
         decides (CuPy wraps such indexes around), and the host does not have to wait for a check of each index array.
+    check_linalg : bool
+        Raise LinAlgError where ``numpy.linalg.solve``, ``inv``, ``cholesky`` and decompositions do, as for a singular
+        matrix. If False, the result for such a matrix, and for infinities and NaN, is what the device library gives
+        (mostly NaN, but any numbers may come), and the host does not have to wait for a check of each matrix.
     ordered_assignment : bool
         If an index assignment names a position several times, keep the last value, as NumPy does. If False, any of
         the values may be kept, and the indices need not be sorted.
@@ -96,7 +102,7 @@ class Options(_Options):
         return self
 
     def _check(self) -> None:
-        for name in ("check_indices", "ordered_assignment", "warn_fallbacks", "lazy", "small_on_host"):
+        for name in ("check_indices", "check_linalg", "ordered_assignment", "warn_fallbacks", "lazy", "small_on_host"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import devices
 from ...errors import NotOnDevice, refuse, wrong
+from ...settings.options import current
 from ...storage import facts, handles
 from .common import FETCHED, are_finite, array, fetch, fetching, tuple_type
 
@@ -51,6 +52,9 @@ def _matrices(xp: Any, a: Any, square: bool = True) -> tuple[Any, np.dtype, np.d
 @contextlib.contextmanager
 def _finite(a: Any, what: str) -> Iterator[None]:
     """Refuse infinities and NaN once what is issued within is under way: cuSOLVER answers them with NaN."""
+    if not current().check_linalg:
+        yield
+        return
     xp, few = devices.current().xp, a.nbytes <= FETCHED
     with np.errstate(all="ignore"):     # one would be in the sum, which may also overflow
         looked = xp.ascontiguousarray(a) if few else a.sum().reshape(1)
@@ -77,18 +81,18 @@ def _adjoint(a: Any) -> Any:
 
 def cholesky(xp: Any, /, a: Any, *, upper: bool = False) -> Any:
     a, result, _ = _matrices(xp, a)
-    device, lower = devices.current(), _adjoint(a) if upper else a
+    device, lower, checked = devices.current(), _adjoint(a) if upper else a, current().check_linalg
     if lower.dtype.kind == "c":     # LAPACK reads the real parts of the diagonal alone
         n, lower = lower.shape[-1], lower.copy("C")
         lower.reshape(-1, n * n)[:, ::n + 1].imag[...] = 0
     found = device.cholesky(lower)
     if found is not None:
         factor, statuses = found
-        bad = np.any(fetch(_few(statuses), "singular-matrix check") > 0)
+        bad = checked and np.any(fetch(_few(statuses), "singular-matrix check") > 0)
     else:
-        with device.raising() or contextlib.nullcontext():
+        with checked and device.raising() or contextlib.nullcontext():
             factor = xp.linalg.cholesky(lower)
-        bad = not are_finite(factor, "singular-matrix check")
+        bad = checked and not are_finite(factor, "singular-matrix check")
     # What is not finite in the triangle that is read makes such elements in the factor. NumPy does not read the other.
     refuse(bad, "a Cholesky factor of infinities, NaN or a singular matrix")
     return (_adjoint(factor) if upper else factor).astype(result, copy=False)
@@ -156,7 +160,7 @@ def kept(x: Any) -> Kept | None:
 def note_triangle(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], x: Any) -> None:
     """A Cholesky factor is a triangle: of such a one there is nothing to be factorized."""
     if len(args) == 1 and not kwargs and handles.is_array(x) and x.ndim == 2 and x.dtype.char in "dD" and (
-            known := facts.known_of(x)) is not None:
+            current().check_linalg) and (known := facts.known_of(x)) is not None:
         known["triangle"] = True
 
 
@@ -208,7 +212,7 @@ def _solved(what: str, a: Any, b: Any, where: Kept | None) -> Any:
         found = factors.inverse()
         return found.swapaxes(-1, -2) if turned else found
 
-    if matrices.regular:
+    if matrices.regular or not current().check_linalg:
         return result()
     with fetching(_few(factors.statuses), "singular-matrix check") as found:
         solved = result()
@@ -225,7 +229,10 @@ def _solved_by_library(what: str, device: Any, *arrays: Any) -> Any:
     """
     xp = device.xp
     solve = xp.linalg.inv if len(arrays) == 1 else xp.linalg.solve
-    found, nan = solve(*arrays), _has_nan(xp, arrays[0]).any()
+    found = solve(*arrays)
+    if not current().check_linalg:
+        return found
+    nan = _has_nan(xp, arrays[0]).any()
     if not fetch(xp.isfinite(found).all() & ~nan, "singular-matrix check"):
         refuse(fetch(nan, "singular-matrix check"), f"{what} of NaN")
         check = device.raising() if arrays[0].ndim > 2 else None

@@ -394,3 +394,24 @@ def test_what_the_libraries_are_asked_for(kind, n, stack):
         given[-1, 0] = np.nan
     assert make(given).statuses.tolist() == [0] * (a.size // n ** 2 - 1) + [1]
     assert make(np.zeros((2, 257, 257), kind)) is None
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, b: np.linalg.solve(x, b), lambda x, b: np.linalg.solve(x, b[..., :1]), lambda x, b: np.linalg.inv(x),
+    lambda x, b: np.linalg.cholesky(x), lambda x, b: np.linalg.qr(x).R, lambda x, b: np.linalg.svd(x).S,
+    lambda x, b: np.linalg.eigvalsh(x), lambda x, b: np.linalg.eigh(x).eigenvalues],
+    ids=["solve", "one column", "inv", "cholesky", "qr", "svd", "eigvalsh", "eigh"])
+@pytest.mark.parametrize("n, stack", [(4, (3,)), (40, ()), (300, (2,))])
+def test_without_checks_nobody_waits(function, n, stack):
+    a, b = matrices((*stack, n, n), "d"), matrices((*stack, n, 400), "d")
+    a = a @ a.swapaxes(-1, -2) + n * np.eye(n)
+    x, y, singular = lazyarray.asarray(a) * 1, lazyarray.asarray(b) * 1, lazyarray.asarray(a * 0) * 1
+    with lazyarray.options(check_linalg=False):
+        with lazyarray.trace() as events:
+            found, rubbish = function(x, y), function(singular, y)
+        assert not events.synchronisations and not events.materialisations and not events.fallbacks
+        assert rubbish.shape == found.shape
+    np.testing.assert_allclose(np.asarray(found), function(a, b), rtol=1e-8, atol=1e-10)
+    if function(x, y).shape == b.shape:
+        with pytest.raises(np.linalg.LinAlgError):
+            function(singular, y)
