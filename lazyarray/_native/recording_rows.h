@@ -551,6 +551,23 @@ order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
     return order;
 }
 
+/* A device array, or one of its elements in another dtype that has them all: steals a reference. */
+static PyObject *
+widened_to(PyObject *array, PyArray_Descr *wanted, PyObject *device)
+{
+    PyObject *dtype = array == NULL ? NULL : PyObject_GetAttr(array, text.dtype), *wide = NULL;
+    if (dtype == NULL || !PyArray_DescrCheck(dtype) || PyArray_EquivTypes((PyArray_Descr *)dtype, wanted)
+            || !PyArray_CanCastTypeTo((PyArray_Descr *)dtype, wanted, NPY_SAFE_CASTING)) {
+        Py_XDECREF(dtype);
+        return array;
+    }
+    if ((wide = PyObject_CallMethodOneArg(array, text.astype, (PyObject *)wanted)) == NULL)
+        is_refusal(device);
+    Py_DECREF(dtype);
+    Py_DECREF(array);
+    return wide;
+}
+
 /* What is given to the device for the values: an array of them, a scalar on the device, or what is made of a number: a new
 reference. NULL, perhaps without an error: it is for Python. */
 static PyObject *
@@ -559,7 +576,7 @@ values_for(const Place *place, PyObject *value, int is_array, int combines)
     PyArrayObject *meta = (PyArrayObject *)place->meta;
     int own;
     if (is_array)
-        return array_on_device(value, place->stream, 0, &own);
+        return widened_to(array_on_device(value, place->stream, 0, &own), PyArray_DESCR(meta), got(place->storage, S.device));
     PyObject *number = Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value;
     if (!combines)
         return number_for(meta, number);

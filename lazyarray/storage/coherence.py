@@ -28,7 +28,7 @@ from . import dirty_upload, foreign_streams, gathered, transfer, views
 from .mirror.byte_ranges import Ranges, copy_ranges, runs_of
 from .mirror.dirty_tracking import Pages
 from .mirror.mirror import Mirror
-from .state import StorageState, all_ended, changing, is_watched, loans_lock
+from .state import ON_BOTH, StorageState, all_ended, changing, is_watched, loans_lock
 
 _u8 = np.dtype(np.uint8)
 
@@ -171,11 +171,18 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
                       looked=written is not None)
     storage.join_all()
     if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
-        if whole and not storage.mirror.lent and not storage.host_dirty:
+        if (whole or _is_unread(storage.mirror)) and not storage.mirror.lent and not storage.host_dirty:
             storage.mirror.invalidate(storage.mirror.valid)
         elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def _is_unread(mirror: Mirror) -> bool:
+    """Whether what was written on the device before has not been read on the host since, and what else is current there
+    is soon fetched again: to keep account of that takes longer than a write that has none to keep.
+    """
+    return not mirror.full and mirror.valid.nbytes <= ON_BOTH
 
 
 def compare_for_now(storage: StorageState) -> Pages | None:
