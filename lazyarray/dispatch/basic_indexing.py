@@ -24,7 +24,7 @@ from ..functions.pytree import replace
 from ..graph import known_ranges
 from ..graph.record.loops import cast
 from ..settings.options import current as current_options
-from ..storage import facts, handles, transfer, views
+from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.mirror.byte_ranges import Ranges
 from ..storage.state import ON_BOTH, all_ended
 from ..storage.statements import held
@@ -52,6 +52,8 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
     """``x[index]``: a view, a snapshot of one element, or a new array."""
     if type(index) is not handles.array_type and isinstance(index, tuple) and type(index) is not tuple:
         index = tuple(index)
+    if is_light(x) and (found := _of_copy(x, index)) is not None:
+        return found
     plain = _basic(index)
     meta = x._self_meta
     if meta is None:
@@ -73,6 +75,24 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
         return take(x, meta, index)
     except NotOnDevice as reason:
         return on_host(operator.getitem, (x, index), {}, str(reason))
+
+
+def _of_copy(x: ArrayHandle, index: ArrayHandle) -> Any:
+    """Elements of a small array that is nothing but its ndarray, by an index that the device has: of the copy there, so
+    that it stays what it is. None if there is none.
+    """
+    parts = index if type(index) is tuple else (index,)
+    there = [i for i in parts if type(i) is handles.array_type and not is_light(i)]
+    host, device = small_arrays.on_host(x), devices.current()
+    if not there or host is None or device.spread or device.usable() is not None or (
+            any(i.dtype.kind not in "iu" or not i.ndim for i in there) or not device.can_hold(host.dtype)
+            or not handles.stays_light(x, host)):
+        return None
+    copy = upload_cache.kept(device, host, "operand of an index", allowed=True)
+    if copy is None:
+        return None
+    facts.note_copy(copy, host)
+    return handles.new_array(copy, None, copy.root)[index]
 
 
 #: Bytes of an array up to which it is written whole where a mask is true of some elements.
