@@ -3,7 +3,7 @@ far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py
 
 /* Arrays of positions that an index has at most; and bytes of one that the host has, which is looked through at each use. */
 #define MOST_ALONG 3
-#define MOST_LOOKED_AT (1 << 14)
+#define MOST_LOOKED_AT (64 << 10)
 
 /* Where an index has its arrays, and whole numbers between and behind them, or one lazy scalar: along the axes from `axis` on of what
 `part`, a basic index, leaves; NULL: of all. That has so many axes at least. */
@@ -529,22 +529,37 @@ note_positions(Reads *reads, const Place *place, const Along *along)
     return 0;
 }
 
+/* Which position is an array, if the others are numbers; else -1. */
+static Py_ssize_t
+sole_index(const Along *along)
+{
+    Py_ssize_t lone = -1;
+    for (Py_ssize_t i = 0; i < along->count; i++)
+        if (!PyLong_CheckExact(along->index[i])) {
+            if (lone >= 0)
+                return -1;
+            lone = i;
+        }
+    return lone;
+}
+
 /* For each position of one array that of several for one element comes last, the number of its value; None: each value counts.
 NULL without an error: that is for Python. */
 static PyObject *
 order_along(const Along *along, PyArrayObject *meta, PyObject *positions)
 {
-    PyObject *index = along->index[0], *form;
-    if (along->count > 1 || PyArray_CheckExact(index) || (Py_TYPE(index) == types.LazyNdarray && is_light(index))
+    const Py_ssize_t lone = sole_index(along);
+    PyObject *index = lone < 0 ? NULL : along->index[lone], *form;
+    if (index == NULL || PyArray_CheckExact(index) || (Py_TYPE(index) == types.LazyNdarray && is_light(index))
             || (form = PyObject_CallOneArg(py.meta_of, index)) == NULL)
         return NULL;
     const int in_turn = PyArray_Check(form) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)form);      /* else NumPy goes another way */
     Py_DECREF(form);
     if (!in_turn)
         return NULL;
-    PyObject *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis)), *order = NULL;
+    PyObject *places = PyLong_FromSsize_t(PyArray_DIM(meta, along->axis + lone)), *order = NULL;
     if (places != NULL)
-        order = PyObject_CallFunctionObjArgs(py.order_of_rows, places, index, PyList_GET_ITEM(positions, 0), NULL);
+        order = PyObject_CallFunctionObjArgs(py.order_of_rows, places, index, PyList_GET_ITEM(positions, lone), NULL);
     Py_XDECREF(places);
     if (order == Py_None)
         Py_CLEAR(order);
@@ -576,7 +591,7 @@ values_for(const Place *place, PyObject *value, int is_array, int combines)
     PyArrayObject *meta = (PyArrayObject *)place->meta;
     int own;
     if (is_array)
-        return widened_to(array_on_device(value, place->stream, 0, &own), PyArray_DESCR(meta), got(place->storage, S.device));
+        return widened_to(array_on_device(value, place->stream, 1, &own), PyArray_DESCR(meta), got(place->storage, S.device));
     PyObject *number = Py_TYPE(value) == types.LazyScalar ? got(value, V.value) : value;
     if (!combines)
         return number_for(meta, number);
@@ -651,7 +666,8 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     const int is_array = Py_TYPE(value) == types.LazyNdarray || (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None);
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
-    if ((is_array && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
+    const int light = Py_TYPE(value) == types.LazyNdarray && is_light(value);      /* nobody knows how far its integers reach when they are read */
+    if ((is_array && !light && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
             || (ufunc != NULL && (along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
         return -!!PyErr_Occurred();
@@ -664,12 +680,12 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (ufunc == NULL && is_array && !distinct && along.count > 1)
+    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
             || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
-            || (ufunc != py.add && (open = keep_reach(&place, value)) < 0)    /* of what is as it was noted; a maximum is one of both */
+            || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)    /* of what is as it was noted; a maximum is one of both */
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
