@@ -93,7 +93,6 @@ static PyMethodDef methods[] = {
     {"looped", FAST(looped), METH_FASTCALL, looped_doc},
     {"updated", FAST(updated), METH_FASTCALL, updated_doc},
     {"wrote", FAST(wrote), METH_FASTCALL, wrote_doc},
-    {"assigned", FAST(assigned), METH_FASTCALL, assigned_doc},
     {"scalar_class", scalar_class, METH_O, scalar_class_doc},
     {"element", FAST(element), METH_FASTCALL, element_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
@@ -144,7 +143,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 41) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 42) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

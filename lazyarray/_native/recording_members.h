@@ -428,7 +428,7 @@ otherwise:
                 || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & ASSIGNS) && count == 3) {
-        if ((result = assigned(NULL, args, 3)) != Py_False) {
+        if ((result = assigned(args[0], args[1], args[2])) != Py_False) {
             Py_XDECREF(result);
             return result == NULL ? NULL : Py_NewRef(Py_None);
         }

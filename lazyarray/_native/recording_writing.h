@@ -862,16 +862,12 @@ compute_first(PyObject *x, PyObject *storage)
     return failed ? -1 : 0;
 }
 
-PyDoc_STRVAR(assigned_doc, "assigned(x, index, value, /)\n--\n\n"
-"Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast without\n"
-"loss. What is not is for Python, errors included.");
-
+/* Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast without loss. What is
+not is for Python, errors included. */
 static PyObject *
-assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+assigned(PyObject *x, PyObject *index, PyObject *value)
 {
-    if (nargs != 3)
-        return mistaken("assigned takes a lazy array, an index and a value");
-    PyObject *x = args[0], *value = args[2], *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
+    PyObject *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
     PyObject *seen = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         Py_RETURN_FALSE;
@@ -879,7 +875,7 @@ assigned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     Reads reads = {.count = 0};
     PyObject *storage, *source = Py_None;
     int done = 0, fits = 1, open = find_place(&place, x);
-    if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, args[1])) == NULL)
+    if (open <= 0 || !is_writable((PyArrayObject *)place.meta) || (part = part_of(place.meta, index)) == NULL)
         goto end;
     storage = place.storage;
     if (got(storage, S.pending) != Py_None && compute_first(x, storage) < 0) {

@@ -141,14 +141,12 @@ _LARGEST = float(np.finfo(np.float32).max)
 #: Whole numbers that each of these dtypes has.
 _EXACT = {"f": (-1 << 24, 1 << 24), "d": (-1 << 53, 1 << 53)}
 
-#: ``x[index] = value`` in C, or False.
-_assigned: Callable[..., bool] = (lambda *args: False) if _native.recording is None else _native.recording.assigned
-
 
 def setitem(x: ArrayHandle, index: Any, value: Any) -> None:
-    """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before: `assigned`.)"""
+    """``x[index] = value`` with NumPy's casts, errors and order. (Most of these are done in C before.)"""
     given = (value, *index) if type(index) is tuple else (value, index)
-    if small_arrays.to_write(x, given) and _assigned(x, index, value):
+    if small_arrays.to_write(x, given):
+        x[index] = value        # once more, of what is on the device now
         return
     if type(index) is handles.array_type and _masked(x, index, value):
         return
