@@ -18,13 +18,20 @@ N = LARGE // 8
 H = np.arange(float(N))
 F = np.asfortranarray(np.ones((4, N), np.float32))
 
+
+def cleared(x):
+    """What was in its memory before may be NaN."""
+    x[...] = 0
+    return x
+
+
 CALLS = {
     "zeros": lambda: np.zeros(N), "zeros of a shape": lambda: np.zeros((8, N), np.int16, "F"),
     "by name": lambda: np.zeros(shape=(N, 8), dtype=bool), "ones": lambda: np.ones(N, dtype=np.complex64),
-    "empty": lambda: np.empty((N,)) * 0, "full": lambda: np.full((N, 2), 3),
+    "empty": lambda: cleared(np.empty((N,))), "full": lambda: np.full((N, 2), 3),
     "full of a kind": lambda: np.full(2 * N, 2.5, "f4"), "ones_like": lambda: np.ones_like(F),
     "full by name": lambda: np.full(fill_value=np.float32(1.5), shape=2 * N), "zeros_like": lambda: np.zeros_like(H),
-    "full_like": lambda: np.full_like(F, 7), "empty_like": lambda: np.empty_like(F) * 0,
+    "full_like": lambda: np.full_like(F, 7), "empty_like": lambda: cleared(np.empty_like(F)),
     "another shape": lambda: np.zeros_like(F, shape=(N, 9), dtype=np.uint8, order="C"),
 }
 
