@@ -61,7 +61,8 @@ class Options(_Options):
     check_linalg : bool
         Raise LinAlgError where ``numpy.linalg.solve``, ``inv``, ``cholesky`` and decompositions do, as for a singular
         matrix. If False, the result for such a matrix, and for infinities and NaN, is what the device library gives
-        (mostly NaN, but any numbers may come), and the host does not have to wait for a check of each matrix.
+        (mostly NaN, but any numbers may come), and the host does not have to wait for a check of each matrix. Small
+        matrices that the host has are NumPy's, errors included.
     ordered_assignment : bool
         If an index assignment names a position several times, keep the last value, as NumPy does. If False, any of
         the values may be kept, and the indices need not be sorted.

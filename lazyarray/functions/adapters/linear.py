@@ -263,7 +263,8 @@ def _determinants(xp: Any, a: Any, where: Kept | None) -> tuple[Any, Any]:
     factors = _Matrices(devices.current(), a, where).factors
     sign, log = xp.linalg.slogdet(a) if factors is None else factors.determinants()
     unknown = _has_nan(xp, a)
-    return xp.where(unknown, sign.dtype.type(1), sign), xp.where(unknown, log.dtype.type(np.nan), log)
+    other = complex(np.nan, np.nan) if sign.dtype.kind == "c" else 1    # as LAPACK's
+    return xp.where(unknown, sign.dtype.type(other), sign), xp.where(unknown, log.dtype.type(np.nan), log)
 
 
 def solve(xp: Any, /, a: Any, b: Any, *, where: Kept | None = None) -> Any:

@@ -87,6 +87,17 @@ def test_determinants_of_what_is_not_finite(n, stack, special):
         assert np.isfinite(one[len(others) // 2]) == np.isfinite(other[len(others) // 2])
 
 
+@pytest.mark.parametrize("kind", "FD")
+@pytest.mark.parametrize(("n", "stack"), [(1, (3,)), (4, (3,)), (40, (3,)), (100, ()), (300, ())])
+def test_signs_of_complex_nan(n, stack, kind):
+    a = matrices((*stack, n, n), kind)
+    a[(1,) * len(stack)][n // 2, 0] = np.nan
+    with np.errstate(all="ignore"):
+        wanted, found = np.linalg.slogdet(a), np.linalg.slogdet(lazyarray.asarray(a))
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=2e-3, atol=1e-6)
+
+
 def where_nan(function, a):
     """Where the result is NaN; LAPACK's libraries differ in whether they raise an error."""
     try:
