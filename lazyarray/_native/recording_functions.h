@@ -322,8 +322,8 @@ call_with(PyObject *function, PyObject *const *before, int least, PyObject *cons
 }
 
 /* The entry of a function: (adapter, rule, most arguments by position, parameters that steer, whether results without
-axes are scalars, whether nothing else is asked before, what Python does of it, what keeps what is known of a result); None: it
-is never plain. Borrowed. */
+axes are scalars, whether nothing else is asked before, what Python does of it, what sees before a call and keeps after it what is
+known of a result); None: it is never plain. Borrowed. */
 static PyObject *
 entry_of(PyObject *func)
 {
@@ -337,13 +337,22 @@ entry_of(PyObject *func)
 
 enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, NOTING, PARTS };
 
-/* A result, once what is known of it is kept. */
+/* What is known before a call of what its result will have: a new reference. */
 static PyObject *
-noted(PyObject *result, PyObject *entry, PyObject *func, PyObject *args, PyObject *kwargs)
+seen_before(PyObject *entry, PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    PyObject *noting = PyTuple_GET_ITEM(entry, NOTING), *before = noting == Py_None ? Py_None : PyTuple_GET_ITEM(noting, 0);
+    return before == Py_None ? Py_NewRef(Py_None) : PyObject_CallFunctionObjArgs(before, func, args, kwargs, NULL);
+}
+
+/* A result, once what is known of it is kept. `before`: what was known before the call. */
+static PyObject *
+noted(PyObject *result, PyObject *entry, PyObject *func, PyObject *args, PyObject *kwargs, PyObject *before)
 {
     PyObject *noting = PyTuple_GET_ITEM(entry, NOTING), *done;
     if (result != NULL && noting != Py_None && result != Py_NotImplemented) {
-        if ((done = PyObject_CallFunctionObjArgs(noting, func, args, kwargs, result, NULL)) == NULL)
+        done = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(noting, 1), func, args, kwargs, result, before, NULL);
+        if (done == NULL)
             Py_CLEAR(result);
         Py_XDECREF(done);
     }
@@ -355,6 +364,7 @@ static PyObject *
 called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
 {
     PyObject *entry = Py_XNewRef(entry_of(func)), *device, *operands[MOST_GIVEN + 1], *names = NULL, *result = NULL, *name, *value;
+    PyObject *before = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args), named = PyDict_GET_SIZE(kwargs), made = 0, place = 0;
     if (entry == NULL || !PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != PARTS
             || (first && PyTuple_GET_ITEM(entry, AT_FIRST) != Py_True) || count == 0 || count + named > MOST_GIVEN
@@ -394,10 +404,12 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
     }
     if (made != count + named || PyList_GET_SIZE(given.arrays) == 0)
         goto end;
+    if ((before = seen_before(entry, func, args, kwargs)) == NULL)
+        goto end;
     PyObject *rest = PyTuple_GET_ITEM(entry, IN_PYTHON);
     if (rest != Py_None) {
-        PyObject *const before[] = {device, func, args, kwargs, given.sources, given.arrays};
-        result = noted(call_with(rest, before, MOST_BEFORE, operands + 1, count, names), entry, func, args, kwargs);
+        PyObject *const ahead[] = {device, func, args, kwargs, given.sources, given.arrays};
+        result = noted(call_with(rest, ahead, MOST_BEFORE, operands + 1, count, names), entry, func, args, kwargs, before);
         goto end;
     }
     PyObject *xp = PyObject_GetAttr(device, text.xp), *found = NULL;
@@ -408,16 +420,16 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
         int is_array = found == NULL ? 0 : is_set_to(device, text.array_type, (PyObject *)Py_TYPE(found));
         if (is_array > 0 && rule != Py_None) {
             int laid = PyUnicode_CompareWithASCIIString(rule, "C") == 0 ? is_contiguous(found) : is_laid_out(found, given.arrays);
-            PyObject *const before[] = {device, rule, found};
+            PyObject *const ahead[] = {device, rule, found};
             if (laid <= 0)
-                Py_SETREF(found, laid < 0 ? NULL : call_with(py.after, before, 3, operands + 1, count, names));
+                Py_SETREF(found, laid < 0 ? NULL : call_with(py.after, ahead, 3, operands + 1, count, names));
         }
         if (found != NULL && is_array > 0)
             result = lazy_of(found, device, given.arrays, given.stream, PyTuple_GET_ITEM(entry, SCALAR) == Py_True);
         if (found != NULL && result == NULL && !PyErr_Occurred())
             result = PyObject_CallFunctionObjArgs(py.given, device, found, given.sources, given.arrays,
                                                   PyTuple_GET_ITEM(entry, SCALAR), NULL);
-        if ((result = noted(result, entry, func, args, kwargs)) == NULL && PyErr_Occurred())
+        if ((result = noted(result, entry, func, args, kwargs, before)) == NULL && PyErr_Occurred())
             result = refused(device, func, args, kwargs);
     }
     Py_XDECREF(found);
@@ -425,6 +437,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
 end:
     while (made > 0)
         Py_DECREF(operands[made--]);
+    Py_XDECREF(before);
     Py_XDECREF(names);
     drop_given(&given);
     Py_DECREF(device);

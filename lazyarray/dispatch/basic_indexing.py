@@ -89,10 +89,7 @@ def _of_copy(x: ArrayHandle, index: ArrayHandle) -> Any:
             or not handles.stays_light(x, host)):
         return None
     copy = upload_cache.kept(device, host, "operand of an index", allowed=True)
-    if copy is None:
-        return None
-    facts.note_copy(copy, host)
-    return handles.new_array(copy, None, copy.root)[index]
+    return None if copy is None else handles.new_array(copy, None, copy.root)[index]
 
 
 #: Bytes of an array up to which it is written whole where a mask is true of some elements.

@@ -192,8 +192,9 @@ def _on_device(func: Callable[..., Any], adapter: Callable[..., Any] | None, arg
                 return handles.wrap(device, result, sources, scalar)
             return wrapped(device, result, sources, scalar)
 
+        before = index_bounds.seen(func, args, kwargs)
         result = write_all(writing, compute) if writing else compute()
-        index_bounds.note(func, args, kwargs, result)
+        index_bounds.note(func, args, kwargs, result, before)
         return result
     except SubclassTakesPart as error:      # in a parameter that NumPy asks no `__array_function__` of
         return on_host(func, args, kwargs, str(error), aliases=True)

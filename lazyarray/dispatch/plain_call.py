@@ -69,9 +69,11 @@ def _entry_of(func: Callable[..., Any]) -> None:
         return
     in_python = _computed if facts.direct is not None or func in linear.FACTORED or func in linear.WAITING else None
     at_first = not any(func in table for table in (reductions.TAKEN, functions.RECORDED, tables.VIEWS, tables.LAZY))
-    noting = index_bounds.note if func in index_bounds.NOTED else None
-    if func is np.linalg.cholesky:
-        noting = linear.note_triangle
+    noting: Any = (None, index_bounds.note) if func in index_bounds.NOTED else None
+    if func in index_bounds.SOURCES:
+        noting = index_bounds.seen, index_bounds.note
+    elif func is np.linalg.cholesky:
+        noting = None, linear.note_triangle
     _entries[func] = (facts.adapter, facts.rule, facts.most, facts.steering or None, facts.scalar, at_first, in_python,
                       noting)
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices
+from .. import _native, devices
 from ..events.trace import begin, end
 from ..storage import facts, handles
 
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["FETCHED", "NOTED", "are_within", "bounds", "look_at", "note", "note_series"]
+__all__ = ["FETCHED", "NOTED", "SOURCES", "are_within", "bounds", "look_at", "note", "note_series", "seen"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -62,17 +62,42 @@ NOTED = GREATEST.keys() | SOURCES.keys()
 _PLAIN = frozenset(("axis", "kind"))
 
 
-def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-    """Keep what the results of a function can be. The call has succeeded: its arguments are what they should be."""
+_is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
+
+
+def seen(func: Callable[..., Any], args: tuple[Any, ...],
+         kwargs: dict[str, Any]) -> list[tuple[Any, int, int, int]] | None:
+    """What is known of the integers that the result of a function in `SOURCES` will have: of each array its storage,
+    how often that had been written, and the bounds. It is asked for before the call; None if there is something else.
+    """
+    arrays, most = SOURCES.get(func, (1, 0))
+    if not arrays <= len(args) <= most or not _PLAIN.issuperset(kwargs):
+        return None
+    found = []
+    for arg in args[:arrays]:
+        for a in arg if type(arg) in (list, tuple) else (arg,):
+            storage, writes, bounds = None, 0, None
+            if type(a) is handles.array_type:
+                if a.dtype.kind in "iu" and not _is_light(a):     # whose writes nobody counts
+                    storage = a._self_storage
+                    writes, bounds = getattr(storage, "writes", -1), facts.bounds_of(a)
+            elif type(a) is int:
+                bounds = a, a
+            if bounds is None:
+                return None
+            found.append((storage, writes, *bounds))
+    return found
+
+
+def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, before: Any) -> None:
+    """Keep what the results of a function can be, and of what `seen` has found `before` what holds still. The call has
+    succeeded: its arguments are what they should be.
+    """
     if func in GREATEST:
         _note_greatest(func, args, kwargs, result)
-    elif func in SOURCES and handles.is_array(result) and result.dtype.kind in "iu":
-        arrays, most = SOURCES[func]
-        if arrays <= len(args) <= most and _PLAIN.issuperset(kwargs):
-            given = [a for arg in args[:arrays] for a in (arg if type(arg) in (list, tuple) else (arg,))]
-            known = [found for a in given if (found := facts.bounds_of_value(a)) is not None]
-            if known and len(known) == len(given):
-                facts.note_bounds(result, min([low for low, _ in known]), max([high for _, high in known]))
+    elif before and handles.is_array(result) and result.dtype.kind in "iu" and (
+            all(storage is None or storage.writes == writes for storage, writes, _, _ in before)):
+        facts.note_bounds(result, min([low for _, _, low, _ in before]), max([high for _, _, _, high in before]))
 
 
 def _note_greatest(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:

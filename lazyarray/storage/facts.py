@@ -15,14 +15,14 @@ from . import handles, transfer, views
 from .state import all_ended
 from .storage import Storage
 
-__all__ = ["Bounds", "bounds_of", "bounds_of_value", "bounds_on_host", "host_value", "is_distinct", "keep_widened",
-           "known_of", "note_bounds", "note_copy", "note_range", "note_source", "of_storage", "source_of", "widened",
-           "with_bounds"]
+__all__ = ["COPIED", "Bounds", "bounds_of", "bounds_of_value", "bounds_on_host", "host_value", "is_distinct",
+           "keep_widened", "known_of", "note_bounds", "note_copy", "note_range", "note_source", "of_storage",
+           "source_of", "widened", "with_bounds"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14
 #: Bytes of an array that is looked through once, when it gets to the device: 10 us beside an upload.
-_COPIED = 1 << 17
+COPIED = 1 << 17
 #: The same of one of which a second part is looked through.
 _WHOLE = 1 << 20
 
@@ -154,7 +154,7 @@ def widened(x: Any, value: Any) -> Bounds | None:
         return None
     known, limits = of_storage(storage), np.iinfo(meta.dtype)
     whole: Any = None if known is None else known.get("bounds")
-    if whole is None and meta.nbytes == storage.nbytes and (seen := bounds_on_host(storage, meta, _COPIED)) is not None:
+    if whole is None and meta.nbytes == storage.nbytes and (seen := bounds_on_host(storage, meta, COPIED)) is not None:
         whole = *seen, meta.dtype
     if whole is None or whole[2] != meta.dtype or other[0] < limits.min or other[1] > limits.max:
         return None
@@ -193,7 +193,7 @@ def bounds_on_host(storage: Any, view: Any, most: int = _FEW) -> Bounds | None:
 
 def note_copy(storage: Any, host: np.ndarray) -> None:
     """The bounds of a storage that is a copy of a few integers of the host."""
-    if host.dtype.kind in "iu" and 0 < host.nbytes <= _COPIED and (facts := of_storage(storage)) is not None and (
+    if host.dtype.kind in "iu" and 0 < host.nbytes <= COPIED and (facts := of_storage(storage)) is not None and (
             "bounds" not in facts):
         facts["bounds"] = int(host.min()), int(host.max()), host.dtype
 

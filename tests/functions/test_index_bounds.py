@@ -105,3 +105,54 @@ def test_what_is_joined_with_others_is_looked_at():
     for index in (np.concatenate([known, other]), np.append(known, 10_000), np.append(10_000, known), out, again):
         with pytest.raises(IndexError):
             x[index]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_source_that_is_written_while_it_is_joined(when, monkeypatch):
+    device = lazyarray.device()
+    x, known = lazyarray.asarray(np.arange(5000.0)) * 1, lazyarray.asarray(np.arange(10_000)) * 1
+    assert known[-1] == 9999 and (known >= 0).all()
+    with pytest.raises(IndexError):
+        x[known]        # from now on it is known
+    joined = type(device).joined
+
+    def late(self, arrays, axis):
+        if when == "before":
+            known[...] = 0
+        made = joined(self, arrays, axis)
+        if when == "after":
+            known[...] = 0
+        return made
+
+    monkeypatch.setattr(type(device), "joined", late)
+    index = np.concatenate([known, known])
+    monkeypatch.undo()
+    if when == "before":
+        assert x[index].shape == (20_000,)
+    else:
+        with pytest.raises(IndexError):
+            x[index]
+
+
+@pytest.mark.parametrize("length", [100, 3000])
+def test_a_table_that_is_written_while_it_is_sent(length, small_on_host, monkeypatch):
+    """What is known of a copy is known of what was sent."""
+    small_on_host(95_000)
+    from lazyarray.storage import upload_cache
+
+    plain = np.full(length, length + 7)
+    table, places = lazyarray.asarray(plain.copy()) + 0, lazyarray.asarray(np.zeros(30_000, int)) * 1
+    x = lazyarray.asarray(np.arange(30_000.0))[:length] * 1
+    kept = upload_cache.kept
+
+    def late(*args, **kwargs):
+        found = kept(*args, **kwargs)
+        table[...] = 0      # as a signal handler may
+        return found
+
+    monkeypatch.setattr(upload_cache, "kept", late)
+    index = table[places]
+    monkeypatch.undo()
+    assert int(index.max()) == length + 7
+    with pytest.raises(IndexError):
+        x[index]

@@ -157,7 +157,7 @@ def kept(x: Any) -> Kept | None:
     return None if known is None else Kept(known, turned)
 
 
-def note_triangle(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], x: Any) -> None:
+def note_triangle(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], x: Any, before: Any) -> None:
     """A Cholesky factor is a triangle: of such a one there is nothing to be factorized."""
     if len(args) == 1 and not kwargs and handles.is_array(x) and x.ndim == 2 and x.dtype.char in "dD" and (
             current().check_linalg) and (known := facts.known_of(x)) is not None:

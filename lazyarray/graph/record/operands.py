@@ -304,8 +304,10 @@ def _copy_of(device: Any, host: np.ndarray, function: Any, allowed: bool) -> Sto
     why = f"host operand of {function.__name__}"
     found: Storage | None = upload_cache.kept(device, host, why, allowed=allowed)
     if found is None:
+        if host.dtype.kind in "iu" and host.nbytes <= facts.COPIED:
+            host = host.copy("K")       # what is looked at is what is sent, whoever writes meanwhile
         found = Storage(device, transfer.to_device(device, host, why, allowed=allowed))
-    facts.note_copy(found, host)
+        facts.note_copy(found, host)
     return found
 
 
