@@ -89,7 +89,8 @@ def seen(func: Callable[..., Any], args: tuple[Any, ...],
     return found
 
 
-def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, before: Any) -> None:
+def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
+         before: Any = None) -> None:
     """Keep what the results of a function can be, and of what `seen` has found `before` what holds still. The call has
     succeeded: its arguments are what they should be.
     """
