@@ -58,6 +58,7 @@ def test_a_table_that_is_written_in_between():
         np.testing.assert_array_equal(np.asarray(x[places]), plain[PLACES])
 
 
+@pytest.mark.one_device("with several, it has a storage")
 def test_a_table_stays_on_the_host():
     places = lazyarray.asarray(PLACES) * 1
     places.min(), places.max()

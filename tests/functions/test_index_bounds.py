@@ -83,6 +83,7 @@ JOINED = [
     lambda a, b: np.roll(b, 2), lambda a, b: np.sort(a), lambda a, b: np.append(a, b), lambda a, b: np.append(a, 3)]
 
 
+@pytest.mark.one_device("with several, the general way joins")
 @pytest.mark.parametrize("join", JOINED)
 def test_what_is_joined_of_known_integers_is_known(join):
     order = np.random.default_rng(0).permutation(30_000)

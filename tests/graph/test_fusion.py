@@ -562,6 +562,7 @@ class TestWhatIsRecorded:
         expected[0] = plain[0]
         assert same(found[0], (expected * other + 1) * expected)
 
+    @pytest.mark.one_device("with several, a copy is one for each place")
     @pytest.mark.parametrize("of", [np.array, lambda values: lazyarray.asarray(values.copy())], ids=["ndarray", "lazy"])
     @pytest.mark.parametrize("length", [40, 3000])
     def test_host_operands_that_are_equal_just_now_are_two(self, launched, length, of):
