@@ -666,7 +666,8 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     const int is_array = Py_TYPE(value) == types.LazyNdarray || (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None);
     PyObject *home = got(x, X.storage), *source = !is_array ? Py_None
         : got(value, Py_TYPE(value) == types.LazyNdarray ? X.storage : V.storage);
-    const int light = Py_TYPE(value) == types.LazyNdarray && is_light(value);      /* nobody knows how far its integers reach when they are read */
+    /* Nobody knows how far its integers reach by the time that they are read. */
+    const int light = Py_TYPE(value) == types.LazyNdarray && is_light(value);
     if ((is_array && !light && (Py_TYPE(source) != types.Storage || source == home)) || find_along(index, &along) <= 0
             || (ufunc != NULL && (along.axis > 0 || along.part != NULL)) || are_elsewhere(&along, home) <= 0) {
         Py_XDECREF(along.part);
@@ -680,12 +681,14 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0 || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
+    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0
+            || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
             || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
-            || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)    /* of what is as it was noted; a maximum is one of both */
+            /* of what is as it was noted; a maximum is one of both */
+            || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */

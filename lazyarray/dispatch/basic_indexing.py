@@ -77,7 +77,7 @@ def getitem(x: ArrayHandle, index: Any) -> Any:
         return on_host(operator.getitem, (x, index), {}, str(reason))
 
 
-def _of_copy(x: ArrayHandle, index: ArrayHandle) -> Any:
+def _of_copy(x: ArrayHandle, index: Any) -> Any:
     """Elements of a small array that is nothing but its ndarray, by an index that the device has: of the copy there, so
     that it stays what it is. None if there is none.
     """

@@ -26,7 +26,7 @@ from ..functions.views import VIEWS
 from ..graph import cost_model
 from ..settings.options import current as current_options
 from ..storage import handles, transfer, upload_cache, views
-from ..storage.handles import small_on_host
+from ..storage.handles import is_light, small_on_host
 from ..storage.state import small_limit as limit
 from ..storage.statements import within
 from .cheap_on_host import CHEAP, COSTLY
@@ -42,8 +42,6 @@ _native_run = None if _native.recording is None else _native.recording.run_on_ho
 #: The ndarray of a lazy array that is small and current on the host, or None.
 on_host: Callable[[Any], np.ndarray | None] = (
     (lambda x: None) if _native.recording is None else _native.recording.on_host)
-#: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
-is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
 REASON = "computed on the host: small"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, devices
+from .. import devices
 from ..events.trace import begin, end
 from ..storage import facts, handles
 
@@ -62,9 +62,6 @@ NOTED = GREATEST.keys() | SOURCES.keys()
 _PLAIN = frozenset(("axis", "kind"))
 
 
-_is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
-
-
 def seen(func: Callable[..., Any], args: tuple[Any, ...],
          kwargs: dict[str, Any]) -> list[tuple[Any, int, int, int]] | None:
     """What is known of the integers that the result of a function in `SOURCES` will have: of each array its storage,
@@ -78,7 +75,7 @@ def seen(func: Callable[..., Any], args: tuple[Any, ...],
         for a in arg if type(arg) in (list, tuple) else (arg,):
             storage, writes, bounds = None, 0, None
             if type(a) is handles.array_type:
-                if a.dtype.kind in "iu" and not _is_light(a):     # whose writes nobody counts
+                if a.dtype.kind in "iu" and not handles.is_light(a):     # whose writes nobody counts
                     storage = a._self_storage
                     writes, bounds = getattr(storage, "writes", -1), facts.bounds_of(a)
             elif type(a) is int:

@@ -14,16 +14,15 @@ import numpy as np
 from . import handles, transfer, views
 from .state import all_ended
 from .storage import Storage
+from .upload_cache import COPIED
 
-__all__ = ["COPIED", "Bounds", "bounds_of", "bounds_of_value", "bounds_on_host", "host_value", "is_distinct",
-           "keep_widened", "known_of", "note_bounds", "note_copy", "note_range", "note_source", "of_storage",
-           "source_of", "widened", "with_bounds"]
+__all__ = ["Bounds", "bounds_of", "bounds_of_value", "bounds_on_host", "host_value", "is_distinct", "keep_widened",
+           "known_of", "note_bounds", "note_copy", "note_range", "note_source", "of_storage", "source_of", "widened",
+           "with_bounds"]
 
 #: Bytes of an array whose values are kept on the host, and of one that is looked through each time.
 _MOST, _FEW = 1 << 16, 1 << 14
-#: Bytes of an array that is looked through once, when it gets to the device: 10 us beside an upload.
-COPIED = 1 << 17
-#: The same of one of which a second part is looked through.
+#: Bytes of an array that is looked through once, as `COPIED`, when a second part of it is.
 _WHOLE = 1 << 20
 
 

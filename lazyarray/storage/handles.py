@@ -603,6 +603,10 @@ def is_lazy(obj: Any) -> bool:
         kind, (array_type, scalar_type))
 
 
+#: Whether a lazy array is nothing but its ndarray yet: who asks for its storage makes that.
+is_light: Callable[[Any], bool] = (lambda x: False) if _native.recording is None else _native.recording.is_light
+
+
 def is_array(obj: Any) -> bool:
     kind = type(obj)
     return kind is array_type or issubclass(kind, array_type)

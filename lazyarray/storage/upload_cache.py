@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     from ..devices import Device
 
-__all__ = ["argument", "forget_all", "is_kept", "kept", "operand"]
+__all__ = ["COPIED", "argument", "forget_all", "is_kept", "kept", "operand"]
 
 #: Bytes of an array up to which it is found by its bytes; up to which its bytes are kept at once, and not only if it is
 #: used a second time or is read-only; and up to which it is compared at all. To compare 64 KiB takes 3 us, 1 MiB 50 us.
 SMALL, AT_ONCE, COMPARED = 4 << 10, 64 << 10, 1 << 20
-#: Bytes of integers whose least and greatest are found at once.
-_BOUNDED = 128 << 10
+#: Bytes of integers that are looked through once, when they get to the device: 10 us beside an upload.
+COPIED = 128 << 10
 #: Copies of arrays that are compared: so many, of so many bytes in all.
 MOST_COPIES, MOST_BYTES = 4096, 64 << 20
 #: Bytes of an array from which on to ask the kernel is quicker than to upload it.
@@ -135,7 +135,7 @@ def _uploaded(device: Device, content: np.ndarray, dense: np.ndarray, why: str, 
     """A storage of what was kept of an array, not of what it may be by now."""
     values = np.ndarray(dense.shape, dense.dtype, content, 0, dense.strides)
     storage = _noted(device, transfer.to_device(device, values, why, allowed=allowed))
-    if values.dtype.kind in "iu" and values.nbytes <= _BOUNDED:     # as `facts` keeps them
+    if values.dtype.kind in "iu" and values.nbytes <= COPIED:     # as `facts` keeps them
         storage.facts = storage.writes, {"bounds": (int(values.min()), int(values.max()), values.dtype)}
     return storage
 

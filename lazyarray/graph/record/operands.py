@@ -304,7 +304,7 @@ def _copy_of(device: Any, host: np.ndarray, function: Any, allowed: bool) -> Sto
     why = f"host operand of {function.__name__}"
     found: Storage | None = upload_cache.kept(device, host, why, allowed=allowed)
     if found is None:
-        if host.dtype.kind in "iu" and host.nbytes <= facts.COPIED:
+        if host.dtype.kind in "iu" and host.nbytes <= upload_cache.COPIED:
             host = host.copy("K")       # what is looked at is what is sent, whoever writes meanwhile
         found = Storage(device, transfer.to_device(device, host, why, allowed=allowed))
         facts.note_copy(found, host)
