@@ -9,12 +9,17 @@ of the file, too: what a line has recorded is computed, and what it has launched
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import queue
 import statistics
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
@@ -26,6 +31,10 @@ from . import cold, timing
 
 #: Runs of each before, and while lines are timed; seconds after which there are no more than three.
 WARM, RUNS, SECONDS = 4, 7, 25.0
+#: Seconds after which a program in a process of its own is given up.
+LONGEST = 180.0
+#: What the ratio of a program's times is called.
+RATIO = "in times of {}'s"
 
 
 class Clock:
@@ -100,7 +109,8 @@ def timed(module: ModuleType, namespace: Any, asarray: Any, n: int, given: Any) 
     return Run(end - start, {**clock.seconds, None: end - over})
 
 
-def measure(name: str, n: int | None = None, runs: int = RUNS, warm: int = WARM) -> dict[str, Run]:
+def measure(name: str, n: int | None = None, runs: int = RUNS, warm: int = WARM,
+            seconds: float = SECONDS) -> dict[str, Run]:
     """The medians of the program in a file, by library."""
     module = cold.program(name)
     n = module.DEFAULT if n is None else n
@@ -108,7 +118,7 @@ def measure(name: str, n: int | None = None, runs: int = RUNS, warm: int = WARM)
     libraries = {"lazyarray": (lazyarray.numpy, lazyarray.asarray), timing.peer(): (xp, xp.asarray)}
     found: dict[str, list[Run]] = {library: [] for library in libraries}
     for count, kept in ((warm, False), (runs, True)):
-        end = time.perf_counter() + SECONDS
+        end = time.perf_counter() + seconds
         for k in range(count):
             for library, (namespace, asarray) in libraries.items():
                 run = timed(module, namespace, asarray, n, given)
@@ -138,17 +148,51 @@ def table(name: str, found: dict[str, Run], most: int) -> str:
     return "\n".join([head, *shown])
 
 
-def figures(names: list[str], n: int | None = None, most: int = 8, runs: int = RUNS,
+def figures(names: list[str], n: int | None = None, most: int = 8, seconds: float = SECONDS, runs: int = RUNS,
             warm: int = WARM) -> timing.Figures:
     """Milliseconds of each program with both libraries, and their ratio; the lines are printed."""
     found = timing.Figures()
     for name in names:
-        medians = measure(name, n, runs, warm)
+        medians = measure(name, n, runs, warm, seconds)
         print(table(name, medians, most), flush=True)
         ours, theirs = [run.whole for run in medians.values()]
         for library, run in medians.items():
             found.note(f"{Path(name).stem}: {library}", run.whole * 1e3, "ms")
-        found.note(f"{Path(name).stem}: in times of {timing.peer()}'s", ours / theirs, "times", most=1.05)
+        found.note(f"{Path(name).stem}: {RATIO.format(timing.peer())}", ours / theirs, "times", most=1.05)
+    return found
+
+
+def beside(names: list[str], at_once: int, arguments: list[str]) -> timing.Figures:
+    """`figures` of programs in processes of their own, `at_once` at a time, and the geometric mean of their ratios."""
+    devices: queue.SimpleQueue[int] = queue.SimpleQueue()
+    count = lazyarray.device().xp.cuda.runtime.getDeviceCount() if lazyarray.device().name == "cuda" else 1
+    for k in range(at_once):
+        devices.put(k % count)
+
+    def one(name: str) -> list[dict[str, Any]]:
+        place = devices.get()
+        try:
+            done = subprocess.run([sys.executable, "-m", "benchmarks.lines", "--child", *arguments, name],
+                                  env=os.environ | {"CUDA_VISIBLE_DEVICES": str(place)}, cwd=cold.ROOT, timeout=LONGEST,
+                                  stdout=subprocess.PIPE, text=True, check=True)
+        except subprocess.SubprocessError as error:
+            print(f"{Path(name).stem} is left out: {error}", flush=True)
+            return []
+        finally:
+            devices.put(place)
+        *shown, figures_of = done.stdout.splitlines()
+        print(*shown, sep="\n", flush=True)
+        return json.loads(figures_of)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        found = timing.Figures(figure for part in pool.map(one, names) for figure in part)
+    title = RATIO.format(timing.peer())
+    ratios = [figure["value"] for figure in found if figure["what"].endswith(title)]
+    if ratios:
+        mean = statistics.geometric_mean(ratios)
+        found.note(f"geometric mean of {len(ratios)}: {title}", mean, "times", most=1 / 1.5)
+        found.note(f"programs of {len(ratios)} that are within 1.05", sum(ratio <= 1.05 for ratio in ratios), "",
+                   least=len(ratios))
     return found
 
 
@@ -157,9 +201,27 @@ def main() -> None:
     parser.add_argument("files", nargs="+", help="programs")
     parser.add_argument("--size", type=int, default=None)
     parser.add_argument("--lines", type=int, default=8, help="lines that are shown of each (default: 8)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the longest that one is run (default: 25), "
+                        "three times each at the least")
+    parser.add_argument("--at-once", type=int, default=None,
+                        help="programs that run at a time, in processes of their own")
+    parser.add_argument("--unchecked", action="store_true", help="without the errors that NumPy raises for indexes out "
+                        "of range and singular matrices, as CuPy")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     files = [str(Path(path).resolve()) for path in options.files]
-    timing.main("lines", lambda: figures(files, options.size, options.lines))
+    if options.at_once:
+        arguments = [f"--lines={options.lines}", f"--seconds={options.seconds}"]
+        arguments += [] if options.size is None else [f"--size={options.size}"]
+        arguments += ["--unchecked"] if options.unchecked else []
+        timing.main("lines", lambda: beside(files, options.at_once, arguments))
+        return
+    checked = not options.unchecked
+    with lazyarray.options(check_indices=checked, check_linalg=checked):
+        if options.child:
+            print(json.dumps(figures(files, options.size, options.lines, options.seconds)))
+        else:
+            timing.main("lines", lambda: figures(files, options.size, options.lines, options.seconds))
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ reduced_chain(PyObject *parts, PyObject *x, PyObject *node, PyObject *device, Py
         || PyList_Append(parts, got(node, N.shape)) < 0 || PyList_Append(parts, got(node, N.fortran)) < 0
         || PyList_Append(parts, shape) < 0 || PyList_Append(parts, fortran) < 0;
     for (int i = 0; !failed && i < chain.inputs; i++)
-        failed = chain.source[i] != NULL && add_layout(parts, chain.argument[i], chain.mode[i] == text.flat) < 0;
+        failed = chain.source[i] != NULL && add_layout(parts, chain.argument[i], chain.mode[i] != text.strided) < 0;
     if (!failed && (arguments = list_of(chain.argument, chain.inputs)) != NULL && (form = PyTuple_Pack(2, shape, fortran)) != NULL
             && (entry = Py_XNewRef(reduction_of(parts, x, program, arguments, form))) != NULL
             && (found = reduced_by(entry, arguments, device, stream)) != NULL

@@ -180,21 +180,30 @@ are_whole_numbers(PyObject *array)
     return plain > 0 ? is_contiguous(array) : plain;
 }
 
-/* Whether the axes of a device array come in C's order in memory, some of them perhaps turned round: 1 or 0; -1: an error. What is
-taken at positions lies in memory as they do. */
+/* Whether axes with such strides come in C's order in memory, some of them perhaps turned round. What is taken at positions lies in
+memory as they do. */
+static int
+come_in_turn(const Py_ssize_t *steps, int ndim)
+{
+    Py_ssize_t before = PY_SSIZE_T_MAX;
+    for (int i = 0; i < ndim; i++) {
+        const Py_ssize_t own = steps[i] < 0 ? -steps[i] : steps[i];
+        if (own == 0 || own >= before)
+            return 0;
+        before = own;
+    }
+    return 1;
+}
+
+/* The same of a device array; -1: an error. */
 static int
 are_in_turn(PyObject *array)
 {
     PyObject *strides = PyObject_GetAttr(array, text.strides);
-    int in_turn = strides == NULL ? -1 : PyTuple_CheckExact(strides);
-    Py_ssize_t before = PY_SSIZE_T_MAX;
-    for (Py_ssize_t i = 0; in_turn > 0 && i < PyTuple_GET_SIZE(strides); i++) {
-        const Py_ssize_t step = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i)), own = step < 0 ? -step : step;
-        in_turn = own > 0 && own < before;
-        before = own;
-    }
+    Py_ssize_t steps[NPY_MAXDIMS];
+    const int ndim = strides == NULL ? -1 : integers_of(strides, steps);
     Py_XDECREF(strides);
-    return PyErr_Occurred() ? -1 : in_turn;
+    return ndim < 0 ? -!!PyErr_Occurred() : come_in_turn(steps, ndim);
 }
 
 /* What the device takes for the positions of an index along an axis of a length: its array, or with `ranges` a range; a new
@@ -393,6 +402,24 @@ are_still(const Along *along, const Stamp *stamps)
     return 1;
 }
 
+/* The same of positions that may wait: nobody has written to them since. */
+static int
+are_unwritten(const Along *along, const Stamp *stamps)
+{
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        PyObject *storage = stamps[i].storage;
+        if (storage == NULL || Py_TYPE(storage) != types.Storage
+                || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
+            return 0;
+        PyObject *writes = PyObject_GetAttr(storage, text.writes);
+        const int alike = writes == NULL ? -1 : same(writes, stamps[i].writes);
+        Py_XDECREF(writes);
+        if (alike <= 0)
+            return alike;
+    }
+    return 1;
+}
+
 static void
 drop_stamps(Stamp *stamps)
 {
@@ -400,6 +427,129 @@ drop_stamps(Stamp *stamps)
         Py_XDECREF(stamps[i].storage);
         Py_XDECREF(stamps[i].writes);
     }
+}
+
+/* What an array in C order is for recorded work, computed if it waits: its device array, and its storage beside; NULL, perhaps
+without an error: it is for Python. */
+static PyObject *
+see_table(PyObject *x, Seen *s)
+{
+    s->what = see(x, s);
+    if (s->what == WHOLE && Py_TYPE(s->item) == types.Node) {
+        if (compute_alone(s->item) < 0)
+            return NULL;
+        forget(s);
+        s->what = see(x, s);
+    }
+    if (s->what == WHOLE && Py_TYPE(s->item) != types.Leaf)
+        return NULL;
+    PyObject *array = s->what == WHOLE ? AT(s->item, L.array) : s->what == VIEW && !s->brought ? s->array : NULL;
+    return array != NULL && fortran_of(array) == Py_False ? array : NULL;
+}
+
+/* The positions of an index as an operand, read in its form, which all of them have: a new reference; NULL, perhaps without an
+error: they are for Python. `strided`: whether they are read along its axes. */
+static PyObject *
+position_read(PyObject *index, Seen *s, int *strided)
+{
+    Py_ssize_t lengths[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    s->what = Py_TYPE(index) == types.LazyNdarray && few_on_host(index) == NULL && !PyErr_Occurred() ? see(index, s) : NONE;
+    if ((s->what != WHOLE && s->what != VIEW) || s->brought || !PyArray_DescrCheck(s->form.dtype)
+            || strchr("ilq", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
+        return NULL;
+    if (s->what == WHOLE)
+        return s->form.fortran == Py_False ? as_read(s, NULL, NULL, Py_None) : NULL;
+    const int ndim = integers_of(s->form.shape, lengths);
+    if (ndim < 0 || integers_of(s->lies, steps) != ndim)
+        return NULL;
+    const int flat = are_new(lengths, steps, ndim, PyDataType_ELSIZE((PyArray_Descr *)s->form.dtype), 0);
+    if (!flat && !come_in_turn(steps, ndim))
+        return NULL;
+    *strided |= !flat;
+    s->form.fortran = Py_NewRef(Py_False);
+    s->form.size = PyLong_FromSsize_t(PyArray_MultiplyList(lengths, ndim));
+    return s->form.size == NULL ? NULL : as_read(s, flat ? text.flat : text.strided, NULL, Py_None);
+}
+
+/* Whether what recorded work reads of a storage is there, and nobody else's. */
+static int
+is_readable(PyObject *storage)
+{
+    return Py_TYPE(storage) == types.Storage && got(storage, S.clean) == Py_True && !is_held(storage);
+}
+
+/* ``x[i]`` and ``x[i, j]`` of elements, recorded, by positions that were looked at: a new reference; NULL, perhaps without an
+error: it is not to be recorded. Who writes to the positions meanwhile is seen by their stamps. */
+static PyObject *
+elements_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject *meta)
+{
+    Seen table = {NULL}, given[MOST_ALONG] = {{NULL}};
+    PyObject *operands = NULL, *dtypes = NULL, *large = Py_NewRef(no_arguments), *step, *node = NULL, *result = NULL, *bytes = NULL;
+    const Py_ssize_t count = along->count, least = least_bytes(&bytes);
+    long steps = 1;
+    int strided = 0;
+    Py_XDECREF(bytes);
+    if (least != 0 || told_of_errors() != 0 || along->part != NULL || along->axis > 0 || PyArray_NDIM(meta) != count
+            || !PyArray_IS_C_CONTIGUOUS(meta) || PyArray_SIZE(meta) == 0)
+        goto end;
+    PyObject *array = see_table(x, &table);
+    if (array == NULL || (operands = PyTuple_New(1 + 2 * count)) == NULL || (dtypes = PyTuple_New(1 + count)) == NULL)
+        goto end;
+    PyTuple_SET_ITEM(dtypes, 0, Py_NewRef(PyArray_DESCR(meta)));
+    if ((table.what == WHOLE ? AT(table.item, L.storage) : table.storage) != storage
+            || (node = made_leaf(array, storage, text.table)) == NULL)
+        goto end;
+    PyTuple_SET_ITEM(operands, 0, node);
+    node = NULL;
+    if (table.what == WHOLE || table.large != NULL)
+        large = union_of(large, table.what == WHOLE ? got(table.item, L.large) : table.large);
+    for (Py_ssize_t i = 0; large != NULL && i < count; i++) {
+        Seen *s = &given[i];
+        PyObject *one = position_read(along->index[i], s, &strided), *length;
+        if (one == NULL || (i > 0 && same(s->form.shape, given[0].form.shape) <= 0)) {
+            Py_XDECREF(one);
+            goto end;
+        }
+        PyTuple_SET_ITEM(operands, 1 + i, one);
+        PyTuple_SET_ITEM(dtypes, 1 + i, Py_NewRef(s->form.dtype));
+        npy_int64 places = PyArray_DIM(meta, i);
+        PyArray_Descr *int64 = PyArray_DescrFromType(NPY_INT64);
+        length = PyArray_Scalar(&places, int64, NULL);
+        Py_DECREF(int64);
+        if (length == NULL)
+            goto end;
+        PyTuple_SET_ITEM(operands, 1 + count + i, length);
+        if (Py_TYPE(one) == types.Node)
+            steps += PyLong_AsLong(got(one, N.steps));
+        if (s->what == WHOLE || s->large != NULL)
+            large = union_of(large, s->what == WHOLE ? OF(s->item, large) : s->large);
+    }
+    if (large == NULL || steps > limits.MOST_STEPS || (step = PyDict_GetItemWithError(py.takes, dtypes)) == Py_None)
+        goto end;
+    if (step == NULL) {
+        PyObject *made = PyErr_Occurred() ? NULL : PyObject_CallOneArg(py.take_of, dtypes);     /* for the next time */
+        Py_XDECREF(made);
+        goto end;
+    }
+    const Form form = {given[0].form.shape, Py_False, given[0].form.size, got(step, P.output)};
+    node = made_node(got(storage, S.device), step, operands, &form, steps, large, strided ? Py_True : Py_False);
+    if (node == NULL || !is_readable(storage))
+        goto end;
+    for (Py_ssize_t i = 0; i < count; i++) {        /* as in `become` */
+        PyObject *one = PyTuple_GET_ITEM(operands, 1 + i);
+        if (Py_TYPE(one) == types.Leaf && !is_readable(AT(one, L.storage)))
+            goto end;
+    }
+    result = array_of_nodes(&node, 1, Py_None, 0);
+end:
+    Py_XDECREF(node);
+    Py_XDECREF(operands);
+    Py_XDECREF(dtypes);
+    Py_XDECREF(large);
+    forget(&table);
+    for (int i = 0; i < MOST_ALONG; i++)
+        forget(&given[i]);
+    return result;
 }
 
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
@@ -432,9 +582,17 @@ rows_taken(PyObject *x, PyObject *index)
     }
     if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
             || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0
-            || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1, &alike)) == NULL
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
-                           || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL))
+                           || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL)))
+        goto end;
+    if (!one && ((result = elements_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
+        if (result != NULL && are_unwritten(&along, stamps) <= 0)
+            Py_CLEAR(result);
+        if (result != NULL && counts)
+            Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
+        goto end;
+    }
+    if ((positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1, &alike)) == NULL
             || (array = array_on_device(x, stream, along.part == NULL, &own)) == NULL)
         goto end;
     if (along.part != NULL) {

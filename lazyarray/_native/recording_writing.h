@@ -412,10 +412,10 @@ reads_its_own(const Chain *chain, PyObject *storage, PyObject *target)
 {
     for (int i = 0; i < chain->inputs; i++) {
         PyObject *source = chain->source[i], *array = chain->argument[i];
-        if (source == NULL || array == target || (array != got(storage, S.root)
+        if (source == NULL || (array == target && chain->mode[i] != text.table) || (array != got(storage, S.root)
                 && (Py_TYPE(source) != types.Leaf || got(source, L.storage) != storage)))
             continue;
-        int own = is_same_place(array, target);
+        int own = chain->mode[i] == text.table ? 0 : is_same_place(array, target);     /* elements anywhere of that */
         if (own == 0) {
             PyObject *apart = PyObject_CallMethodObjArgs(got(storage, S.device), text.are_apart, array, target, NULL);
             own = apart == NULL ? -1 : PyObject_IsTrue(apart);

@@ -346,6 +346,10 @@ class Operations(ABC):
             full[k:k + a.size] += a * v[k]
         return full[start:start + count].copy()
 
+    def interpolated(self, x: Any, xs: Any, ys: Any, left: float | None, right: float | None) -> Any:
+        """``numpy.interp(x, xs, ys, left, right)`` of arrays of float64, of which there is a point: a new array."""
+        return self.xp.interp(self.contiguous(x), self.contiguous(xs), self.contiguous(ys), left, right)
+
     def differences(self, f: Any, axis: int, spacing: float) -> Any:
         """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
         return self.xp.gradient(f, spacing, axis=axis)
@@ -357,7 +361,9 @@ class Operations(ABC):
         return self.xp.roll(array, shift, axis)
 
     def last_of_each(self, key: Any, places: int) -> Any:
-        """For each number of a vector, which is less than `places`, where it comes last: a new vector of int32."""
+        """For each number of a vector, less than `places` or counted from there, where it comes last: a new vector of
+        int32.
+        """
         xp = self.xp
         last = xp.empty(places, np.int32)
         last[key] = -1

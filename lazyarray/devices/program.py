@@ -17,15 +17,16 @@ class Step(Unique):
     Its `name` is that of the device's ufunc, or of our own CUDA text; `function` does the step alone, on device arrays.
     `inputs` and `output` are the dtypes of the loop, and `scalar` makes an operand of it of a Python number. An
     `indexed` step is also given the place of its element in memory order, counted from 0: as a last argument ``at``, a
-    ``long long``, in a kernel, and as an array of int64 by `function`.
+    ``long long``, in a kernel, and as an array of int64 by `function`. One that `takes` has elements of a table, its
+    first operand: where one is, its other operands say.
     """
 
-    __slots__ = ("name", "function", "inputs", "output", "scalar", "indexed")
+    __slots__ = ("name", "function", "inputs", "output", "scalar", "indexed", "takes")
 
     def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
                  scalar: Any = None, indexed: bool = False) -> None:
         self.name, self.function, self.inputs, self.output, self.scalar = name, function, inputs, output, scalar
-        self.indexed = indexed
+        self.indexed, self.takes = indexed, name == "take"
 
     @once_made("output")
     def __repr__(self) -> str:
@@ -54,7 +55,9 @@ WIDE = 1 << 31
 
 
 class Operand(NamedTuple):
-    """How a kernel reads an input: "flat" (the result's own order), "value" (a number), "strided"."""
+    """How a kernel reads an input: "flat" (the result's own order), "value" (a number), "strided"; "table": where a
+    step finds the elements that it takes, in C order.
+    """
 
     dtype: np.dtype
     mode: str

@@ -99,7 +99,7 @@ class Rows(NamedTuple):
         if len(keys) == 1:
             return _order_of_rows(lengths[0], self.positions[0], keys[0])
         return _kept_order(self.positions, keys, (device.stream(), lengths), lambda: device.last_of_each(
-            device.numbered(keys, lengths, [False] * len(keys)), math.prod(lengths)))
+            device.numbered(keys, lengths, [True] * len(keys)), math.prod(lengths)))
 
     def are_of(self, storage: Any) -> bool:
         """Whether some positions are bytes of a storage."""
@@ -360,9 +360,8 @@ def _is_fit(value: Any, rows: Rows) -> bool:
 
 def _are_few(places: int, positions: Any) -> bool:
     """Whether the last of the values for one element can be found with an array of so many places."""
-    bounds = facts.bounds_of(positions)
-    return (positions.ndim == 1 and bounds is not None and bounds[0] >= 0 and places <= _MOST_PLACES
-            and positions.size < 2**31 and current_options().ordered_assignment)
+    return (positions.ndim == 1 and places <= _MOST_PLACES and positions.size < 2**31
+            and current_options().ordered_assignment)
 
 
 #: Bytes of an index up to which its `_order_of_rows` is kept.

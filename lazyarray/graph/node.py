@@ -56,8 +56,9 @@ def least_bytes() -> int | None:
 class Leaf:
     """A device array that recorded work reads, and its storage, which knows the stream of its last write.
 
-    `mode` is "flat" if its elements lie in memory in the order of the result's, else "strided": it is broadcast to the
-    shape of the node that reads it. One of a whole dense array may also know what a node knows of itself.
+    `mode` is "flat" if its elements lie in memory in the order of the result's, "table" if a step takes elements of it,
+    which lie in C order, else "strided": it is broadcast to the shape of the node that reads it. One of a whole dense
+    array may also know what a node knows of itself.
 
     `host`: what the array is a copy of: leaves of other ones are other inputs of a program, though they share a copy
     since they have the same bytes just now. A small ndarray, found by its bytes; True: each leaf is another input,

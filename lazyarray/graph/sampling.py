@@ -72,8 +72,9 @@ def _of(node: Node, pick: Pick, known: dict[Any, Any], crossed: list[Any]) -> An
         for operand in node.operands:
             if type(operand) is Leaf or type(operand) is Node and operand.array is not None:
                 crossed += programs.joined(node.device, [operand], stream)
-                array, flat = operand.array, getattr(operand, "mode", "flat") == "flat"
-                taken.append(pick(reformed(array, shape, node.fortran) if flat else xp.broadcast_to(array, shape)))
+                array, mode = operand.array, getattr(operand, "mode", "flat")
+                taken.append(array if mode == "table" else pick(
+                    reformed(array, shape, node.fortran) if mode == "flat" else xp.broadcast_to(array, shape)))
             else:
                 taken.append(_of(operand, pick, known, crossed) if type(operand) is Node else operand)
         found = known[node] = node.step.function(*taken)

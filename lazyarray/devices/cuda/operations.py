@@ -171,6 +171,44 @@ class CudaOperations(Operations):
         return out
 
     @functools.cached_property
+    def _interpolated(self) -> Any:
+        """CuPy's ``interp`` looks for places in contiguous copies of the points, and has a second kernel for the rest:
+        121 us of the host's time for points that are not contiguous (H200, 2026-11-28), one kernel 25. As NumPy's
+        `compiled_base.c`: on a point its value, however large its neighbours are.
+        """
+        return self.xp.ElementwiseKernel(
+            "float64 x, raw float64 xs, raw float64 ys, int64 n, float64 left, float64 right, int32 given",
+            "float64 y", """
+            long long k = 0;
+            for (long long end = n; end - k > 1;) {
+              const long long half = k + (end - k) / 2;
+              if (xs[half] <= x) k = half; else end = half;
+            }
+            const double x0 = xs[k], y0 = ys[k];
+            if (isnan(x)) y = x;
+            else if (x < x0) y = given & 1 ? left : y0;
+            else if (k == n - 1) y = x > x0 && given & 2 ? right : y0;
+            else if (x == x0) y = y0;
+            else {
+              const double x1 = xs[k + 1], y1 = ys[k + 1];
+              const double slope = __ddiv_rn(__dsub_rn(y1, y0), __dsub_rn(x1, x0));
+              y = __dadd_rn(__dmul_rn(slope, __dsub_rn(x, x0)), y0);
+              if (isnan(y)) {
+                y = __dadd_rn(__dmul_rn(slope, __dsub_rn(x, x1)), y1);
+                if (isnan(y) && y0 == y1) y = y0;
+              }
+            }
+            """, "lazyarray_interpolated")
+
+    def interpolated(self, x: Any, xs: Any, ys: Any, left: float | None, right: float | None) -> Any:
+        if not self.on_current(x, xs, ys):
+            return super().interpolated(x, xs, ys, left, right)
+        out = self.empty(x.shape, x.dtype)
+        self._interpolated(x, xs, ys, xs.size, *[0.0 if v is None else float(v) for v in (left, right)],
+                           (left is not None) + 2 * (right is not None), out)
+        return out
+
+    @functools.cached_property
     def _differences(self) -> Any:
         """CuPy's ``gradient`` has a kernel for each operator, of what is inside and of each edge. A line of it in a
         program takes 16 ms, CuPy's 47 (``benchmarks/results/statements-cuda-2026-11-28.json``).
@@ -197,9 +235,9 @@ class CudaOperations(Operations):
     @functools.cached_property
     def _last(self) -> tuple[Any, Any]:
         """Kernels that note, in numbers that begin at -1, where each key comes last, and that read it."""
-        make = self.xp.ElementwiseKernel
-        return (make("K key", "raw int32 last", "atomicMax(&last[key], (int)i)", "lazyarray_note_last"),
-                make("K key, raw int32 last", "int32 found", "found = last[key]", "lazyarray_read_last"))
+        make, place = self.xp.ElementwiseKernel, "(key < 0 ? key + last.size() : key)"
+        return (make("K key", "raw int32 last", f"atomicMax(&last[{place}], (int)i)", "lazyarray_note_last"),
+                make("K key, raw int32 last", "int32 found", f"found = last[{place}]", "lazyarray_read_last"))
 
     def last_of_each(self, key: Any, places: int) -> Any:
         note, read = self._last

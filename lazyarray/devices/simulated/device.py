@@ -92,6 +92,8 @@ class _Fused:
                 raise RuntimeError("a kernel would read memory in an order that it does not lie in")
             if mode == "strided":
                 np.broadcast_to(one._view, shape)
+            if mode == "table" and not one._c_contiguous:
+                raise RuntimeError("a kernel would take elements of memory that does not lie in C order")
         memories = [one._memory for one in arguments if type(one) is SimulatedArray]
         results = []
         for result, dtype in zip(self._program.run(arguments, (shape, fortran), namespace), self._dtypes):
@@ -112,9 +114,9 @@ class _Written:
     def launch(self, arguments: list[Any], shape: tuple[int, ...], fortran: bool) -> tuple[Any, ...]:
         """What is left to do, without Python code: a function, where it writes to, what; and the other outputs."""
         target = arguments[-1]._view
-        for one in arguments[:-1]:
-            if type(one) is SimulatedArray and np.may_share_memory(one._view, target) and _place(one._view) != (
-                    _place(target)):
+        for (_, mode), one in zip(self._program.inputs, arguments[:-1]):
+            if type(one) is SimulatedArray and np.may_share_memory(one._view, target) and (
+                    mode == "table" or _place(one._view) != _place(target)):
                 raise RuntimeError("a kernel would read what it has written")
         *outputs, value = [one._view if type(one) is SimulatedArray else one
                            for one in self._program.run(arguments, (shape, fortran), namespace)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import devices
 from ...devices.base import is_negative_zero
 from ...errors import NotOnDevice, refuse, wrong
 from ..kinds import WEAK
@@ -67,8 +68,12 @@ def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any =
     x, xs, ys = array(xp_, x), array(xp_, xp), array(xp_, fp)
     if xs.ndim != 1 or ys.ndim != 1 or xs.size != ys.size or x.dtype.kind == "c" or xs.dtype.kind == "c":
         raise NotOnDevice("points that are complex or not one-dimensional are not supported on the device")
-    x, xs, ys = (a if a._c_contiguous else xp_.ascontiguousarray(a) for a in (
-        array(xp_, x, float), array(xp_, xs, float), array(xp_, ys, complex if ys.dtype.kind == "c" else float)))
+    x, xs, ys = (array(xp_, x, float), array(xp_, xs, float),
+                 array(xp_, ys, complex if ys.dtype.kind == "c" else float))
+    if xs.size and ys.dtype.kind == "f" and period is None and all(
+            v is None or type(v) in (int, float) for v in (left, right)):
+        return devices.current().interpolated(x, xs, ys, left, right)
+    x, xs, ys = (a if a._c_contiguous else xp_.ascontiguousarray(a) for a in (x, xs, ys))
     if ys.dtype.kind != "c" and any(isinstance(v, complex) for v in (left, right)):
         raise TypeError("Cannot cast from complex to float64")
     left, right = (v if v is None or isinstance(v, (int, float, complex)) and not is_negative_zero(v) else array(xp_, v)

@@ -22,6 +22,9 @@ _HEADERS = """#include <cupy/carray.cuh>
 #include <cupy/math_constants.h>
 """
 
+#: What is read of no place that goes by the element: numbers, and tables, of which steps take elements.
+_GIVEN = ("value", "table")
+
 #: Programs that hold more values of an element at a time are computed element by element: with four inputs and four
 #: costly functions of float64, all elements at once take 88 registers of each thread, not 64, and 1.12 times the time.
 _HELD = 2
@@ -81,7 +84,7 @@ def body(program: Program, xp: Any, index: str, flat: str = "p{i}[at]") -> Body 
     form = general(program, index == "long long")
     load = ""
     for i, operand in enumerate(program.inputs):
-        if operand.mode != "value":
+        if operand.mode not in _GIVEN:
             t = type_of(operand.dtype)
             read = flat.format(i=i) if operand.mode == "flat" else f"*(const {t}*)((const char*)p{i} + o{i})"
             load += f"      const {t} x{i} = {read};\n"
@@ -140,7 +143,8 @@ def _steps(program: Program, xp: Any, everything: bool) -> tuple[str, list[str]]
         room = preambles.setdefault(preamble, len(preambles) + 1) if preamble else 0
         names = [f"in{i}" for i in range(len(step.inputs))]
         types = "".join(f" typedef {type_of(d)} {n}_type;" for n, d in zip(names, step.inputs))
-        parameters = [f"const {type_of(d)} {n}" for n, d in zip(names, step.inputs)]
+        parameters = [f"const {type_of(d)}{'*' if step.takes and n == 'in0' else ''} {n}"
+                      for n, d in zip(names, step.inputs)]
         if step.indexed:
             parameters.append("const long long at")
         output = type_of(step.output)
@@ -162,7 +166,7 @@ def _steps(program: Program, xp: Any, everything: bool) -> tuple[str, list[str]]
 def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]]:
     """Text that sets ``t0`` ... from ``x0`` ..., and the names of the outputs."""
     count = len(program.inputs)
-    names = {i: f"x{i}" for i in range(count)}
+    names = {i: f"p{i}" if operand.mode == "table" else f"x{i}" for i, operand in enumerate(program.inputs)}
     text = ""
     for position, (step, operands) in enumerate(program.steps):
         names[count + position] = f"t{position}"
@@ -176,7 +180,7 @@ def _computed(program: Program, called: list[str]) -> tuple[str, tuple[str, ...]
 def _held(program: Program) -> int:
     """Values of an element that a thread holds at a time, at most; numbers are the same for all."""
     count, steps = len(program.inputs), len(program.steps)
-    last = dict.fromkeys((i for i, operand in enumerate(program.inputs) if operand.mode != "value"), -1)
+    last = dict.fromkeys((i for i, operand in enumerate(program.inputs) if operand.mode not in _GIVEN), -1)
     last |= {operand: position for position, (_, operands) in enumerate(program.steps)
              for operand in operands if operand >= count or operand in last}
     last |= dict.fromkeys(program.outputs, steps)
@@ -192,8 +196,8 @@ def _together(program: Program, called: list[str], form: Form) -> tuple[str, str
     736; one of float64 7 % less time). But all that is held is held of all elements.
     """
     pack, total = form.pack, form.units * form.pack
-    names = {i: f"x{i}" if read == "value" else f"a{i}[j / {pack}].v[{0 if read == 'same' else f'j % {pack}'}]"
-             for i, read in enumerate(form.reads)}
+    names = {i: f"x{i}" if read == "value" else f"p{i}" if read == "table" else (
+        f"a{i}[j / {pack}].v[{0 if read == 'same' else f'j % {pack}'}]") for i, read in enumerate(form.reads)}
     text = ""
     for position, (step, operands) in enumerate(program.steps):
         arguments = [names[o] for o in operands]
@@ -210,7 +214,7 @@ def _one_by_one(program: Program, called: list[str], form: Form) -> tuple[str, s
     """What stands before the elements, what for the one whose number in its pack is ``k``, and names of its results."""
     text = f"      const {_index(form)} at = base + k;\n"
     for i, operand in _read(program):
-        if form.reads[i] != "value":
+        if form.reads[i] not in _GIVEN:
             place = "0" if form.reads[i] == "same" else "k"
             text += f"      const {type_of(operand.dtype)} x{i} = a{i}[u].v[{place}];\n"
     steps, results = _computed(program, called)
@@ -301,7 +305,7 @@ def _packs(program: Program, called: list[str], form: Form, name: str) -> str:
     whole = part = ""
     for i, operand in _read(program):
         read, t = form.reads[i], type_of(operand.dtype)
-        if read == "value":
+        if read in _GIVEN:
             continue
         held = 1 if read == "same" else pack
         text += f"  Pack<{t}, {held}> a{i}[{units}];\n"
@@ -374,7 +378,7 @@ def _tiles(program: Program, called: list[str], form: Form, name: str) -> str:
     turned = kept = taken = ""
     for i, operand in _read(program):
         read, t = form.reads[i], type_of(operand.dtype)
-        if read == "value":
+        if read in _GIVEN:
             continue
         walk = _walk(form, i)
         where = f"p{i}[at]" if read == "flat" else f"*(const {t}*)((const char*)p{i} + (o{walk} + u * e{walk}))"

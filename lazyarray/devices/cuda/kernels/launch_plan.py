@@ -44,8 +44,9 @@ _LONG = 12
 class Form(NamedTuple):
     """How a kernel walks.
 
-    Each input is read as a "value" (a number), "flat" (in the result's own order), or strided: "same" for neighbours,
-    "along" (neighbours are neighbours), "any", "tile" (neighbours are in the next row: it goes through shared memory).
+    Each input is read as a "value" (a number), a "table" (by a step), "flat" (in the result's own order), or strided:
+    "same" for neighbours, "along" (neighbours are neighbours), "any", "tile" (neighbours are in the next row: it goes
+    through shared memory).
     """
 
     reads: tuple[str, ...]
@@ -62,7 +63,7 @@ class Form(NamedTuple):
     def walkers(self) -> list[int]:
         """The strided inputs that have a walk of their own."""
         return [i for i, read in enumerate(self.reads)
-                if read not in ("value", "flat") and (not self.walks or self.walks[i] == i)]
+                if read not in ("value", "table", "flat") and (not self.walks or self.walks[i] == i)]
 
     @property
     def takes_alignment(self) -> bool:
@@ -164,7 +165,7 @@ def plan(program: Program, shape: list[int], strides: list[list[int]], aligned: 
     kept = [(i, axes) for i, axes in zip(strided, joined) if reads[i] != "flat"]
     whole = ndim == 1 or last % pack == 0
     packs = whole and "any" not in reads and all(
-        aligned[i] for i, read in enumerate(reads) if read in ("flat", "along")) and all(
+        aligned[i] for i, read in enumerate(reads) if read in ("flat", "along", "table")) and all(   # as in C
         stride % (pack * program.inputs[i].dtype.itemsize) == 0
         for i, axes in kept if reads[i] == "along" for stride in axes[:-1])
     if not kept:    # all lie as the result does

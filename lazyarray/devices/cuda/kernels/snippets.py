@@ -22,6 +22,15 @@ __device__ inline float lz_sub(float a, float b) { return __fsub_rn(a, b); }
 __device__ inline double lz_sub(double a, double b) { return __dsub_rn(a, b); }
 __device__ inline float lz_mul(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline double lz_mul(double a, double b) { return __dmul_rn(a, b); }
+// Where a position along an axis is. What is out of range wraps around, so that no other memory is read.
+__device__ inline long long lz_position(long long p, const long long length) {
+  if (p < 0) p += length;
+  if (p < 0 || p >= length) {
+    p %= length;
+    if (p < 0) p += length;
+  }
+  return p;
+}
 #ifdef LZ_COMPLEX
 template <typename T> __device__ inline complex<T> lz_add(complex<T> a, complex<T> b) {
   return complex<T>(lz_add(a.real(), b.real()), lz_add(a.imag(), b.imag()));
@@ -201,6 +210,14 @@ def _rest(step: Step) -> str | None:
     return f"out0 = {none} ? 0 : in0 % in1"
 
 
+def _take(count: int) -> str:
+    """The element of a table that positions along so many axes name; the lengths of these come last."""
+    at = "0"
+    for k in range(1, count + 1):
+        at = f"({at}) * in{count + k} + lz_position(in{k}, in{count + k})"
+    return f"out0 = in0[{at}]"
+
+
 _LOG2 = """
   const out0_type z = log(in0);
   const {T} c = ({T})1.4426950408889634;
@@ -230,6 +247,7 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "index": lambda step: "out0 = (out0_type)at",
     "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
     "triangle": lambda step: _TRIANGLE,
+    "take": lambda step: _take(len(step.inputs) // 2),
     "isclose": lambda step: _CLOSE.format(T=type_of(step.inputs[0])),
     "isclose_or_nan": lambda step: _CLOSE.format(T=type_of(step.inputs[0])) + " || (isnan(in0) && isnan(in1))",
     "own_floor_divide": lambda step: _divide(step, "q"),
